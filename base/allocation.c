@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/allocation.h"
+
+#include <errno.h>
+#include <string.h>
+
+static Consumer *consumer_free(Consumer *consumer)
+{
+        if (!consumer)
+                return NULL;
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                resources_done(&consumer->allocations[i].resources);
+        free(consumer->allocations);
+        free(consumer->project_id);
+        free(consumer->user_id);
+        free(consumer->type);
+        free(consumer);
+        return NULL;
+}
+
+int allocations_new(Allocations **ret)
+{
+        Allocations *allocations = calloc(1, sizeof(Allocations));
+
+        if (!allocations)
+                return -ENOMEM;
+        *ret = allocations;
+        return 0;
+}
+
+Allocations *allocations_free(Allocations *allocations)
+{
+        if (!allocations)
+                return NULL;
+        for (size_t i = 0; i < allocations->n_consumers; i++)
+                consumer_free(allocations->consumers[i]);
+        free(allocations->consumers);
+        free(allocations);
+        return NULL;
+}
+
+/* The position of the uuid, or where it belongs. */
+static size_t find_consumer(const Allocations *allocations, const Uuid *uuid, bool *ret_found)
+{
+        size_t low = 0, high = allocations->n_consumers;
+
+        *ret_found = false;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = uuid_order(&allocations->consumers[middle]->uuid, uuid);
+
+                if (order == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+int allocations_ensure(Allocations *allocations, const Uuid *uuid, Consumer **ret)
+{
+        bool found;
+        size_t position = find_consumer(allocations, uuid, &found);
+        Consumer *consumer;
+
+        if (found) {
+                *ret = allocations->consumers[position];
+                return 0;
+        }
+        if (array_grow(&allocations->consumers, sizeof(Consumer *), allocations->n_consumers,
+                       &allocations->n_allocated) < 0)
+                return -ENOMEM;
+        consumer = calloc(1, sizeof(Consumer));
+        if (!consumer)
+                return -ENOMEM;
+        consumer->uuid = *uuid;
+        consumer->generation = -1;
+        memmove(allocations->consumers + position + 1, allocations->consumers + position,
+                (allocations->n_consumers - position) * sizeof(Consumer *));
+        allocations->consumers[position] = consumer;
+        allocations->n_consumers++;
+        *ret = consumer;
+        return 0;
+}
+
+Consumer *allocations_find(const Allocations *allocations, const Uuid *uuid)
+{
+        bool found;
+        size_t position = find_consumer(allocations, uuid, &found);
+
+        return found ? allocations->consumers[position] : NULL;
+}
+
+static size_t find_allocation(const Consumer *consumer, const Uuid *provider, bool *ret_found)
+{
+        *ret_found = false;
+        for (size_t i = 0; i < consumer->n_allocations; i++) {
+                int order = uuid_order(&consumer->allocations[i].provider, provider);
+
+                if (order >= 0) {
+                        *ret_found = order == 0;
+                        return i;
+                }
+        }
+        return consumer->n_allocations;
+}
+
+Resources *consumer_find(const Consumer *consumer, const Uuid *provider)
+{
+        bool found;
+        size_t position = find_allocation(consumer, provider, &found);
+
+        return found ? &consumer->allocations[position].resources : NULL;
+}
+
+static void remove_allocation(Consumer *consumer, size_t position)
+{
+        resources_done(&consumer->allocations[position].resources);
+        consumer->n_allocations--;
+        memmove(consumer->allocations + position, consumer->allocations + position + 1,
+                (consumer->n_allocations - position) * sizeof(Allocation));
+}
+
+int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_class,
+                 uint64_t amount)
+{
+        Uuid uuid = *provider;
+        bool found;
+        size_t position = find_allocation(consumer, &uuid, &found);
+        Allocation *allocation;
+        int r;
+
+        if (!found && amount == 0)
+                return 0;
+        if (!found) {
+                if (array_grow(&consumer->allocations, sizeof(Allocation), consumer->n_allocations,
+                               &consumer->n_allocated) < 0)
+                        return -ENOMEM;
+                memmove(consumer->allocations + position + 1, consumer->allocations + position,
+                        (consumer->n_allocations - position) * sizeof(Allocation));
+                consumer->allocations[position] = (Allocation){ .provider = uuid };
+                consumer->n_allocations++;
+        }
+        allocation = &consumer->allocations[position];
+        r = resources_set(&allocation->resources, resource_class, amount);
+        if (allocation->resources.n_items == 0)
+                remove_allocation(consumer, position);
+        return r;
+}
+
+int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_class,
+                 uint64_t amount)
+{
+        const Resources *resources = consumer_find(consumer, provider);
+        uint64_t sum;
+
+        if (amount == 0)
+                return 0;
+        if (u64_add_overflow(resources ? resources_get(resources, resource_class) : 0, amount,
+                             &sum))
+                return -EOVERFLOW;
+        return consumer_set(consumer, provider, resource_class, sum);
+}
+
+uint64_t consumer_sum(const Consumer *consumer, const char *resource_class)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                if (u64_add_overflow(
+                            sum, resources_get(&consumer->allocations[i].resources, resource_class),
+                            &sum))
+                        return UINT64_MAX;
+        return sum;
+}
+
+static int copy_text(char **ret, const char *text)
+{
+        *ret = text ? strdup(text) : NULL;
+        return text && !*ret ? -ENOMEM : 0;
+}
+
+static int copy_consumer(Consumer *to, const Consumer *from)
+{
+        to->generation = from->generation;
+        if (copy_text(&to->project_id, from->project_id) < 0 ||
+            copy_text(&to->user_id, from->user_id) < 0 || copy_text(&to->type, from->type) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < from->n_allocations; i++) {
+                const Allocation *allocation = &from->allocations[i];
+
+                for (size_t j = 0; j < allocation->resources.n_items; j++) {
+                        const ResourceAmount *item = &allocation->resources.items[j];
+                        int r = consumer_set(to, &allocation->provider, item->resource_class,
+                                             item->amount);
+
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}
+
+int allocations_copy(Allocations **ret, const Allocations *allocations)
+{
+        _cleanup_(allocations_freep) Allocations *copy = NULL;
+        int r;
+
+        r = allocations_new(&copy);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < allocations->n_consumers; i++) {
+                Consumer *consumer;
+
+                r = allocations_ensure(copy, &allocations->consumers[i]->uuid, &consumer);
+                if (r < 0)
+                        return r;
+                r = copy_consumer(consumer, allocations->consumers[i]);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(copy);
+        return 0;
+}

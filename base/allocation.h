@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Allocations by consumer, in the form of GET /allocations/{consumer}: what the driver edits in
+ * place when it reshapes a tree. Plain data, no policy.
+ *
+ * A consumer is whole: it lists everything it holds, on this host, on other hosts and on sharing
+ * providers. Whoever edits it must leave the parts alone that are not its own. */
+
+#include "base/resources.h"
+#include "base/uuid.h"
+
+/* What one consumer holds on one provider. */
+typedef struct Allocation {
+        Uuid provider;
+        Resources resources;
+} Allocation;
+
+typedef struct Consumer {
+        Uuid uuid;
+        char *project_id;
+        char *user_id;
+        char *type;              /* consumer_type of microversion 1.38, NULL when unknown */
+        int64_t generation;      /* -1: new, sent as null */
+        Allocation *allocations; /* sorted by provider */
+        size_t n_allocations;
+        size_t n_allocated;
+} Consumer;
+
+typedef struct Allocations {
+        Consumer **consumers; /* sorted by uuid */
+        size_t n_consumers;
+        size_t n_allocated;
+} Allocations;
+
+int allocations_new(Allocations **ret);
+Allocations *allocations_free(Allocations *allocations);
+DEFINE_CLEANUP(Allocations *, allocations_free);
+int allocations_copy(Allocations **ret, const Allocations *allocations);
+
+/* The consumer, made when it is not there yet (generation -1). Borrowed; valid as long as the set.
+ * -ENOMEM. */
+int allocations_ensure(Allocations *allocations, const Uuid *uuid, Consumer **ret);
+Consumer *allocations_find(const Allocations *allocations, const Uuid *uuid);
+
+/* What the consumer holds on a provider, borrowed and writable, or NULL. */
+Resources *consumer_find(const Consumer *consumer, const Uuid *provider);
+
+/* Adds to what it holds there; 0 is allowed and changes nothing. -ENOMEM, -EOVERFLOW. */
+int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_class,
+                 uint64_t amount);
+
+/* Sets what it holds there; 0 removes the class, and the provider with its last class. -ENOMEM. */
+int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_class,
+                 uint64_t amount);
+
+/* The sum of a class over all providers. */
+uint64_t consumer_sum(const Consumer *consumer, const char *resource_class);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/inventory.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+bool inventory_valid(const Inventory *inventory)
+{
+        return inventory->total >= 1 && inventory->total <= INVENTORY_MAX_AMOUNT &&
+               inventory->reserved <= INVENTORY_MAX_AMOUNT && inventory->min_unit >= 1 &&
+               inventory->min_unit <= INVENTORY_MAX_AMOUNT && inventory->max_unit >= 1 &&
+               inventory->max_unit <= INVENTORY_MAX_AMOUNT && inventory->step_size >= 1 &&
+               inventory->step_size <= INVENTORY_MAX_AMOUNT &&
+               isfinite(inventory->allocation_ratio) && inventory->allocation_ratio >= 0 &&
+               inventory->allocation_ratio <= INVENTORY_MAX_RATIO;
+}
+
+bool inventory_equal(const Inventory *a, const Inventory *b)
+{
+        /* Placement stores the ratio as a 32-bit float: 1.1 comes back as 1.1 or 1.10000002384. */
+        return a->total == b->total && a->reserved == b->reserved && a->min_unit == b->min_unit &&
+               a->max_unit == b->max_unit && a->step_size == b->step_size &&
+               (float)a->allocation_ratio == (float)b->allocation_ratio;
+}
+
+static double capacity_as_double(const Inventory *inventory)
+{
+        if (inventory->reserved >= inventory->total)
+                return 0;
+        return (double)(inventory->total - inventory->reserved) * inventory->allocation_ratio;
+}
+
+uint64_t inventory_capacity(const Inventory *inventory)
+{
+        double capacity = capacity_as_double(inventory);
+
+        if (!(capacity > 0))
+                return 0;
+        if (capacity >= 18446744073709551615.0)
+                return UINT64_MAX;
+        return (uint64_t)capacity;
+}
+
+InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t amount)
+{
+        uint64_t sum;
+
+        if (amount == 0)
+                return INVENTORY_E_ZERO;
+        if (amount < inventory->min_unit)
+                return INVENTORY_E_MIN_UNIT;
+        if (amount > inventory->max_unit)
+                return INVENTORY_E_MAX_UNIT;
+        if (inventory->step_size > 1 && amount % inventory->step_size != 0)
+                return INVENTORY_E_STEP_SIZE;
+        if (u64_add_overflow(used, amount, &sum) || sum > inventory_capacity(inventory))
+                return INVENTORY_E_CAPACITY;
+        return INVENTORY_FITS;
+}
+
+const char *inventory_fit_explain(InventoryFit fit, const Inventory *inventory, uint64_t used,
+                                  uint64_t amount, char *text, size_t size)
+{
+        uint64_t capacity = inventory_capacity(inventory);
+
+        switch (fit) {
+        case INVENTORY_FITS:
+                snprintf(text, size, "%" PRIu64 " fits", amount);
+                break;
+        case INVENTORY_E_ZERO:
+                snprintf(text, size, "the amount must be at least 1");
+                break;
+        case INVENTORY_E_MIN_UNIT:
+                snprintf(text, size, "%" PRIu64 " is less than min_unit %" PRIu64, amount,
+                         inventory->min_unit);
+                break;
+        case INVENTORY_E_MAX_UNIT:
+                snprintf(text, size, "%" PRIu64 " is more than max_unit %" PRIu64, amount,
+                         inventory->max_unit);
+                break;
+        case INVENTORY_E_STEP_SIZE:
+                snprintf(text, size, "%" PRIu64 " is not a multiple of step_size %" PRIu64, amount,
+                         inventory->step_size);
+                break;
+        case INVENTORY_E_CAPACITY:
+        case _INVENTORY_FIT_MAX:
+                snprintf(text, size, "asks for %" PRIu64 ", free are %" PRIu64 " of %" PRIu64,
+                         amount, capacity > used ? capacity - used : 0, capacity);
+                break;
+        }
+        return text;
+}
+
+bool resource_class_valid(const char *name)
+{
+        size_t n = strnlen(name, RESOURCE_CLASS_MAX + 1);
+
+        if (n == 0 || n > RESOURCE_CLASS_MAX)
+                return false;
+        return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == n;
+}
+
+bool resource_class_is_custom(const char *name)
+{
+        return strncmp(name, "CUSTOM_", strlen("CUSTOM_")) == 0;
+}

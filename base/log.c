@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#define LOG_FIELDS_MAX 8
+#define LOG_TEXT_MAX   2048
+
+static atomic_int log_level = LOG_INFO;
+
+static const char *const level_names[] = {
+        [LOG_EMERG] = "emerg", [LOG_ALERT] = "alert",     [LOG_CRIT] = "crit",
+        [LOG_ERR] = "err",     [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice",
+        [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",
+};
+
+void log_set_level(int level)
+{
+        atomic_store_explicit(&log_level, level, memory_order_relaxed);
+}
+
+int log_get_level(void)
+{
+        return atomic_load_explicit(&log_level, memory_order_relaxed);
+}
+
+int log_level_from_text(const char *text)
+{
+        if (text[0] >= '0' && text[0] <= '7' && !text[1])
+                return text[0] - '0';
+        for (size_t i = 0; i < ARRAY_SIZE(level_names); i++)
+                if (strcmp(text, level_names[i]) == 0)
+                        return (int)i;
+        return -EINVAL;
+}
+
+const char *log_level_to_text(int level)
+{
+        return level >= 0 && level < (int)ARRAY_SIZE(level_names) ? level_names[level] : NULL;
+}
+
+/* systemd sets JOURNAL_STREAM to the device and inode of the stream that it connected standard
+ * error to (sd-journal(3)): only then do native entries replace the text. */
+static bool stderr_is_journal(void)
+{
+        const char *stream = getenv("JOURNAL_STREAM");
+        unsigned long long device, inode;
+        struct stat st;
+
+        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+               fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+static void write_journal(int level, const char *file, int line, const char *func,
+                          const char *message_id, const char *const *fields, const char *text)
+{
+        char lines[6 + LOG_FIELDS_MAX][LOG_TEXT_MAX + 64];
+        struct iovec iov[6 + LOG_FIELDS_MAX];
+        int n = 0;
+
+        snprintf(lines[n++], sizeof(lines[0]), "PRIORITY=%d", level);
+        snprintf(lines[n++], sizeof(lines[0]), "MESSAGE=%s", text);
+        snprintf(lines[n++], sizeof(lines[0]), "CODE_FILE=%s", file);
+        snprintf(lines[n++], sizeof(lines[0]), "CODE_LINE=%d", line);
+        snprintf(lines[n++], sizeof(lines[0]), "CODE_FUNC=%s", func);
+        if (message_id)
+                snprintf(lines[n++], sizeof(lines[0]), "MESSAGE_ID=%s", message_id);
+        for (int i = 0; fields && fields[i] && i < 2 * LOG_FIELDS_MAX; i += 2)
+                if (fields[i + 1])
+                        snprintf(lines[n++], sizeof(lines[0]), "%s=%s", fields[i], fields[i + 1]);
+        for (int i = 0; i < n; i++)
+                iov[i] = (struct iovec){ .iov_base = lines[i], .iov_len = strlen(lines[i]) };
+        (void)sd_journal_sendv(iov, n);
+}
+
+static void write_text(int level, const char *text)
+{
+        /* One write per line, so that lines of several threads never mix. */
+        char line[LOG_TEXT_MAX + 32];
+        int n = snprintf(line, sizeof(line), "%s%s\n",
+                         level <= LOG_ERR       ? "error: "
+                         : level == LOG_WARNING ? "warning: "
+                         : level == LOG_DEBUG   ? "debug: "
+                                                : "",
+                         text);
+
+        if (n > 0 && write(STDERR_FILENO, line, MIN((size_t)n, sizeof(line) - 1)) < 0)
+                return; /* nowhere left to say so */
+}
+
+static void write_message(int level, const char *file, int line, const char *func,
+                          const char *message_id, const char *const *fields, const char *format,
+                          va_list ap) _printf_(7, 0);
+
+static void write_message(int level, const char *file, int line, const char *func,
+                          const char *message_id, const char *const *fields, const char *format,
+                          va_list ap)
+{
+        char text[LOG_TEXT_MAX];
+
+        if (vsnprintf(text, sizeof(text), format, ap) < 0)
+                return;
+        for (unsigned char *c = (unsigned char *)text; *c; c++)
+                if (*c < 0x20 || *c == 0x7f)
+                        *c = ' ';
+        if (stderr_is_journal())
+                write_journal(level, file, line, func, message_id, fields, text);
+        else
+                write_text(level, text);
+}
+
+void log_write(int level, const char *file, int line, const char *func, const char *format, ...)
+{
+        int saved_errno = errno;
+        va_list ap;
+
+        va_start(ap, format);
+        write_message(level, file, line, func, NULL, NULL, format, ap);
+        va_end(ap);
+        errno = saved_errno;
+}
+
+void log_write_fields(int level, const char *file, int line, const char *func,
+                      const char *message_id, const char *const fields[], const char *format, ...)
+{
+        int saved_errno = errno;
+        va_list ap;
+
+        va_start(ap, format);
+        write_message(level, file, line, func, message_id, fields, format, ap);
+        va_end(ap);
+        errno = saved_errno;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One message, one place: the journal when the process runs under systemd, text on standard error
+ * else.
+ *
+ * Levels are syslog's. The level that is shown is the only mutable global of the program. Any
+ * thread may log. drivers/, claims/ and report/ log at LOG_DEBUG only and return errors; agent/
+ * logs where a decision is taken. Never pass a token or a password. */
+
+#include <syslog.h>
+
+#include "base/macros.h"
+
+/* Field names of the journal entries that the message catalogue documents. */
+#define LOG_FIELD_PROVIDER   "AGENT_PROVIDER_UUID"
+#define LOG_FIELD_CLAIM      "AGENT_CLAIM_ID"
+#define LOG_FIELD_CONSUMER   "AGENT_CONSUMER"
+#define LOG_FIELD_DEVICE     "AGENT_DEVICE"
+#define LOG_FIELD_STATUS     "AGENT_HTTP_STATUS"
+#define LOG_FIELD_REQUEST_ID "AGENT_REQUEST_ID"
+
+/* The least important level that is shown; LOG_INFO at start. */
+void log_set_level(int level);
+int log_get_level(void);
+
+/* "debug", "info", "notice", "warning", "err", … (also "0" to "7"). -EINVAL. */
+int log_level_from_text(const char *text);
+const char *log_level_to_text(int level);
+
+/* Writes one message. */
+void log_write(int level, const char *file, int line, const char *func, const char *format, ...)
+        _printf_(5, 6);
+
+/* The same with a MESSAGE_ID (of base/message-ids.h, may be NULL) and fields: name, value, …, NULL.
+ * A NULL value leaves its field out. */
+void log_write_fields(int level, const char *file, int line, const char *func,
+                      const char *message_id, const char *const fields[], const char *format, ...)
+        _printf_(7, 8);
+
+#define log_full(level, ...)                                                           \
+        do {                                                                           \
+                if ((level) <= log_get_level())                                        \
+                        log_write((level), __FILE__, __LINE__, __func__, __VA_ARGS__); \
+        } while (0)
+
+#define log_debug(...)   log_full(LOG_DEBUG, __VA_ARGS__)
+#define log_info(...)    log_full(LOG_INFO, __VA_ARGS__)
+#define log_notice(...)  log_full(LOG_NOTICE, __VA_ARGS__)
+#define log_warning(...) log_full(LOG_WARNING, __VA_ARGS__)
+#define log_error(...)   log_full(LOG_ERR, __VA_ARGS__)
+
+/* log_event(LOG_WARNING, MESSAGE_ID, LOG_FIELDS(LOG_FIELD_DEVICE, name), "…", …) */
+#define LOG_FIELDS(...) ((const char *const[]){ __VA_ARGS__, NULL, NULL })
+#define log_event(level, id, fields, ...)                                                       \
+        do {                                                                                    \
+                if ((level) <= log_get_level())                                                 \
+                        log_write_fields((level), __FILE__, __LINE__, __func__, (id), (fields), \
+                                         __VA_ARGS__);                                          \
+        } while (0)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* MESSAGE_IDs of the journal entries that an operator acts on. Each has an entry in
+ * systemd/compute-agent.catalog: what happened, what the agent does about it, what you may do. */
+
+#define MESSAGE_PUBLISHED \
+        "6a2f4d0a3c5b4b6f8a7d1f6f0b9d3c11" /* the tree in Placement is equal to the host */
+#define MESSAGE_PLACEMENT_LOST \
+        "c1c8f1de0f7c4f0fb2a3f6b4f1a86a12" /* Placement cannot be used; served from local state */
+#define MESSAGE_PLACEMENT_BACK "b5dcb7f1a1f84a0d9e7a2f3f4b7f5c13"
+#define MESSAGE_HYPERVISOR_LOST \
+        "0e0c6d0f8f2a4a4f9f1b6f0a2c3d4e14" /* the driver cannot poll; the last snapshot is kept */
+#define MESSAGE_HYPERVISOR_BACK "f7a1b2c3d4e5461728394a5b6c7d8e15"
+#define MESSAGE_RESHAPE_NEEDED \
+        "3b9c0d1e2f3a4b5c8d7e6f5a4b3c2d16" /* the tree must change shape under running guests */
+#define MESSAGE_CLAIM_DB_SET_ASIDE \
+        "9d8e7f6a5b4c4d3e8f2a1b0c9d8e7f17" /* the claim database was unreadable and was renamed */
+#define MESSAGE_NO_BUS         "2c4e6a8b0d1f4357a9bcdef012345618" /* no system bus: D-Bus is not served */
+#define MESSAGE_CONFIG_INVALID "5e7d9c1b3a2f4e6d8c0b1a2f3e4d5c19"
+#define MESSAGE_UPDATE_REFUSED \
+        "8f1e2d3c4b5a4968b7a6c5d4e3f2011a" /* Placement refused part of the tree */
+#define MESSAGE_CLAIM_STORE_LOST \
+        "4d5c6b7a8f9e4a1bbc2d3e4f5a6b7c1b" /* the claim database cannot be written */

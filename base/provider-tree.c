@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/provider-tree.h"
+
+#include <errno.h>
+#include <string.h>
+
+static Provider *provider_free(Provider *provider)
+{
+        if (!provider)
+                return NULL;
+        provider_clear_inventories(provider);
+        free(provider->inventories);
+        string_set_done(&provider->traits);
+        string_set_done(&provider->aggregates);
+        free(provider->name);
+        free(provider);
+        return NULL;
+}
+DEFINE_CLEANUP(Provider *, provider_free);
+
+int provider_tree_new(ProviderTree **ret)
+{
+        ProviderTree *tree = calloc(1, sizeof(ProviderTree));
+
+        if (!tree)
+                return -ENOMEM;
+        *ret = tree;
+        return 0;
+}
+
+ProviderTree *provider_tree_free(ProviderTree *tree)
+{
+        if (!tree)
+                return NULL;
+        for (size_t i = 0; i < tree->n_providers; i++)
+                provider_free(tree->providers[i]);
+        free(tree->providers);
+        free(tree->by_uuid);
+        free(tree);
+        return NULL;
+}
+
+/* The position of the uuid in by_uuid, or where it belongs. */
+static size_t find_position(const ProviderTree *tree, const Uuid *uuid, bool *ret_found)
+{
+        size_t low = 0, high = tree->n_providers;
+
+        *ret_found = false;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = uuid_order(&tree->by_uuid[middle]->uuid, uuid);
+
+                if (order == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+Provider *provider_tree_find(const ProviderTree *tree, const Uuid *uuid)
+{
+        bool found;
+        size_t position = find_position(tree, uuid, &found);
+
+        return found ? tree->by_uuid[position] : NULL;
+}
+
+Provider *provider_tree_find_name(const ProviderTree *tree, const char *name)
+{
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (strcmp(tree->providers[i]->name, name) == 0)
+                        return tree->providers[i];
+        return NULL;
+}
+
+static int grow_tree(ProviderTree *tree)
+{
+        size_t n_by_uuid = tree->n_allocated;
+
+        /* Both arrays have the same size: by_uuid first, so that a failure leaves n_allocated true.
+         */
+        if (array_grow(&tree->by_uuid, sizeof(Provider *), tree->n_providers, &n_by_uuid) < 0)
+                return -ENOMEM;
+        return array_grow(&tree->providers, sizeof(Provider *), tree->n_providers,
+                          &tree->n_allocated);
+}
+
+static int check_new(const ProviderTree *tree, const Uuid *uuid, const char *name,
+                     const Uuid *parent, Error *reterr)
+{
+        size_t length = strnlen(name, PROVIDER_NAME_MAX + 1);
+
+        if (length == 0 || length > PROVIDER_NAME_MAX)
+                return error_setf(reterr, EINVAL,
+                                  "A provider's name has 1 to %d characters: \"%.40s\"%s",
+                                  PROVIDER_NAME_MAX, name, length ? "…" : "");
+        if (uuid_empty(uuid))
+                return error_setf(reterr, EINVAL, "Provider %s has no uuid", name);
+        if (provider_tree_find(tree, uuid))
+                return error_setf(reterr, EEXIST, "Provider %s is in the tree already", uuid->text);
+        if (provider_tree_find_name(tree, name))
+                return error_setf(reterr, EEXIST, "A provider named %s is in the tree already",
+                                  name);
+        if (parent && !provider_tree_find(tree, parent))
+                return error_setf(reterr, ENOENT, "Provider %s: its parent %s is not in the tree",
+                                  name, parent->text);
+        return 0;
+}
+
+int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, const Uuid *parent,
+                      Provider **ret_provider, Error *reterr)
+{
+        _cleanup_(provider_freep) Provider *provider = NULL;
+        size_t position;
+        bool found;
+        int r;
+
+        if (parent && uuid_empty(parent))
+                parent = NULL;
+        r = check_new(tree, uuid, name, parent, reterr);
+        if (r < 0)
+                return r;
+
+        provider = calloc(1, sizeof(Provider));
+        if (!provider)
+                return error_oom(reterr);
+        provider->uuid = *uuid;
+        if (parent)
+                provider->parent = *parent;
+        provider->name = strdup(name);
+        if (!provider->name || grow_tree(tree) < 0)
+                return error_oom(reterr);
+
+        position = find_position(tree, uuid, &found);
+        memmove(tree->by_uuid + position + 1, tree->by_uuid + position,
+                (tree->n_providers - position) * sizeof(Provider *));
+        tree->by_uuid[position] = provider;
+        tree->providers[tree->n_providers++] = provider;
+        if (ret_provider)
+                *ret_provider = provider;
+        provider = NULL;
+        return 0;
+}
+
+static void remove_one(ProviderTree *tree, size_t index)
+{
+        Provider *provider = tree->providers[index];
+        size_t position, after;
+        bool found;
+
+        position = find_position(tree, &provider->uuid, &found);
+        tree->n_providers--;
+        after = tree->n_providers - position;
+        memmove(tree->by_uuid + position, tree->by_uuid + position + 1, after * sizeof(Provider *));
+        after = tree->n_providers - index;
+        memmove(tree->providers + index, tree->providers + index + 1, after * sizeof(Provider *));
+        provider_free(provider);
+}
+
+bool provider_tree_remove(ProviderTree *tree, const Uuid *uuid)
+{
+        Uuid root = *uuid; /* may point into the provider that goes */
+
+        if (!provider_tree_find(tree, &root))
+                return false;
+        /* Children stand behind their parents: backwards, everything below goes before its root. */
+        for (size_t i = tree->n_providers; i > 0; i--)
+                if (provider_tree_in_subtree(tree, tree->providers[i - 1], &root))
+                        remove_one(tree, i - 1);
+        return true;
+}
+
+bool provider_tree_in_subtree(const ProviderTree *tree, const Provider *provider, const Uuid *root)
+{
+        /* Parents come first in the array, so a chain is never longer than the tree. */
+        while (provider) {
+                if (uuid_equal(&provider->uuid, root))
+                        return true;
+                if (uuid_empty(&provider->parent))
+                        return false;
+                provider = provider_tree_find(tree, &provider->parent);
+        }
+        return false;
+}
+
+bool provider_tree_has_children(const ProviderTree *tree, const Uuid *uuid)
+{
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (uuid_equal(&tree->providers[i]->parent, uuid))
+                        return true;
+        return false;
+}
+
+int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
+        int r;
+
+        r = provider_tree_new(&copy);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Provider *from = tree->providers[i];
+                Provider *to;
+
+                r = provider_tree_add(copy, &from->uuid, from->name, &from->parent, &to, NULL);
+                if (r < 0)
+                        return r;
+                if (provider_copy_inventories(to, from) < 0 ||
+                    string_set_copy(&to->traits, &from->traits) < 0 ||
+                    string_set_copy(&to->aggregates, &from->aggregates) < 0)
+                        return -ENOMEM;
+        }
+        *ret = TAKE_PTR(copy);
+        return 0;
+}
+
+static bool provider_equal(const Provider *a, const Provider *b)
+{
+        return uuid_equal(&a->uuid, &b->uuid) && uuid_equal(&a->parent, &b->parent) &&
+               strcmp(a->name, b->name) == 0 && provider_inventories_equal(a, b) &&
+               string_set_equal(&a->traits, &b->traits) &&
+               string_set_equal(&a->aggregates, &b->aggregates);
+}
+
+bool provider_tree_equal(const ProviderTree *a, const ProviderTree *b)
+{
+        if (a->n_providers != b->n_providers)
+                return false;
+        for (size_t i = 0; i < a->n_providers; i++)
+                if (!provider_equal(a->by_uuid[i], b->by_uuid[i]))
+                        return false;
+        return true;
+}
+
+/* The position of the class, or where it belongs. */
+static size_t find_inventory_position(const Provider *provider, const char *resource_class,
+                                      bool *ret_found)
+{
+        *ret_found = false;
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                int order = strcmp(provider->inventories[i].resource_class, resource_class);
+
+                if (order >= 0) {
+                        *ret_found = order == 0;
+                        return i;
+                }
+        }
+        return provider->n_inventories;
+}
+
+Inventory *provider_find_inventory(const Provider *provider, const char *resource_class)
+{
+        bool found;
+        size_t position = find_inventory_position(provider, resource_class, &found);
+
+        return found ? &provider->inventories[position].inventory : NULL;
+}
+
+int provider_set_inventory(Provider *provider, const char *resource_class,
+                           const Inventory *inventory)
+{
+        Inventory value = *inventory;
+        size_t position;
+        bool found;
+        char *copy;
+
+        if (!resource_class_valid(resource_class) || !inventory_valid(&value))
+                return -EINVAL;
+        position = find_inventory_position(provider, resource_class, &found);
+        if (found) {
+                provider->inventories[position].inventory = value;
+                return 0;
+        }
+        if (array_grow(&provider->inventories, sizeof(InventoryRecord), provider->n_inventories,
+                       &provider->n_inventories_allocated) < 0)
+                return -ENOMEM;
+        copy = strdup(resource_class);
+        if (!copy)
+                return -ENOMEM;
+        memmove(provider->inventories + position + 1, provider->inventories + position,
+                (provider->n_inventories - position) * sizeof(InventoryRecord));
+        provider->inventories[position] =
+                (InventoryRecord){ .resource_class = copy, .inventory = value };
+        provider->n_inventories++;
+        return 0;
+}
+
+bool provider_remove_inventory(Provider *provider, const char *resource_class)
+{
+        bool found;
+        size_t position = find_inventory_position(provider, resource_class, &found);
+
+        if (!found)
+                return false;
+        free(provider->inventories[position].resource_class);
+        provider->n_inventories--;
+        memmove(provider->inventories + position, provider->inventories + position + 1,
+                (provider->n_inventories - position) * sizeof(InventoryRecord));
+        return true;
+}
+
+void provider_clear_inventories(Provider *provider)
+{
+        for (size_t i = 0; i < provider->n_inventories; i++)
+                free(provider->inventories[i].resource_class);
+        provider->n_inventories = 0;
+}
+
+bool provider_inventories_equal(const Provider *a, const Provider *b)
+{
+        if (a->n_inventories != b->n_inventories)
+                return false;
+        for (size_t i = 0; i < a->n_inventories; i++)
+                if (strcmp(a->inventories[i].resource_class, b->inventories[i].resource_class) !=
+                            0 ||
+                    !inventory_equal(&a->inventories[i].inventory, &b->inventories[i].inventory))
+                        return false;
+        return true;
+}
+
+int provider_copy_inventories(Provider *a, const Provider *b)
+{
+        Provider copy = { 0 };
+
+        for (size_t i = 0; i < b->n_inventories; i++) {
+                int r = provider_set_inventory(&copy, b->inventories[i].resource_class,
+                                               &b->inventories[i].inventory);
+                if (r < 0) {
+                        provider_clear_inventories(&copy);
+                        free(copy.inventories);
+                        return r;
+                }
+        }
+        provider_clear_inventories(a);
+        free(a->inventories);
+        a->inventories = copy.inventories;
+        a->n_inventories = copy.n_inventories;
+        a->n_inventories_allocated = copy.n_inventories_allocated;
+        return 0;
+}

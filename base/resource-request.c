@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/resource-request.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SUFFIX_MAX 64
+
+static void group_done(RequestGroup *group)
+{
+        free(group->suffix);
+        resources_done(&group->resources);
+        string_set_done(&group->required);
+        string_set_done(&group->forbidden);
+}
+
+void resource_request_done(ResourceRequest *request)
+{
+        for (size_t i = 0; i < request->n_groups; i++)
+                group_done(&request->groups[i]);
+        free(request->groups);
+        *request = RESOURCE_REQUEST_INIT;
+}
+
+static bool suffix_valid(const char *suffix)
+{
+        size_t n = strnlen(suffix, SUFFIX_MAX + 1);
+
+        return n <= SUFFIX_MAX && strspn(suffix, "abcdefghijklmnopqrstuvwxyz"
+                                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
+}
+
+int resource_request_group(ResourceRequest *request, const char *suffix, RequestGroup **ret,
+                           Error *reterr)
+{
+        size_t position = 0;
+        char *copy;
+
+        if (!suffix_valid(suffix))
+                return error_setf(
+                        reterr, EINVAL,
+                        "\"%.70s\" is not a group suffix (letters, digits, _ and -, at most %d)",
+                        suffix, SUFFIX_MAX);
+        for (; position < request->n_groups; position++) {
+                int order = strcmp(request->groups[position].suffix, suffix);
+
+                if (order == 0) {
+                        *ret = &request->groups[position];
+                        return 0;
+                }
+                if (order > 0)
+                        break;
+        }
+        if (array_grow(&request->groups, sizeof(RequestGroup), request->n_groups,
+                       &request->n_allocated) < 0)
+                return error_oom(reterr);
+        copy = strdup(suffix);
+        if (!copy)
+                return error_oom(reterr);
+        memmove(request->groups + position + 1, request->groups + position,
+                (request->n_groups - position) * sizeof(RequestGroup));
+        request->groups[position] = (RequestGroup){ .suffix = copy };
+        request->n_groups++;
+        *ret = &request->groups[position];
+        return 0;
+}
+
+int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request)
+{
+        _cleanup_(resource_request_done) ResourceRequest copy = RESOURCE_REQUEST_INIT;
+
+        copy.isolate = request->isolate;
+        for (size_t i = 0; i < request->n_groups; i++) {
+                const RequestGroup *from = &request->groups[i];
+                RequestGroup *to;
+
+                if (resource_request_group(&copy, from->suffix, &to, NULL) < 0 ||
+                    resources_copy(&to->resources, &from->resources) < 0 ||
+                    string_set_copy(&to->required, &from->required) < 0 ||
+                    string_set_copy(&to->forbidden, &from->forbidden) < 0)
+                        return -ENOMEM;
+        }
+        resource_request_done(ret);
+        *ret = copy;
+        copy = RESOURCE_REQUEST_INIT;
+        return 0;
+}
+
+int resource_request_sum(const ResourceRequest *request, Resources *ret)
+{
+        for (size_t i = 0; i < request->n_groups; i++) {
+                const Resources *resources = &request->groups[i].resources;
+
+                for (size_t j = 0; j < resources->n_items; j++) {
+                        int r = resources_add(ret, resources->items[j].resource_class,
+                                              resources->items[j].amount);
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}

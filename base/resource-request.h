@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a guest asks for: request groups in the sense of GET /allocation_candidates (facts E8, spec
+ * 5).
+ *
+ * The group with the empty suffix may be spread over several providers of the tree, class by class;
+ * every other group comes whole from one provider. Plain data and its text form. */
+
+#include "base/resources.h"
+#include "base/string-set.h"
+
+typedef struct RequestGroup {
+        char *suffix; /* "" for the unsuffixed group, else [a-zA-Z0-9_-]{1,64} */
+        Resources resources;
+        StringSet required;  /* traits the provider must have */
+        StringSet forbidden; /* traits it must not have */
+} RequestGroup;
+
+typedef struct ResourceRequest {
+        RequestGroup *groups; /* the unsuffixed first, then by suffix */
+        size_t n_groups;
+        size_t n_allocated;
+        bool isolate; /* group_policy=isolate: no two suffixed groups on one provider */
+} ResourceRequest;
+
+#define RESOURCE_REQUEST_INIT ((ResourceRequest){ 0 })
+
+void resource_request_done(ResourceRequest *request);
+int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request);
+
+/* The group of a suffix, made when it is not there. Borrowed until the next call. -EINVAL for a bad
+ * suffix, -ENOMEM. */
+int resource_request_group(ResourceRequest *request, const char *suffix, RequestGroup **ret,
+                           Error *reterr);
+
+/* The sum of all groups. ret must be initialised. -ENOMEM, -EOVERFLOW. */
+int resource_request_sum(const ResourceRequest *request, Resources *ret);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/resources.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/inventory.h"
+
+void resources_done(Resources *resources)
+{
+        for (size_t i = 0; i < resources->n_items; i++)
+                free(resources->items[i].resource_class);
+        free(resources->items);
+        *resources = RESOURCES_INIT;
+}
+
+/* The position of the class, or where it belongs. The lists are short: a linear walk. */
+static size_t find_position(const Resources *resources, const char *resource_class, bool *ret_found)
+{
+        *ret_found = false;
+        for (size_t i = 0; i < resources->n_items; i++) {
+                int order = strcmp(resources->items[i].resource_class, resource_class);
+
+                if (order >= 0) {
+                        *ret_found = order == 0;
+                        return i;
+                }
+        }
+        return resources->n_items;
+}
+
+static void remove_at(Resources *resources, size_t position)
+{
+        free(resources->items[position].resource_class);
+        resources->n_items--;
+        memmove(resources->items + position, resources->items + position + 1,
+                (resources->n_items - position) * sizeof(ResourceAmount));
+}
+
+int resources_set(Resources *resources, const char *resource_class, uint64_t amount)
+{
+        bool found;
+        size_t position = find_position(resources, resource_class, &found);
+        char *copy;
+
+        if (found && amount == 0) {
+                remove_at(resources, position);
+                return 0;
+        }
+        if (found) {
+                resources->items[position].amount = amount;
+                return 0;
+        }
+        if (amount == 0)
+                return 0;
+
+        if (array_grow(&resources->items, sizeof(ResourceAmount), resources->n_items,
+                       &resources->n_allocated) < 0)
+                return -ENOMEM;
+        copy = strdup(resource_class);
+        if (!copy)
+                return -ENOMEM;
+        memmove(resources->items + position + 1, resources->items + position,
+                (resources->n_items - position) * sizeof(ResourceAmount));
+        resources->items[position] = (ResourceAmount){ .resource_class = copy, .amount = amount };
+        resources->n_items++;
+        return 0;
+}
+
+int resources_add(Resources *resources, const char *resource_class, uint64_t amount)
+{
+        uint64_t sum;
+
+        if (u64_add_overflow(resources_get(resources, resource_class), amount, &sum))
+                return -EOVERFLOW;
+        return resources_set(resources, resource_class, sum);
+}
+
+uint64_t resources_get(const Resources *resources, const char *resource_class)
+{
+        bool found;
+        size_t position = find_position(resources, resource_class, &found);
+
+        return found ? resources->items[position].amount : 0;
+}
+
+bool resources_equal(const Resources *a, const Resources *b)
+{
+        if (a->n_items != b->n_items)
+                return false;
+        for (size_t i = 0; i < a->n_items; i++)
+                if (a->items[i].amount != b->items[i].amount ||
+                    strcmp(a->items[i].resource_class, b->items[i].resource_class) != 0)
+                        return false;
+        return true;
+}
+
+int resources_copy(Resources *ret, const Resources *resources)
+{
+        _cleanup_(resources_done) Resources copy = RESOURCES_INIT;
+
+        for (size_t i = 0; i < resources->n_items; i++)
+                if (resources_set(&copy, resources->items[i].resource_class,
+                                  resources->items[i].amount) < 0)
+                        return -ENOMEM;
+        resources_done(ret);
+        *ret = copy;
+        copy = RESOURCES_INIT;
+        return 0;
+}
+
+static int parse_amount(const char *text, const char *item, uint64_t *ret, Error *reterr)
+{
+        unsigned long long amount;
+        char *end;
+
+        errno = 0;
+        amount = strtoull(text, &end, 10);
+        if (text[0] < '0' || text[0] > '9' || *end || errno || amount == 0 ||
+            amount > INVENTORY_MAX_AMOUNT)
+                return error_setf(reterr, EINVAL,
+                                  "\"%s\": the amount must be a number from 1 to %" PRIu64, item,
+                                  INVENTORY_MAX_AMOUNT);
+        *ret = amount;
+        return 0;
+}
+
+static int parse_item(char *item, Resources *resources, Error *reterr)
+{
+        _cleanup_free_ char *whole = strdup(item);
+        char *separator = item + strcspn(item, "=:");
+        uint64_t amount;
+        int r;
+
+        if (!whole)
+                return error_oom(reterr);
+        if (!*separator)
+                return error_setf(reterr, EINVAL, "\"%s\" is not of the form CLASS=AMOUNT", whole);
+        *separator = '\0';
+        if (!resource_class_valid(item))
+                return error_setf(reterr, EINVAL,
+                                  "\"%s\" is not a resource class (capital letters, digits and _)",
+                                  item);
+        r = parse_amount(separator + 1, whole, &amount, reterr);
+        if (r < 0)
+                return r;
+        if (resources_get(resources, item) != 0)
+                return error_setf(reterr, EINVAL, "%s is given twice", item);
+        if (resources_set(resources, item, amount) < 0)
+                return error_oom(reterr);
+        return 0;
+}
+
+int resources_parse(const char *text, Resources *ret, Error *reterr)
+{
+        _cleanup_(resources_done) Resources parsed = RESOURCES_INIT;
+        _cleanup_free_ char *copy = strdup(text);
+        char *rest = copy, *item;
+        int r;
+
+        if (!copy)
+                return error_oom(reterr);
+        if (!*copy)
+                return error_setf(reterr, EINVAL, "No resources given (an example: VCPU=2,VGPU=1)");
+        while ((item = strsep(&rest, ","))) {
+                r = parse_item(item, &parsed, reterr);
+                if (r < 0)
+                        return r;
+        }
+        resources_done(ret);
+        *ret = parsed;
+        parsed = RESOURCES_INIT;
+        return 0;
+}
+
+char *resources_format(const Resources *resources)
+{
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return NULL;
+        for (size_t i = 0; i < resources->n_items; i++)
+                fprintf(stream, "%s%s=%" PRIu64, i ? "," : "", resources->items[i].resource_class,
+                        resources->items[i].amount);
+        if (fclose(stream) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Amounts by resource class ("VCPU": 2, "MEMORY_MB": 2048): the "resources" object of Placement.
+ * Kept sorted by class. */
+
+#include "base/error.h"
+
+typedef struct ResourceAmount {
+        char *resource_class;
+        uint64_t amount;
+} ResourceAmount;
+
+typedef struct Resources {
+        ResourceAmount *items;
+        size_t n_items;
+        size_t n_allocated;
+} Resources;
+
+#define RESOURCES_INIT ((Resources){ 0 })
+
+void resources_done(Resources *resources);
+
+/* Sets the amount of a class, adding the class (copied) when needed; 0 removes it. -ENOMEM. */
+int resources_set(Resources *resources, const char *resource_class, uint64_t amount);
+
+/* Adds to the amount of a class. -ENOMEM, -EOVERFLOW (nothing changed). */
+int resources_add(Resources *resources, const char *resource_class, uint64_t amount);
+
+/* 0 when the class is not there. */
+uint64_t resources_get(const Resources *resources, const char *resource_class);
+
+bool resources_equal(const Resources *a, const Resources *b);
+
+/* Replaces ret with a copy. -ENOMEM leaves ret as it was. */
+int resources_copy(Resources *ret, const Resources *resources);
+
+/* Parses "VCPU=2,VGPU=1" (also "VCPU:2", as Placement's query strings have it), amounts 1 …
+ * 2147483647, each class once. ret must be initialised; untouched on failure. -EINVAL with words,
+ * -ENOMEM. */
+int resources_parse(const char *text, Resources *ret, Error *reterr);
+
+/* "VCPU=2,VGPU=1"; NULL when out of memory. The caller frees. */
+char *resources_format(const Resources *resources);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/string-set.h"
+
+#include <errno.h>
+#include <string.h>
+
+void string_set_done(StringSet *set)
+{
+        for (size_t i = 0; i < set->n_items; i++)
+                free(set->items[i]);
+        free(set->items);
+        *set = STRING_SET_INIT;
+}
+
+/* The position of string, or where it belongs. */
+static size_t find_position(const StringSet *set, const char *string, bool *ret_found)
+{
+        size_t low = 0, high = set->n_items;
+
+        *ret_found = false;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = strcmp(set->items[middle], string);
+
+                if (order == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+int string_set_add(StringSet *set, const char *string)
+{
+        bool found;
+        size_t position = find_position(set, string, &found);
+        char *copy;
+
+        if (found)
+                return 0;
+        if (array_grow(&set->items, sizeof(char *), set->n_items, &set->n_allocated) < 0)
+                return -ENOMEM;
+        copy = strdup(string);
+        if (!copy)
+                return -ENOMEM;
+        memmove(set->items + position + 1, set->items + position,
+                (set->n_items - position) * sizeof(char *));
+        set->items[position] = copy;
+        set->n_items++;
+        return 1;
+}
+
+bool string_set_remove(StringSet *set, const char *string)
+{
+        bool found;
+        size_t position = find_position(set, string, &found);
+
+        if (!found)
+                return false;
+        free(set->items[position]);
+        set->n_items--;
+        memmove(set->items + position, set->items + position + 1,
+                (set->n_items - position) * sizeof(char *));
+        return true;
+}
+
+bool string_set_contains(const StringSet *set, const char *string)
+{
+        bool found;
+
+        find_position(set, string, &found);
+        return found;
+}
+
+bool string_set_equal(const StringSet *a, const StringSet *b)
+{
+        if (a->n_items != b->n_items)
+                return false;
+        for (size_t i = 0; i < a->n_items; i++)
+                if (strcmp(a->items[i], b->items[i]) != 0)
+                        return false;
+        return true;
+}
+
+int string_set_copy(StringSet *ret, const StringSet *set)
+{
+        _cleanup_(string_set_done) StringSet copy = STRING_SET_INIT;
+
+        /* Already sorted: every add appends. */
+        for (size_t i = 0; i < set->n_items; i++)
+                if (string_set_add(&copy, set->items[i]) < 0)
+                        return -ENOMEM;
+        string_set_done(ret);
+        *ret = copy;
+        copy = STRING_SET_INIT;
+        return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The contract of a virt driver: what a hypervisor has.
+ *
+ * A driver answers two questions. "What is there?" (poll) takes as long as the hypervisor takes,
+ * and is asked on a thread of the driver's own. "What should Placement be told of it?"
+ * (update_provider_tree) is a pure function of a snapshot, run on the main thread. A driver knows
+ * neither Placement nor claims, holds no event loop, and logs at debug level only.
+ *
+ * Threads: every function here is called on the main thread and returns at once, but driver_free(),
+ * which waits up to two seconds for the driver's thread. The one thing to watch is the descriptor
+ * of driver_get_fd(): readable means that driver_take() has something.
+ *
+ * A new driver fills a DriverOps and adds a line to the table in drivers/driver.c. */
+
+#include "base/allocation.h"
+#include "base/provider-tree.h"
+#include "drivers/snapshot.h"
+
+/* One mdev type of [devices] enabled_mdev_types with its [mdev_TYPE] section. */
+typedef struct DriverMdevType {
+        char *type;
+        char **device_addresses; /* PCI addresses or /sys/devices/virtual/… paths; NULL-terminated,
+                                    or NULL */
+        char *mdev_class;        /* "VGPU" or "CUSTOM_…" */
+        uint64_t max_instances;  /* 0: no limit */
+} DriverMdevType;
+
+/* The options that the drivers obey, under nova.conf's names. Filled by agent/; everything in it
+ * belongs to whoever filled it and must outlive the driver. A ratio of 0 means "not set". */
+typedef struct DriverConfig {
+        const char *connection_uri;      /* [libvirt] connection_uri */
+        const char *instances_path;      /* [DEFAULT] instances_path, where DISK_GB lies */
+        const char *static_path;         /* [static] path, the JSON file of the static driver */
+        uint64_t keepalive_interval_sec; /* [libvirt] keepalive_interval, 0 off */
+        uint64_t keepalive_count;        /* [libvirt] keepalive_count */
+        uint64_t reserved_host_cpus;
+        uint64_t reserved_host_memory_mb;
+        uint64_t reserved_host_disk_mb;
+        double cpu_allocation_ratio, initial_cpu_allocation_ratio;
+        double ram_allocation_ratio, initial_ram_allocation_ratio;
+        double disk_allocation_ratio, initial_disk_allocation_ratio;
+        const char *owner_trait; /* [agent] owner_trait, "" for none */
+        DriverMdevType *mdev_types;
+        size_t n_mdev_types;
+} DriverConfig;
+
+/* Expected outcomes of update_provider_tree. */
+typedef enum DriverUpdate {
+        DRIVER_UPDATED = 0,
+        DRIVER_RESHAPE_NEEDED = 1, /* something allocated must move, and allocations was NULL */
+        _DRIVER_UPDATE_MAX,
+} DriverUpdate;
+
+/* What driver_take() yields. */
+typedef enum DriverEventType {
+        DRIVER_EVENT_NONE,
+        DRIVER_EVENT_SNAPSHOT,    /* a poll ended well: snapshot is set */
+        DRIVER_EVENT_POLL_FAILED, /* a poll failed: error is set; the driver tries to connect again
+                                     at the next poll */
+        DRIVER_EVENT_LOST,        /* the connection broke between polls: error is set */
+        DRIVER_EVENT_CHANGED,     /* the hypervisor says that something changed: poll soon */
+        _DRIVER_EVENT_TYPE_MAX,
+} DriverEventType;
+
+typedef struct DriverEvent {
+        DriverEventType type;
+        Snapshot *snapshot; /* owned by the receiver: snapshot_unref() */
+        Error error;
+} DriverEvent;
+
+typedef struct Driver Driver;
+
+typedef struct DriverOps {
+        const char *name;
+        int (*init)(Driver *driver, const DriverConfig *config, Error *reterr);
+        void (*done)(Driver *driver);
+        int (*get_fd)(Driver *driver);
+        int (*poll)(Driver *driver);
+        int (*take)(Driver *driver, DriverEvent *ret);
+        int (*update_provider_tree)(const DriverConfig *config, const Snapshot *snapshot,
+                                    ProviderTree *tree, const char *nodename,
+                                    Allocations *allocations, Error *reterr);
+} DriverOps;
+
+struct Driver {
+        const DriverOps *ops;
+        const DriverConfig *config;
+        void *state; /* the driver's own */
+};
+
+/* Makes the driver of that name ("libvirt", "static") and starts its threads; it does not connect
+ * yet. The configuration is borrowed and must not change while the driver lives. -ENOENT for an
+ * unknown name, -EINVAL for a configuration that the driver refuses (with the option's name),
+ * -ENOMEM, -EAGAIN. */
+int driver_new(Driver **ret, const char *name, const DriverConfig *config, Error *reterr);
+
+/* Stops the threads. A thread that hangs inside the hypervisor's library for more than two seconds
+ * is left behind. */
+Driver *driver_free(Driver *driver);
+DEFINE_CLEANUP(Driver *, driver_free);
+
+/* Readable (POLLIN) when driver_take() has something. Owned by the driver. */
+int driver_get_fd(Driver *driver);
+
+/* Asks for a poll. A request that comes while one runs is kept and served once after it; more are
+ * merged. 1 when one is running already, 0 when one was started, < 0 when the thread cannot be
+ * told. */
+int driver_poll(Driver *driver);
+
+/* Takes one event; DRIVER_EVENT_NONE when there is none left. Call until then. A newer snapshot
+ * replaces an older one that was not taken. */
+int driver_take(Driver *driver, DriverEvent *ret);
+
+/* Edits tree, which holds what Placement holds, into what the host should have (specification 4,
+ * "update_provider_tree").
+ *
+ * Pure; may be called as often as needed. nodename is the name of the root provider, which must be
+ * in the tree. Only what the driver owns is changed: foreign providers, traits and aggregates stay
+ * (facts C10). allocations NULL: nothing that is allocated may move; where it must,
+ * DRIVER_RESHAPE_NEEDED is returned and the tree is left as it was. Else: consumers whole, as GET
+ * /allocations tells them; moved in place. -ENOENT when nodename is not in the tree, -EINVAL with
+ * words for a host and configuration that do not fit, -ENOMEM; the tree is then undefined. */
+int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, ProviderTree *tree,
+                                const char *nodename, Allocations *allocations, Error *reterr);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What one poll of a driver found on the host: a sealed value that nobody changes after it was
+ * made.
+ *
+ * A driver's poll builds it on its own thread and hands it over; from then on it is read only, and
+ * shared by reference count (atomic), so that the tracker can keep the last good one while the next
+ * is made. It knows no resource provider, no configuration and no policy: facts only. Amounts carry
+ * their unit in the name. Strings are UTF-8, never NULL unless said so, and foreign: treat them as
+ * hostile.
+ *
+ * Its JSON form (snapshot_to_json()) is what "computectl discover --json" prints and the static
+ * driver reads. */
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "base/uuid.h"
+
+#define SNAPSHOT_FORMAT "compute-agent-host/1" /* "format" member of the JSON form */
+#define NUMA_NODE_NONE  (-1)
+
+/* A set of host CPUs (logical numbers). */
+typedef struct CpuSet {
+        uint64_t *words; /* bit n of word n / 64 */
+        size_t n_words;
+} CpuSet;
+
+typedef struct PageSize {
+        uint64_t size_kib;
+        uint64_t count; /* pages of this size in the cell, as libvirt counts them */
+} PageSize;
+
+typedef struct SnapshotCpu {
+        unsigned id;
+        int socket_id, die_id, core_id; /* -1 when unknown */
+        CpuSet siblings;                /* threads of the same core, itself included */
+} SnapshotCpu;
+
+typedef struct SnapshotCell {
+        unsigned id;         /* libvirt's, may be sparse */
+        uint64_t memory_kib; /* 0 for a cell without memory */
+        SnapshotCpu *cpus;   /* none for a cell with memory only */
+        size_t n_cpus;
+        PageSize *pages;
+        size_t n_pages;
+        struct {
+                unsigned cell;
+                unsigned distance;
+        } * distances;
+        size_t n_distances;
+} SnapshotCell;
+
+typedef struct MdevType {
+        char *id;         /* "nvidia-35" */
+        char *name;       /* "GRID V100D-4Q", "" when unknown */
+        char *device_api; /* "vfio-pci" */
+        uint64_t available_instances;
+} MdevType;
+
+/* A node device that guests may be given a part of, or the whole of: PCI functions and mdev
+ * parents. */
+typedef struct SnapshotDevice {
+        char *name;   /* libvirt's: "pci_0000_41_00_0", "mtty_mtty" */
+        char *parent; /* libvirt's name of the parent, "" when unknown */
+        char *driver; /* "" when none is bound */
+        bool is_pci;
+        char address[13]; /* "0000:41:00.0"; "" unless is_pci. A 32-bit domain does not fit and is
+                             no candidate */
+        uint32_t vendor_id, product_id, class_code;
+        char *vendor, *product;    /* as libvirt names them, "" when unknown */
+        int numa_node;             /* NUMA_NODE_NONE when it has none */
+        int iommu_group;           /* -1 when it has none */
+        char *physical_function;   /* PCI address of its PF when it is a VF, else "" */
+        bool is_physical_function; /* has, or can have, virtual functions */
+        uint64_t max_virtual_functions;
+        bool is_vdpa_parent;
+        MdevType *mdev_types;
+        size_t n_mdev_types;
+} SnapshotDevice;
+
+typedef struct SnapshotMdev {
+        Uuid uuid;
+        char *type;   /* "nvidia-35" */
+        char *parent; /* name of the device in which it lives */
+} SnapshotMdev;
+
+typedef enum DomainState {
+        DOMAIN_SHUTOFF,
+        DOMAIN_RUNNING,
+        DOMAIN_PAUSED, /* and every other state in which it holds its resources */
+        _DOMAIN_STATE_MAX,
+        _DOMAIN_STATE_INVALID = -EINVAL,
+} DomainState;
+
+const char *domain_state_to_text(DomainState state); /* "shutoff", "running", "paused" */
+DomainState domain_state_from_text(const char *text);
+
+typedef struct SnapshotDomain {
+        Uuid uuid;
+        char *name;
+        DomainState state;
+        bool persistent;
+        uint64_t vcpus;
+        uint64_t memory_kib;
+        Uuid *mdevs; /* of its <hostdev>s */
+        size_t n_mdevs;
+        char (*pci_addresses)[13]; /* of its <hostdev>s */
+        size_t n_pci_addresses;
+} SnapshotDomain;
+
+typedef struct Snapshot {
+        unsigned n_references; /* atomic; snapshot_ref() and snapshot_unref() */
+        char *driver;          /* "libvirt", "static" */
+        char *nodename;   /* the host's name as the hypervisor tells it: the root provider's name */
+        char *arch;       /* "x86_64" */
+        char *cpu_model;  /* "" when unknown */
+        char *hypervisor; /* "QEMU" */
+        uint64_t hypervisor_version; /* libvirt's form: 7002011 is 7.2.11 */
+        uint64_t memory_kib;         /* of the host */
+        CpuSet online_cpus;
+        uint64_t disk_total_bytes;    /* file system of instances_path; 0 when there is none */
+        uint64_t taken_realtime_usec; /* when the poll ended, CLOCK_REALTIME */
+        SnapshotCell *cells;
+        size_t n_cells; /* 0: the host tells no cells */
+        SnapshotDevice *devices;
+        size_t n_devices;
+        SnapshotMdev *mdevs;
+        size_t n_mdevs;
+        SnapshotDomain *domains;
+        size_t n_domains;
+} Snapshot;
+
+/* An empty snapshot with one reference, every string "", to be filled by a driver before it is
+ * shared. Strings that a driver sets are owned by the snapshot and freed with it. */
+int snapshot_new(Snapshot **ret);
+Snapshot *snapshot_ref(const Snapshot *snapshot);
+Snapshot *snapshot_unref(const Snapshot *snapshot); /* NULL-safe, returns NULL; any thread */
+static inline void snapshot_unrefp(Snapshot **snapshot)
+{
+        snapshot_unref(*snapshot);
+}
+
+/* Borrowed, or NULL. */
+const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char *name);
+
+/* JSON. to: a new reference, NULL when out of memory. from: a whole check of types and limits;
+ * -EBADMSG with the path of the member that is wrong. */
+json_t *snapshot_to_json(const Snapshot *snapshot);
+int snapshot_from_json(const json_t *object, Snapshot **ret, Error *reterr);
+
+int cpu_set_add(CpuSet *set, unsigned cpu); /* cpu < 65536, else -ERANGE; -ENOMEM */
+bool cpu_set_contains(const CpuSet *set, unsigned cpu);
+unsigned cpu_set_count(const CpuSet *set);
+void cpu_set_done(CpuSet *set);
+int cpu_set_copy(CpuSet *ret, const CpuSet *set);
+
+/* "0-3,8,10-11" and back; "^5" takes one out (Nova's syntax). An empty text is an empty set.
+ * -EINVAL with words. */
+int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr);
+char *cpu_set_format(const CpuSet *set);

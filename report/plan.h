@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The plan: which requests make Placement equal to the desired tree, and in which order. Pure.
+ *
+ * plan_make() compares two values and sends nothing. --dry-run, "computectl plan" and the log print
+ * this very list, and the executor runs it. Steps carry no generation: the executor puts in the
+ * mirror's when it sends.
+ *
+ * Order: custom classes and traits before whoever needs them, parents before children, inventories
+ * before traits of the same provider (one step per provider at a time, in list order), deletions
+ * last and children before parents. */
+
+#include <jansson.h>
+
+#include "base/allocation.h"
+#include "base/provider-tree.h"
+
+typedef enum PlanOp {
+        PLAN_ENSURE_CLASS,    /* PUT /resource_classes/{name} */
+        PLAN_ENSURE_TRAIT,    /* PUT /traits/{name} */
+        PLAN_CREATE_PROVIDER, /* POST /resource_providers */
+        PLAN_RESHAPE,         /* POST /reshaper */
+        PLAN_PUT_INVENTORIES, /* PUT /resource_providers/{uuid}/inventories */
+        PLAN_PUT_AGGREGATES,  /* PUT /resource_providers/{uuid}/aggregates */
+        PLAN_PUT_TRAITS,      /* PUT /resource_providers/{uuid}/traits */
+        PLAN_DELETE_PROVIDER, /* DELETE /resource_providers/{uuid} */
+        _PLAN_OP_MAX,
+} PlanOp;
+
+typedef struct PlanStep {
+        PlanOp op;
+        Uuid provider; /* null for classes, traits and the reshape */
+        char *name;    /* of the provider, the class or the trait; "" for the reshape */
+        char *summary; /* for people: "VCPU 8, MEMORY_MB 16384 (was 15872)" */
+        size_t *after; /* indexes of the steps that must have ended well before this one starts */
+        size_t n_after;
+} PlanStep;
+
+typedef struct Plan {
+        PlanStep *steps;
+        size_t n_steps;
+        size_t n_allocated;
+        ProviderTree *desired;    /* a copy: where bodies come from */
+        Allocations *allocations; /* a copy, or NULL: no reshape */
+} Plan;
+
+/* What the plan may take for granted beside the tree. */
+typedef struct PlanKnowledge {
+        const StringSet *known_classes; /* custom classes that were ensured already */
+        const StringSet *known_traits;  /* traits that Placement has */
+} PlanKnowledge;
+
+/* desired against the mirror's tree. Standard traits that are not in known_traits are left out of
+ * bodies (Placement would refuse them). -ENOMEM; -EINVAL for a provider that would have to change
+ * its name or parent. */
+int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
+              const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
+              Error *reterr);
+
+Plan *plan_free(Plan *plan);
+DEFINE_CLEANUP(Plan *, plan_free);
+
+/* "PUT", "/resource_providers/…/inventories" of a step. The path is freed by the caller; NULL when
+ * out of memory. */
+const char *plan_step_method(const PlanStep *step);
+char *plan_step_path(const PlanStep *step);
+
+/* [{"method", "path", "op", "provider", "name", "summary", "after": []}], for computectl plan
+ * --json. */
+json_t *plan_to_json(const Plan *plan);

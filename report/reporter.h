@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The report client: keeps Placement equal to a desired tree, with the fewest requests.
+ *
+ * It owns the mirror (what Placement holds for this tree, with generations), the plan (the pure
+ * difference between desired and mirror) and the executor (runs the plan over HTTP). It knows no
+ * driver, no claim and no retry policy over time: one attempt goes refresh → [caller edits a copy
+ * of the tree] → publish, and ends in one callback. The tracker decides when to attempt again.
+ *
+ * Everything runs on the caller's sd-event loop; nothing blocks. At most one refresh or publish is
+ * under way; a callback is never called from inside the function that took it. */
+
+#include <systemd/sd-event.h>
+
+#include "base/allocation.h"
+#include "base/provider-tree.h"
+
+typedef enum ReporterAuth {
+        REPORTER_AUTH_NONE,
+        REPORTER_AUTH_ADMIN_TOKEN, /* X-Auth-Token: token */
+        REPORTER_AUTH_PASSWORD,
+        REPORTER_AUTH_V3APPLICATIONCREDENTIAL,
+        _REPORTER_AUTH_MAX,
+        _REPORTER_AUTH_INVALID = -EINVAL,
+} ReporterAuth;
+
+/* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
+typedef struct ReporterConfig {
+        const char *endpoint; /* "http://host:port/path" or "unix:///path/to.sock" */
+        ReporterAuth auth;
+        const char *token;        /* admin_token; never logged */
+        uint64_t max_connections; /* 1 … 64 */
+        uint64_t connect_timeout_usec;
+        uint64_t timeout_usec;                   /* one request, all in all */
+        const char *cafile, *certfile, *keyfile; /* NULL: the system's, none, none */
+        bool insecure;                           /* do not verify the server's certificate */
+        const char *user_agent;                  /* "compute-agent/1.0" */
+} ReporterConfig;
+
+/* How an attempt ended, beside 0 (done). Negative results are local failures (-ENOMEM, …). */
+typedef enum ReportOutcome {
+        REPORT_DONE = 0,
+        REPORT_E_UNREACHABLE = 1, /* no connection, a time-out, a cut answer: try again later */
+        REPORT_E_UNAVAILABLE,     /* 5xx, 429, an answer that is not Placement's: try again later */
+        REPORT_E_UNAUTHORIZED,    /* 401 */
+        REPORT_E_FORBIDDEN,       /* 403: a role is missing */
+        REPORT_E_TOO_OLD,         /* the service lacks a microversion that is needed */
+        REPORT_E_CONFLICT, /* 409 placement.concurrent_update: the mirror forgot that part; start
+                              again at refresh */
+        REPORT_E_IN_USE, /* an inventory or provider that is allocated could not go; everything else
+                            was done */
+        REPORT_E_DUPLICATE_NAME, /* another provider, not of this tree, has the name */
+        REPORT_E_REFUSED,        /* 400 and every other refusal: trying again changes nothing */
+        _REPORT_OUTCOME_MAX,
+} ReportOutcome;
+
+/* "unreachable", "conflict", … for logs and metrics. */
+const char *report_outcome_to_text(int outcome);
+
+typedef struct ReporterStatistics {
+        uint64_t n_requests; /* all since start */
+        uint64_t n_writes;   /* those that were not GET */
+        uint64_t n_conflicts;
+        uint64_t last_attempt_requests, last_attempt_writes;
+} ReporterStatistics;
+
+typedef struct Reporter Reporter;
+typedef struct Plan Plan;
+
+/* result: 0, a ReportOutcome, or a negative errno; error has the words unless result is 0 (borrowed
+ * for the call). */
+typedef void (*ReporterDone)(Reporter *reporter, int result, const Error *error, void *userdata);
+
+/* root is the uuid of the host's root provider, root_name its name. Does not connect. -EINVAL with
+ * words for a configuration that cannot work (names the option), -ENOMEM. The event loop is
+ * referenced. */
+int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
+                 const char *root_name, Error *reterr);
+
+/* Cancels what is under way; its callback is not called. */
+Reporter *reporter_free(Reporter *reporter);
+DEFINE_CLEANUP(Reporter *, reporter_free);
+
+/* Makes the mirror true again: one GET /resource_providers?in_tree=, then reads of the providers
+ * whose generation moved, and of no others. An answer without the root leaves an empty tree:
+ * publish will create it. -EBUSY when an attempt is under way. */
+int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
+
+/* The tree as the mirror has it, borrowed until the next call that starts an attempt; NULL before
+ * the first refresh that succeeded. It stays as it was when a later refresh fails. */
+const ProviderTree *reporter_tree(Reporter *reporter);
+
+/* Makes Placement equal to desired, which the reporter copies. desired must contain everything of
+ * reporter_tree() that is to stay. allocations NULL: no reshape; else the final picture of each
+ * consumer in it, and the inventories and they go in one POST /reshaper. A plan without steps sends
+ * nothing. -EBUSY as above; -ENODATA before the first refresh. */
+int reporter_publish(Reporter *reporter, const ProviderTree *desired,
+                     const Allocations *allocations, ReporterDone done, void *userdata);
+
+/* The plan that reporter_publish() would run. Pure. The caller frees with plan_free(). -ENODATA as
+ * above. */
+int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
+                  Plan **ret, Error *reterr);
+
+const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
