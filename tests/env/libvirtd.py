@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.env import fakesys, udev
 from tests.env.cache import cached, key_of
-from tests.env.scratch import EnvError, Scratch, wait_until
+from tests.env.scratch import EnvError, Scratch, running, wait_until
 from tests.env.service import Service
 from tests.env.testdriver import testdriver_xml
 
@@ -150,7 +150,7 @@ class Libvirtd(Service):
         return self.scratch.spawn(
             [*self.enter('-m', '-n', '-u', '-p'), _binary('libvirtd'), '-f',
              '/etc/libvirt/libvirtd.conf', '-p', '/run/libvirtd.pid'],
-            'libvirtd', self.folder, env=env)
+            'libvirtd', self.folder, env=env, wrapper=True)
 
     def wait_ready(self, seconds=30):
         """Return when it answers and has listed its devices."""
@@ -201,7 +201,7 @@ class Libvirtd(Service):
         if not (self._namespace and self._namespace.alive()):
             return []
         inside = os.readlink('/proc/%d/ns/pid' % self.init_pid)
-        return [pid for pid in _pids() if _link('/proc/%d/ns/pid' % pid) == inside]
+        return [pid for pid in running() if _link('/proc/%d/ns/pid' % pid) == inside]
 
     def announce(self, action, address, wait=True):
         """Tell libvirtd, as udev would, that a PCI device or mdev was 'add'ed or 'remove'd.
@@ -298,10 +298,6 @@ def _mdev_uuid(name):
     return name[len('mdev_'):][:36].replace('_', '-')
 
 
-def _pids():
-    return [int(name) for name in os.listdir('/proc') if name.isdigit()]
-
-
 def _link(path):
     with contextlib.suppress(OSError):
         return os.readlink(path)
@@ -309,7 +305,7 @@ def _link(path):
 
 
 def _only_child(parent):
-    for pid in _pids():
+    for pid in running():
         with contextlib.suppress(OSError):
             stat = Path('/proc/%d/stat' % pid).read_text()
             if int(stat.rpartition(')')[2].split()[1]) == parent:

@@ -47,6 +47,21 @@ def wait_until(predicate, seconds, what, step=0.02):
         time.sleep(step)
 
 
+def running(group=None):
+    """The pids of the processes of a group, or of all, that have not ended.
+
+    Zombies have: an orphan may have to wait for a slow process 1 to reap it.
+    """
+    ret = []
+    for name in filter(str.isdigit, os.listdir('/proc')):
+        with contextlib.suppress(OSError):
+            stat = Path('/proc', name, 'stat').read_text().rpartition(')')[2].split()
+            ended = stat[0] in 'ZX' and int(stat[17]) <= 1
+            if not ended and group in (None, int(stat[2])):
+                ret.append(int(name))
+    return ret
+
+
 class _Spawner:
     """Starts processes from one lasting thread: PDEATHSIG looks at the thread, not the process.
 
@@ -80,12 +95,16 @@ _spawner = _Spawner()
 
 
 class Child:
-    """A process and its group. Every method does nothing once the group is gone."""
+    """A process and its group. Every method does nothing once the group is gone.
 
-    def __init__(self, argv, name, log, env=None, cwd=None, **kwargs):
+    wrapper: the first process only waits for another, and must live to reap it.
+    """
+
+    def __init__(self, argv, name, log, env=None, cwd=None, wrapper=False, **kwargs):
         self.name = name
         self.log = Path(log)
         self._gone = False
+        self._wrapper = wrapper
         parent = os.getpid()
 
         def die_with_parent():
@@ -108,16 +127,18 @@ class Child:
         """Send a signal to the whole group."""
         if self._gone:
             return
+        inner = [pid for pid in running(self.pid) if pid != self.pid] if self._wrapper else []
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+            if inner and number in (signal.SIGTERM, signal.SIGKILL):
+                for pid in inner:
+                    os.kill(pid, number)
+            else:
+                os.killpg(self.pid, number)
 
     def _group_gone(self):
-        self._popen.poll()
         if not self._gone:
-            try:
-                os.killpg(self.pid, 0)
-            except ProcessLookupError:
-                self._gone = self._popen.poll() is not None
+            ended = self._popen.poll() is not None
+            self._gone = ended and not running(group=self.pid)
         return self._gone
 
     def stop(self, seconds=5):
@@ -132,6 +153,7 @@ class Child:
     def kill(self):
         """SIGKILL to the whole group; returns when nothing of it runs."""
         self.signal(signal.SIGKILL)
+        self.signal(signal.SIGCONT)
         wait_until(self._group_gone, 10, '%s to be killed' % self.name, 0.005)
 
     def log_tail(self, size=2000):
