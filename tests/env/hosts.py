@@ -107,8 +107,8 @@ def _gpu(data):
 
 def sriov(address, vfs, numa_node=0, total_vfs=0):
     """A PF and its VFs, the way a network card shows them; a list for Host.pci."""
-    bus, slot = address[:-3], int(address[-4:-2], 16)
-    names = ['%s:%02x.%d' % (bus[:-3], slot + 1 + i // 8, i % 8) for i in range(vfs)]
+    bus, slot = address[:7], int(address[8:10], 16)
+    names = ['%s:%02x.%d' % (bus, slot + 1 + i // 8, i % 8) for i in range(vfs)]
     pf = Pci(address, numa_node, total_vfs=total_vfs or vfs, vfs=names)
     return [pf] + [Pci(name, numa_node, device=0x154c, driver='iavf', physfn=address)
                    for name in names]
