@@ -57,10 +57,10 @@ def _make_database(folder):
 @functools.lru_cache(maxsize=None)
 def ready_made_database():
     """The path of a database with Placement's schema and no providers, to be copied."""
-    where = subprocess.run(
-        [PYTHON, '-c', 'import importlib.util as u; print(u.find_spec("placement").origin);'
-         'print(u.find_spec("os_traits").origin); print(u.find_spec("os_resource_classes").origin)'],
-        stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode().split()
+    find = 'import importlib.util as u; print(u.find_spec("%s").origin)'
+    code = '; '.join(find % name for name in ('placement', 'os_traits', 'os_resource_classes'))
+    where = subprocess.run([PYTHON, '-c', code], stdout=subprocess.PIPE, check=True,
+                           timeout=60).stdout.decode().split()
     key = key_of(*(Path(path).parent for path in where), _CONFIG)
     return cached('placement-' + key, _make_database) / 'placement.sqlite'
 

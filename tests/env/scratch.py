@@ -211,9 +211,10 @@ class Scratch:
 
     def close(self):
         """Undo everything; may be called twice. Every step is tried even if one fails."""
-        if self in _open:
-            _open.remove(self)
-        self._undo.close()
+        with _deferred_signals():
+            if self in _open:
+                _open.remove(self)
+            self._undo.close()
 
     def _remove(self):
         shutil.rmtree(self.path, ignore_errors=True)
@@ -248,18 +249,45 @@ def _lock_folder_existing(path):
 
 
 def _catch_sigterm():
-    """Let SIGTERM unwind the stack as SIGINT does, unless somebody else handles it."""
+    """Let SIGTERM unwind the stack as SIGINT does, unless somebody else handles it.
+
+    KeyboardInterrupt, because unittest takes a SystemExit for a failed test and goes on.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _exit_on_signal)
+        signal.signal(signal.SIGTERM, _unwind)
 
 
-def _exit_on_signal(number, _frame):
-    raise SystemExit(128 + number)
+def _unwind(number, _frame):
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+@contextlib.contextmanager
+def _deferred_signals():
+    """Hold SIGINT and SIGTERM back until the block is done: cleaning up goes first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    old = [signal.signal(number, lambda *args: came.append(args[0])) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, old):
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
+
+
+def open_folders():
+    """The folders of this process that are not closed yet."""
+    return [scratch.path for scratch in _open]
 
 
 @atexit.register
 def _close_all():
-    while _open:
-        _open[-1].close()
+    with contextlib.ExitStack() as stack:
+        for scratch in list(_open):
+            stack.callback(scratch.close)
