@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from tests.env.cache import cached, key_of
-from tests.env.scratch import EnvError
+from tests.env.scratch import EnvError, free_port
 from tests.env.service import Service
 
 MICROVERSION = '1.39'
@@ -26,13 +26,6 @@ connection = sqlite:///%s
 sqlite_synchronous = false
 sync_on_startup = %s
 '''
-
-
-def free_port():
-    """A TCP port of the loopback interface that nobody uses now."""
-    with socket.socket() as sock:
-        sock.bind(('127.0.0.1', 0))
-        return sock.getsockname()[1]
 
 
 def _write_config(folder, sync):

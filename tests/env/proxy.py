@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass, field
 
 from tests.env import faults
+from tests.env.scratch import free_port
 
 _HOP = {'connection', 'keep-alive', 'transfer-encoding', 'content-length', 'host', 'expect'}
 
@@ -60,7 +61,7 @@ class Proxy:
         self._sockets = set()
         self._cut = set()
         self._server = None
-        self.port = 0
+        self.port = free_port()
 
     @property
     def endpoint(self):
@@ -78,7 +79,6 @@ class Proxy:
             self._stopping.clear()
             self._server = _Server(('127.0.0.1', self.port), _Handler)
             self._server.proxy = self
-            self.port = self._server.server_port
             threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True,
                              name='proxy').start()
         return self

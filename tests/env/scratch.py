@@ -12,8 +12,10 @@ import ctypes
 import fcntl
 import os
 import queue
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -45,6 +47,20 @@ def wait_until(predicate, seconds, what, step=0.02):
         if time.monotonic() >= end:
             raise EnvTimeout('timed out after %g s: %s' % (seconds, what))
         time.sleep(step)
+
+
+def free_port():
+    """A loopback TCP port that nobody uses now.
+
+    Not one that the kernel gives to outgoing connections, which could take it from a server
+    between its stop and its start.
+    """
+    for _ in range(1000):
+        port = random.SystemRandom().randrange(15000, 32000)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            sock.bind(('127.0.0.1', port))
+            return port
+    raise EnvError('no free port')
 
 
 def running(group=None):
