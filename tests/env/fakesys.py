@@ -15,7 +15,8 @@ from tests.env.hosts import (DEMO_MDEV, Cell, Gpu, Host, MdevType, Pci, demo_hos
 
 __all__ = ['DEMO_MDEV', 'Cell', 'Gpu', 'Host', 'MdevType', 'Pci', 'demo_host', 'm10_types',
            'simple_host', 'sriov', 'write', 'set_available', 'create_mdev', 'remove_mdev',
-           'remove_device', 'plug_device', 'device_path', 'set_hugepages', 'cpu_list', 'cpu_map']
+           'remove_device', 'plug_device', 'device_path', 'set_hugepages', 'set_memory',
+           'cpu_list', 'cpu_map', 'uevent']
 
 
 def write(host, folder):
@@ -97,7 +98,8 @@ def _write_nodes(root, host):
         _put(node / 'cpumap', cpu_map(cell.cpus, width))
         _put(node / 'cpulist', cpu_list(cell.cpus))
         _put(node / 'distance', ' '.join(map(str, distances)))
-        _write_meminfo(node, cell)
+        reserved = sum(size * count for size, count in cell.hugepages.items())
+        set_memory(root, cell.id, cell.memory_kib, cell.memory_kib - reserved)
         for size, count in cell.hugepages.items():
             set_hugepages(root, cell.id, size, count)
         for cpu in cell.cpus:
@@ -105,11 +107,11 @@ def _write_nodes(root, host):
     _write_global_pages(root, host)
 
 
-def _write_meminfo(node, cell):
-    free = cell.memory_kib - sum(size * count for size, count in cell.hugepages.items())
-    lines = [('MemTotal', cell.memory_kib), ('MemFree', free), ('MemUsed', 0)]
-    _put(node / 'meminfo',
-         '\n'.join('Node %d %-15s %8d kB' % (cell.id, key + ':', kib) for key, kib in lines))
+def set_memory(root, cell_id, total_kib, free_kib):
+    """Set a cell's memory; libvirt reads it at the next call."""
+    lines = [('MemTotal', total_kib), ('MemFree', free_kib), ('MemUsed', total_kib - free_kib)]
+    _put(Path(root) / ('devices/system/node/node%d/meminfo' % cell_id),
+         '\n'.join('Node %d %-15s %8d kB' % (cell_id, key + ':', kib) for key, kib in lines))
 
 
 def _write_global_pages(root, host):

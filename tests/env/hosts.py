@@ -2,6 +2,7 @@
 """Describe a made-up host: its NUMA cells, GPUs and PCI devices. Plain data, no files."""
 
 import dataclasses
+import uuid
 from dataclasses import dataclass, field
 
 
@@ -71,11 +72,16 @@ class Gpu(Pci):
 
 @dataclass
 class Host:
+    """The whole machine. name is its host name; its uuid follows from that unless told."""
+
     cells: list = field(default_factory=list)
     gpus: list = field(default_factory=list)
     pci: list = field(default_factory=list)
     name: str = 'compute-1'
-    uuid: str = '5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e01'
+    uuid: str = ''
+
+    def __post_init__(self):
+        self.uuid = self.uuid or str(uuid.uuid5(uuid.NAMESPACE_DNS, self.name))
 
     def devices(self):
         """Every PCI device in order of address, GPUs among them."""

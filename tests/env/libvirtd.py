@@ -20,7 +20,8 @@ from tests.env.scratch import EnvError, Scratch, running, wait_until
 from tests.env.service import Service
 from tests.env.testdriver import testdriver_xml
 
-__all__ = ['Libvirtd', 'mount_namespaces_allowed', 'testdriver_xml']
+__all__ = ['Libvirtd', 'guest_xml', 'mdev_xml', 'mount_namespaces_allowed', 'nodedev_name',
+           'testdriver_xml']
 
 _INIT = Path(__file__).with_name('nsinit.py')
 _UNSHARE = ['unshare', '-m', '-n', '-u', '-p', '-f', '--kill-child', '--propagation', 'private']
@@ -89,6 +90,12 @@ def guest_xml(name, memory_mib=32, vcpus=1, extra='', uuid=None):
     """The XML of a tiny guest without a disk; extra goes inside <domain>."""
     uuid = '<uuid>%s</uuid>' % uuid if uuid else ''
     return _GUEST % (name, uuid, memory_mib, vcpus, extra)
+
+
+def mdev_xml(uuid):
+    """The <devices> of a guest with this mdev: it can be defined but not started here."""
+    return ("<devices><hostdev mode='subsystem' type='mdev' model='vfio-pci'>"
+            "<source><address uuid='%s'/></source></hostdev></devices>" % uuid)
 
 
 class Libvirtd(Service):

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from tests.env import fakesys, faults
 from tests.env.bus import Bus
-from tests.env.libvirtd import Libvirtd, mount_namespaces_allowed, testdriver_xml
+from tests.env.libvirtd import (Libvirtd, guest_xml, mdev_xml, mount_namespaces_allowed,
+                                testdriver_xml)
 from tests.env.placement import Placement
 from tests.env.proxy import Proxy
 from tests.env.scratch import (PREFIX, EnvError, EnvTimeout, Scratch, open_folders, running,
@@ -396,6 +397,21 @@ class LibvirtdTest(Clean):
         self.assertEqual(self.daemon.virsh('list', '--name').split(), ['tiny'])
         self.daemon.destroy_guests()
         self.daemon.virsh('undefine', 'tiny')
+
+    def test_memory_and_pages_change(self):
+        fakesys.set_memory(self.daemon.sys, 3, 6 << 20, 5 << 20)
+        fakesys.set_hugepages(self.daemon.sys, 3, 2048, 128)
+        cell = self.xml('capabilities').findall('host/topology/cells/cell')[3]
+        self.assertEqual(int(cell.findtext('memory')), 6 << 20)
+        self.assertEqual(cell.findtext("pages[@size='2048']"), '128')
+        fakesys.set_memory(self.daemon.sys, 3, 8 << 20, 7 << 20)
+        fakesys.set_hugepages(self.daemon.sys, 3, 2048, 256)
+
+    def test_guest_with_mdev_is_defined(self):
+        self.daemon.define(guest_xml('vgpu', extra=mdev_xml(fakesys.DEMO_MDEV)))
+        source = self.xml('dumpxml', 'vgpu').find('devices/hostdev/source/address')
+        self.assertEqual(source.get('uuid'), fakesys.DEMO_MDEV)
+        self.daemon.virsh('undefine', 'vgpu')
 
     def test_pause(self):
         with self.daemon.paused():
