@@ -233,8 +233,8 @@ class Scratch:
             self._undo.close()
 
     def _remove(self):
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._lock.close()
+        with self._lock, contextlib.suppress(FileNotFoundError):
+            _remove_folder(self.path)
 
 
 def _lock_folder(path):
@@ -244,14 +244,28 @@ def _lock_folder(path):
     return lock
 
 
+def _remove_folder(path):
+    """Remove it with its lock last: what a kill interrupts, the next run can finish."""
+    for entry in list(path.iterdir()):
+        if entry.name != '.lock':
+            real = entry.is_dir() and not entry.is_symlink()
+            shutil.rmtree(entry) if real else entry.unlink()
+    shutil.rmtree(path)
+
+
 def sweep():
     """Remove the folders of runs that were killed: nobody holds their lock."""
     for path in Path(tempfile.gettempdir()).glob(PREFIX + '*'):
         with contextlib.suppress(OSError):
             if path.lstat().st_uid != os.getuid():
                 continue
+            if not (path / '.lock').exists():
+                # killed as it was made; a minute is enough for one that is being made now
+                if time.time() - path.stat().st_mtime > 60:
+                    _remove_folder(path)
+                continue
             with _lock_folder_existing(path):
-                shutil.rmtree(path, ignore_errors=True)
+                _remove_folder(path)
 
 
 def _lock_folder_existing(path):
