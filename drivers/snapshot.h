@@ -17,15 +17,13 @@
 
 #include "base/error.h"
 #include "base/uuid.h"
+#include "drivers/cpu-set.h"
+#include "drivers/pci-address.h"
 
-#define SNAPSHOT_FORMAT "compute-agent-host/1" /* "format" member of the JSON form */
-#define NUMA_NODE_NONE  (-1)
-
-/* A set of host CPUs (logical numbers). */
-typedef struct CpuSet {
-        uint64_t *words; /* bit n of word n / 64 */
-        size_t n_words;
-} CpuSet;
+#define SNAPSHOT_FORMAT   "compute-agent-host/1" /* "format" member of the JSON form */
+#define NUMA_NODE_NONE    (-1)
+#define SNAPSHOT_TEXT_MAX 4096  /* bytes of any string */
+#define SNAPSHOT_LIST_MAX 65536 /* items of any list */
 
 typedef struct PageSize {
         uint64_t size_kib;
@@ -38,6 +36,11 @@ typedef struct SnapshotCpu {
         CpuSet siblings;                /* threads of the same core, itself included */
 } SnapshotCpu;
 
+typedef struct CellDistance {
+        unsigned cell; /* id */
+        unsigned distance;
+} CellDistance;
+
 typedef struct SnapshotCell {
         unsigned id;         /* libvirt's, may be sparse */
         uint64_t memory_kib; /* 0 for a cell without memory */
@@ -45,10 +48,7 @@ typedef struct SnapshotCell {
         size_t n_cpus;
         PageSize *pages;
         size_t n_pages;
-        struct {
-                unsigned cell;
-                unsigned distance;
-        } * distances;
+        CellDistance *distances;
         size_t n_distances;
 } SnapshotCell;
 
@@ -66,8 +66,8 @@ typedef struct SnapshotDevice {
         char *parent; /* libvirt's name of the parent, "" when unknown */
         char *driver; /* "" when none is bound */
         bool is_pci;
-        char address[13]; /* "0000:41:00.0"; "" unless is_pci. A 32-bit domain does not fit and is
-                             no candidate */
+        char address[PCI_ADDRESS_SIZE]; /* "0000:41:00.0"; "" unless is_pci. A 32-bit domain does
+                             not fit and is no candidate */
         uint32_t vendor_id, product_id, class_code;
         char *vendor, *product;    /* as libvirt names them, "" when unknown */
         int numa_node;             /* NUMA_NODE_NONE when it has none */
@@ -102,11 +102,12 @@ typedef struct SnapshotDomain {
         char *name;
         DomainState state;
         bool persistent;
-        uint64_t vcpus;
-        uint64_t memory_kib;
-        Uuid *mdevs; /* of its <hostdev>s */
+        uint64_t vcpus;      /* that it may have at most */
+        uint64_t memory_kib; /* the same */
+        Uuid *mdevs;         /* of its <hostdev>s */
         size_t n_mdevs;
-        char (*pci_addresses)[13]; /* of its <hostdev>s */
+        char (*pci_addresses)[PCI_ADDRESS_SIZE]; /* of its <hostdev>s and <interface
+                                                    type='hostdev'>s */
         size_t n_pci_addresses;
 } SnapshotDomain;
 
@@ -142,21 +143,25 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
         snapshot_unref(*snapshot);
 }
 
+/* The last step of making one: brings every list into its one order (cells by id, devices by name,
+ * mdevs and domains by uuid), so that two polls of an unchanged host are the same whatever order
+ * the hypervisor listed things in. -EBADMSG when something is listed twice. */
+int snapshot_seal(Snapshot *snapshot, Error *reterr);
+
 /* Borrowed, or NULL. */
 const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char *name);
+const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uuid);
+const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid);
+
+/* Free what the struct owns and leave it zeroed, for those who build one piece by piece. */
+void snapshot_cell_done(SnapshotCell *cell);
+void snapshot_device_done(SnapshotDevice *device);
+void snapshot_mdev_done(SnapshotMdev *mdev);
+void snapshot_domain_done(SnapshotDomain *domain);
 
 /* JSON. to: a new reference, NULL when out of memory. from: a whole check of types and limits;
- * -EBADMSG with the path of the member that is wrong. */
+ * -EBADMSG with the path of the member that is wrong. Members that a host can do without (most of
+ * them) may be left out, so that a host can be written by hand; unknown members are ignored, so
+ * that an older program reads a newer file. */
 json_t *snapshot_to_json(const Snapshot *snapshot);
 int snapshot_from_json(const json_t *object, Snapshot **ret, Error *reterr);
-
-int cpu_set_add(CpuSet *set, unsigned cpu); /* cpu < 65536, else -ERANGE; -ENOMEM */
-bool cpu_set_contains(const CpuSet *set, unsigned cpu);
-unsigned cpu_set_count(const CpuSet *set);
-void cpu_set_done(CpuSet *set);
-int cpu_set_copy(CpuSet *ret, const CpuSet *set);
-
-/* "0-3,8,10-11" and back; "^5" takes one out (Nova's syntax). An empty text is an empty set.
- * -EINVAL with words. */
-int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr);
-char *cpu_set_format(const CpuSet *set);

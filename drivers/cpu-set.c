@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/cpu-set.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#define WORD_BITS 64
+
+void cpu_set_done(CpuSet *set)
+{
+        free(set->words);
+        *set = CPU_SET_INIT;
+}
+
+int cpu_set_add(CpuSet *set, unsigned cpu)
+{
+        size_t word = cpu / WORD_BITS;
+
+        if (cpu >= CPU_SET_MAX)
+                return -ERANGE;
+        if (word >= set->n_words) {
+                uint64_t *grown = reallocarray(set->words, word + 1, sizeof(uint64_t));
+
+                if (!grown)
+                        return -ENOMEM;
+                memset(grown + set->n_words, 0, (word + 1 - set->n_words) * sizeof(uint64_t));
+                set->words = grown;
+                set->n_words = word + 1;
+        }
+        set->words[word] |= UINT64_C(1) << (cpu % WORD_BITS);
+        return 0;
+}
+
+void cpu_set_remove(CpuSet *set, unsigned cpu)
+{
+        if (cpu / WORD_BITS < set->n_words)
+                set->words[cpu / WORD_BITS] &= ~(UINT64_C(1) << (cpu % WORD_BITS));
+}
+
+bool cpu_set_contains(const CpuSet *set, unsigned cpu)
+{
+        return cpu / WORD_BITS < set->n_words &&
+               (set->words[cpu / WORD_BITS] >> (cpu % WORD_BITS) & 1);
+}
+
+unsigned cpu_set_count(const CpuSet *set)
+{
+        unsigned count = 0;
+
+        for (size_t i = 0; i < set->n_words; i++)
+                count += (unsigned)__builtin_popcountll(set->words[i]);
+        return count;
+}
+
+static uint64_t word_at(const CpuSet *set, size_t i)
+{
+        return i < set->n_words ? set->words[i] : 0;
+}
+
+bool cpu_set_equal(const CpuSet *a, const CpuSet *b)
+{
+        for (size_t i = 0; i < MAX(a->n_words, b->n_words); i++)
+                if (word_at(a, i) != word_at(b, i))
+                        return false;
+        return true;
+}
+
+int cpu_set_copy(CpuSet *ret, const CpuSet *set)
+{
+        uint64_t *words = NULL;
+
+        if (set->n_words) {
+                words = reallocarray(NULL, set->n_words, sizeof(uint64_t));
+                if (!words)
+                        return -ENOMEM;
+                memcpy(words, set->words, set->n_words * sizeof(uint64_t));
+        }
+        free(ret->words);
+        *ret = (CpuSet){ .words = words, .n_words = set->n_words };
+        return 0;
+}
+
+static const char *skip_spaces(const char *text)
+{
+        while (isspace((unsigned char)*text))
+                text++;
+        return text;
+}
+
+/* Reads a number below CPU_SET_MAX and moves *text behind it. */
+static int parse_cpu(const char **text, unsigned *ret)
+{
+        const char *c = *text;
+        unsigned value = 0;
+
+        if (!isdigit((unsigned char)*c))
+                return -EINVAL;
+        for (; isdigit((unsigned char)*c); c++) {
+                value = value * 10 + (unsigned)(*c - '0');
+                if (value >= CPU_SET_MAX)
+                        return -ERANGE;
+        }
+        *text = c;
+        *ret = value;
+        return 0;
+}
+
+/* One item, "3", "0-3" or "^3", up to the comma or the end. */
+static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
+{
+        const char *c = skip_spaces(*text);
+        unsigned first, last;
+        CpuSet *set = include;
+        int r;
+
+        if (*c == '^') {
+                set = exclude;
+                c = skip_spaces(c + 1);
+        }
+        r = parse_cpu(&c, &first);
+        if (r < 0)
+                return r;
+        last = first;
+        c = skip_spaces(c);
+        if (*c == '-' && set == include) {
+                c = skip_spaces(c + 1);
+                r = parse_cpu(&c, &last);
+                if (r < 0)
+                        return r;
+                c = skip_spaces(c);
+        }
+        if (last < first || (*c && *c != ','))
+                return -EINVAL;
+        for (unsigned cpu = first; cpu <= last; cpu++)
+                if (cpu_set_add(set, cpu) < 0)
+                        return -ENOMEM;
+        *text = c;
+        return 0;
+}
+
+int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr)
+{
+        _cleanup_(cpu_set_done) CpuSet include = CPU_SET_INIT;
+        _cleanup_(cpu_set_done) CpuSet exclude = CPU_SET_INIT;
+
+        for (const char *c = skip_spaces(text); *c; c = skip_spaces(c)) {
+                const char *item = c;
+                int r;
+
+                if (*c == ',') {
+                        c++;
+                        continue;
+                }
+                r = parse_item(&c, &include, &exclude);
+                if (r == -ENOMEM)
+                        return error_oom(reterr);
+                if (r == -ERANGE)
+                        return error_setf(reterr, EINVAL, "CPU numbers are below %d: \"%.40s\"",
+                                          CPU_SET_MAX, item);
+                if (r < 0)
+                        return error_setf(reterr, EINVAL,
+                                          "Not a list of CPUs (like 0-3,^2,8): \"%.40s\"", item);
+        }
+        for (unsigned cpu = 0; cpu < exclude.n_words * WORD_BITS; cpu++)
+                if (cpu_set_contains(&exclude, cpu))
+                        cpu_set_remove(&include, cpu);
+        cpu_set_done(ret);
+        *ret = include;
+        include = CPU_SET_INIT;
+        return 0;
+}
+
+char *cpu_set_format(const CpuSet *set)
+{
+        unsigned n_cpus = (unsigned)(set->n_words * WORD_BITS);
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+        bool failed, comma = false;
+
+        if (!stream)
+                return NULL;
+        for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
+                unsigned first = cpu;
+
+                if (!cpu_set_contains(set, cpu))
+                        continue;
+                while (cpu_set_contains(set, cpu + 1))
+                        cpu++;
+                fprintf(stream, first == cpu ? "%s%u" : "%s%u-%u", comma ? "," : "", first, cpu);
+                comma = true;
+        }
+        failed = ferror(stream) != 0;
+        if (fclose(stream) != 0 || failed) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A set of host CPUs, and its text form: "0-3,8,10-11". Plain data, any thread. */
+
+#include "base/error.h"
+
+#define CPU_SET_MAX 65536 /* logical numbers are below this */
+
+typedef struct CpuSet {
+        uint64_t *words; /* bit n of word n / 64 */
+        size_t n_words;
+} CpuSet;
+
+#define CPU_SET_INIT ((CpuSet){ 0 })
+
+void cpu_set_done(CpuSet *set);
+
+int cpu_set_add(CpuSet *set, unsigned cpu); /* -ERANGE from CPU_SET_MAX on, -ENOMEM */
+void cpu_set_remove(CpuSet *set, unsigned cpu);
+bool cpu_set_contains(const CpuSet *set, unsigned cpu);
+unsigned cpu_set_count(const CpuSet *set);
+bool cpu_set_equal(const CpuSet *a, const CpuSet *b);
+
+/* Replaces ret with a copy. -ENOMEM leaves ret as it was. */
+int cpu_set_copy(CpuSet *ret, const CpuSet *set);
+
+/* Parses nova.conf's syntax: numbers and ranges, "^5" takes one out wherever it stands, spaces and
+ * empty items are nothing. An empty text is an empty set. ret must be initialised; untouched on
+ * failure. -EINVAL with words, -ENOMEM. */
+int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr);
+
+/* "0-3,8"; "" for an empty set. NULL when out of memory. The caller frees. */
+char *cpu_set_format(const CpuSet *set);

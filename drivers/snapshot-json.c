@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The JSON form of a snapshot: one table of fields per struct, which both the writer and the reader
+ * walk. A new field of the snapshot is a new line in a table. Nesting is as deep as the tables are,
+ * whatever the text holds. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "drivers/snapshot.h"
+
+typedef enum FieldType {
+        FIELD_TEXT,    /* char *; "" when missing */
+        FIELD_U64,     /* uint64_t */
+        FIELD_U32,     /* uint32_t, unsigned */
+        FIELD_INT,     /* int; -1 when missing */
+        FIELD_BOOL,    /* bool */
+        FIELD_UUID,    /* Uuid */
+        FIELD_ADDRESS, /* char[PCI_ADDRESS_SIZE]; "" when missing */
+        FIELD_CPU_SET, /* CpuSet */
+        FIELD_STATE,   /* DomainState */
+        FIELD_ARRAY,   /* a pointer and a count */
+} FieldType;
+
+typedef struct Field {
+        const char *key; /* NULL: the value itself, in a list of plain values */
+        FieldType type;
+        bool required;
+        size_t offset;
+        uint64_t max; /* of numbers */
+
+        /* FIELD_ARRAY */
+        size_t count_offset;
+        size_t item_size;
+        const struct Field *fields;
+        size_t n_fields;
+} Field;
+
+#define OPTIONAL(key_, type_, struct_, member_)                                       \
+        {                                                                             \
+                .key = (key_), .type = (type_), .offset = offsetof(struct_, member_), \
+                .max = INT64_MAX                                                      \
+        }
+#define REQUIRED(key_, type_, struct_, member_)                                       \
+        {                                                                             \
+                .key = (key_), .type = (type_), .offset = offsetof(struct_, member_), \
+                .max = INT64_MAX, .required = true                                    \
+        }
+#define ARRAY(key_, struct_, member_, fields_)                                            \
+        {                                                                                 \
+                .key = (key_), .type = FIELD_ARRAY, .offset = offsetof(struct_, member_), \
+                .count_offset = offsetof(struct_, n_##member_),                           \
+                .item_size = sizeof(*((struct_ *)NULL)->member_), .fields = (fields_),    \
+                .n_fields = ARRAY_SIZE(fields_)                                           \
+        }
+
+static const Field uuid_fields[] = { { .type = FIELD_UUID } };
+static const Field address_fields[] = { { .type = FIELD_ADDRESS } };
+
+static const Field cpu_fields[] = {
+        { .key = "id",
+          .type = FIELD_U32,
+          .required = true,
+          .offset = offsetof(SnapshotCpu, id),
+          .max = CPU_SET_MAX - 1 },
+        OPTIONAL("socket_id", FIELD_INT, SnapshotCpu, socket_id),
+        OPTIONAL("die_id", FIELD_INT, SnapshotCpu, die_id),
+        OPTIONAL("core_id", FIELD_INT, SnapshotCpu, core_id),
+        OPTIONAL("siblings", FIELD_CPU_SET, SnapshotCpu, siblings),
+};
+
+static const Field page_fields[] = {
+        REQUIRED("size_kib", FIELD_U64, PageSize, size_kib),
+        REQUIRED("count", FIELD_U64, PageSize, count),
+};
+
+static const Field distance_fields[] = {
+        REQUIRED("cell", FIELD_U32, CellDistance, cell),
+        REQUIRED("distance", FIELD_U32, CellDistance, distance),
+};
+
+static const Field cell_fields[] = {
+        REQUIRED("id", FIELD_U32, SnapshotCell, id),
+        OPTIONAL("memory_kib", FIELD_U64, SnapshotCell, memory_kib),
+        ARRAY("cpus", SnapshotCell, cpus, cpu_fields),
+        ARRAY("pages", SnapshotCell, pages, page_fields),
+        ARRAY("distances", SnapshotCell, distances, distance_fields),
+};
+
+static const Field mdev_type_fields[] = {
+        REQUIRED("id", FIELD_TEXT, MdevType, id),
+        OPTIONAL("name", FIELD_TEXT, MdevType, name),
+        OPTIONAL("device_api", FIELD_TEXT, MdevType, device_api),
+        REQUIRED("available_instances", FIELD_U64, MdevType, available_instances),
+};
+
+static const Field device_fields[] = {
+        REQUIRED("name", FIELD_TEXT, SnapshotDevice, name),
+        OPTIONAL("parent", FIELD_TEXT, SnapshotDevice, parent),
+        OPTIONAL("driver", FIELD_TEXT, SnapshotDevice, driver),
+        OPTIONAL("address", FIELD_ADDRESS, SnapshotDevice, address), /* is_pci follows from it */
+        OPTIONAL("vendor_id", FIELD_U32, SnapshotDevice, vendor_id),
+        OPTIONAL("product_id", FIELD_U32, SnapshotDevice, product_id),
+        OPTIONAL("class_code", FIELD_U32, SnapshotDevice, class_code),
+        OPTIONAL("vendor", FIELD_TEXT, SnapshotDevice, vendor),
+        OPTIONAL("product", FIELD_TEXT, SnapshotDevice, product),
+        OPTIONAL("numa_node", FIELD_INT, SnapshotDevice, numa_node),
+        OPTIONAL("iommu_group", FIELD_INT, SnapshotDevice, iommu_group),
+        OPTIONAL("physical_function", FIELD_TEXT, SnapshotDevice, physical_function),
+        OPTIONAL("is_physical_function", FIELD_BOOL, SnapshotDevice, is_physical_function),
+        OPTIONAL("max_virtual_functions", FIELD_U64, SnapshotDevice, max_virtual_functions),
+        OPTIONAL("is_vdpa_parent", FIELD_BOOL, SnapshotDevice, is_vdpa_parent),
+        ARRAY("mdev_types", SnapshotDevice, mdev_types, mdev_type_fields),
+};
+
+static const Field mdev_fields[] = {
+        REQUIRED("uuid", FIELD_UUID, SnapshotMdev, uuid),
+        REQUIRED("type", FIELD_TEXT, SnapshotMdev, type),
+        REQUIRED("parent", FIELD_TEXT, SnapshotMdev, parent),
+};
+
+static const Field domain_fields[] = {
+        REQUIRED("uuid", FIELD_UUID, SnapshotDomain, uuid),
+        OPTIONAL("name", FIELD_TEXT, SnapshotDomain, name),
+        REQUIRED("state", FIELD_STATE, SnapshotDomain, state),
+        OPTIONAL("persistent", FIELD_BOOL, SnapshotDomain, persistent),
+        OPTIONAL("vcpus", FIELD_U64, SnapshotDomain, vcpus),
+        OPTIONAL("memory_kib", FIELD_U64, SnapshotDomain, memory_kib),
+        ARRAY("mdevs", SnapshotDomain, mdevs, uuid_fields),
+        ARRAY("pci_addresses", SnapshotDomain, pci_addresses, address_fields),
+};
+
+static const Field snapshot_fields[] = {
+        OPTIONAL("driver", FIELD_TEXT, Snapshot, driver),
+        REQUIRED("nodename", FIELD_TEXT, Snapshot, nodename),
+        OPTIONAL("arch", FIELD_TEXT, Snapshot, arch),
+        OPTIONAL("cpu_model", FIELD_TEXT, Snapshot, cpu_model),
+        OPTIONAL("hypervisor", FIELD_TEXT, Snapshot, hypervisor),
+        OPTIONAL("hypervisor_version", FIELD_U64, Snapshot, hypervisor_version),
+        OPTIONAL("memory_kib", FIELD_U64, Snapshot, memory_kib),
+        OPTIONAL("online_cpus", FIELD_CPU_SET, Snapshot, online_cpus),
+        OPTIONAL("disk_total_bytes", FIELD_U64, Snapshot, disk_total_bytes),
+        OPTIONAL("taken_realtime_usec", FIELD_U64, Snapshot, taken_realtime_usec),
+        ARRAY("cells", Snapshot, cells, cell_fields),
+        ARRAY("devices", Snapshot, devices, device_fields),
+        ARRAY("mdevs", Snapshot, mdevs, mdev_fields),
+        ARRAY("domains", Snapshot, domains, domain_fields),
+};
+
+/* Writing */
+
+static int write_fields(const Field *fields, size_t n_fields, const void *base, json_t *object);
+
+static bool is_plain(const Field *array)
+{
+        return array->n_fields == 1 && !array->fields[0].key;
+}
+
+static json_t *write_cpu_set(const CpuSet *set)
+{
+        _cleanup_free_ char *text = cpu_set_format(set);
+
+        return text ? json_string(text) : NULL;
+}
+
+static json_t *write_value(const Field *field, const void *base);
+
+static json_t *write_array(const Field *field, const void *base)
+{
+        const char *items = *(const char *const *)((const char *)base + field->offset);
+        size_t n_items = *(const size_t *)((const char *)base + field->count_offset);
+        _cleanup_json_ json_t *array = json_array();
+
+        if (!array)
+                return NULL;
+        for (size_t i = 0; i < n_items; i++) {
+                const void *item = items + i * field->item_size;
+                _cleanup_json_ json_t *value =
+                        is_plain(field) ? write_value(field->fields, item) : json_object();
+
+                if (!value || json_array_append(array, value) < 0)
+                        return NULL;
+                if (!is_plain(field) &&
+                    write_fields(field->fields, field->n_fields, item, value) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+static json_t *write_value(const Field *field, const void *base)
+{
+        const void *member = (const char *)base + field->offset;
+
+        switch (field->type) {
+        case FIELD_TEXT:
+                return json_string(*(const char *const *)member);
+        case FIELD_U64:
+                return json_integer((json_int_t)MIN(*(const uint64_t *)member, INT64_MAX));
+        case FIELD_U32:
+                return json_integer(*(const uint32_t *)member);
+        case FIELD_INT:
+                return json_integer(*(const int *)member);
+        case FIELD_BOOL:
+                return json_boolean(*(const bool *)member);
+        case FIELD_UUID:
+                return json_string(((const Uuid *)member)->text);
+        case FIELD_ADDRESS:
+                return json_string(member);
+        case FIELD_CPU_SET:
+                return write_cpu_set(member);
+        case FIELD_STATE:
+                return json_string(domain_state_to_text(*(const DomainState *)member));
+        case FIELD_ARRAY:
+                return write_array(field, base);
+        }
+        return NULL;
+}
+
+static int write_fields(const Field *fields, size_t n_fields, const void *base, json_t *object)
+{
+        for (size_t i = 0; i < n_fields; i++)
+                if (json_object_set_new(object, fields[i].key, write_value(&fields[i], base)) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+json_t *snapshot_to_json(const Snapshot *snapshot)
+{
+        _cleanup_json_ json_t *object = json_pack("{ss}", "format", SNAPSHOT_FORMAT);
+
+        if (!object ||
+            write_fields(snapshot_fields, ARRAY_SIZE(snapshot_fields), snapshot, object) < 0)
+                return NULL;
+        return TAKE_PTR(object);
+}
+
+/* Reading. A value that is wrong is reported without its name, which the caller puts in front. */
+
+static int read_fields(const Field *fields, size_t n_fields, const json_t *object, void *base,
+                       Error *reterr);
+
+static int read_string(const json_t *value, const char **ret, Error *reterr)
+{
+        if (!json_is_string(value))
+                return error_setf(reterr, EBADMSG, "not a string");
+        if (json_string_length(value) > SNAPSHOT_TEXT_MAX)
+                return error_setf(reterr, EBADMSG, "longer than %d bytes", SNAPSHOT_TEXT_MAX);
+        if (strlen(json_string_value(value)) != json_string_length(value))
+                return error_setf(reterr, EBADMSG, "contains a NUL character");
+        *ret = json_string_value(value);
+        return 0;
+}
+
+static int read_integer(const json_t *value, int64_t min, uint64_t max, int64_t *ret, Error *reterr)
+{
+        int64_t number = json_integer_value(value);
+
+        if (!json_is_integer(value))
+                return error_setf(reterr, EBADMSG, "not an integer");
+        if (number < min || (number > 0 && (uint64_t)number > max))
+                return error_setf(reterr, EBADMSG, "out of range");
+        *ret = number;
+        return 0;
+}
+
+static int read_number(const Field *field, const json_t *value, void *member, Error *reterr)
+{
+        int64_t number;
+        int r;
+
+        if (field->type == FIELD_U64) {
+                r = read_integer(value, 0, field->max, &number, reterr);
+                if (r == 0)
+                        *(uint64_t *)member = (uint64_t)number;
+        } else if (field->type == FIELD_U32) {
+                r = read_integer(value, 0, MIN(field->max, UINT32_MAX), &number, reterr);
+                if (r == 0)
+                        *(uint32_t *)member = (uint32_t)number;
+        } else {
+                r = read_integer(value, -1, INT32_MAX, &number, reterr);
+                if (r == 0)
+                        *(int *)member = (int)number;
+        }
+        return r;
+}
+
+static int read_text(const Field *field, const json_t *value, void *member, Error *reterr)
+{
+        const char *text;
+        int r = read_string(value, &text, reterr);
+
+        if (r < 0)
+                return r;
+        if (field->required && !text[0])
+                return error_setf(reterr, EBADMSG, "empty");
+        *(char **)member = strdup(text);
+        return *(char **)member ? 0 : error_oom(reterr);
+}
+
+/* Strings with a meaning of their own. */
+static int read_special(const Field *field, const json_t *value, void *member, Error *reterr)
+{
+        const char *text;
+        int r = read_string(value, &text, reterr);
+
+        if (r < 0)
+                return r;
+        switch (field->type) {
+        case FIELD_UUID:
+                if (uuid_from_text(text, member) < 0)
+                        return error_setf(reterr, EBADMSG, "not a uuid: \"%.40s\"", text);
+                return 0;
+        case FIELD_ADDRESS:
+                if (text[0] && pci_address_parse(text, member) < 0)
+                        return error_setf(reterr, EBADMSG, "not a PCI address: \"%.40s\"", text);
+                return 0;
+        case FIELD_CPU_SET:
+                r = cpu_set_parse(text, member, reterr);
+                if (r == -EINVAL && reterr)
+                        reterr->code = EBADMSG;
+                return r == -EINVAL ? -EBADMSG : r;
+        default:
+                *(DomainState *)member = domain_state_from_text(text);
+                if (*(DomainState *)member < 0)
+                        return error_setf(reterr, EBADMSG, "not a domain state: \"%.40s\"", text);
+                return 0;
+        }
+}
+
+static int read_value(const Field *field, const json_t *value, void *base, Error *reterr);
+
+static int read_array(const Field *field, const json_t *array, void *base, Error *reterr)
+{
+        void **items = (void **)((char *)base + field->offset);
+        size_t *n_items = (size_t *)((char *)base + field->count_offset);
+        size_t size = json_array_size(array);
+
+        if (!json_is_array(array))
+                return error_setf(reterr, EBADMSG, "not an array");
+        if (size > SNAPSHOT_LIST_MAX)
+                return error_setf(reterr, EBADMSG, "more than %d items", SNAPSHOT_LIST_MAX);
+        if (size == 0)
+                return 0;
+        *items = calloc(size, field->item_size);
+        if (!*items)
+                return error_oom(reterr);
+        *n_items = size;
+        for (size_t i = 0; i < size; i++) {
+                const json_t *value = json_array_get(array, i);
+                void *item = (char *)*items + i * field->item_size;
+                int r = is_plain(field)
+                                ? read_value(field->fields, value, item, reterr)
+                                : read_fields(field->fields, field->n_fields, value, item, reterr);
+
+                if (r < 0)
+                        return error_prefixf(reterr, r, "item %zu", i);
+        }
+        return 0;
+}
+
+static int read_value(const Field *field, const json_t *value, void *base, Error *reterr)
+{
+        void *member = (char *)base + field->offset;
+
+        switch (field->type) {
+        case FIELD_TEXT:
+                return read_text(field, value, member, reterr);
+        case FIELD_U64:
+        case FIELD_U32:
+        case FIELD_INT:
+                return read_number(field, value, member, reterr);
+        case FIELD_BOOL:
+                if (!json_is_boolean(value))
+                        return error_setf(reterr, EBADMSG, "not true or false");
+                *(bool *)member = json_is_true(value);
+                return 0;
+        case FIELD_UUID:
+        case FIELD_ADDRESS:
+        case FIELD_CPU_SET:
+        case FIELD_STATE:
+                return read_special(field, value, member, reterr);
+        case FIELD_ARRAY:
+                return read_array(field, value, base, reterr);
+        }
+        return -EINVAL;
+}
+
+/* What a missing member is, where zero is not it. */
+static int set_default(const Field *field, void *base)
+{
+        void *member = (char *)base + field->offset;
+
+        if (field->type == FIELD_INT)
+                *(int *)member = -1;
+        if (field->type != FIELD_TEXT)
+                return 0;
+        *(char **)member = strdup("");
+        return *(char **)member ? 0 : -ENOMEM;
+}
+
+static int read_fields(const Field *fields, size_t n_fields, const json_t *object, void *base,
+                       Error *reterr)
+{
+        if (!json_is_object(object))
+                return error_setf(reterr, EBADMSG, "not an object");
+        for (size_t i = 0; i < n_fields; i++) {
+                const json_t *value = json_object_get(object, fields[i].key);
+                int r;
+
+                if (!value && fields[i].required)
+                        return error_setf(reterr, EBADMSG, "\"%s\" is missing", fields[i].key);
+                if (!value && set_default(&fields[i], base) < 0)
+                        return error_oom(reterr);
+                if (!value)
+                        continue;
+                r = read_value(&fields[i], value, base, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "%s", fields[i].key);
+        }
+        return 0;
+}
+
+int snapshot_from_json(const json_t *object, Snapshot **ret, Error *reterr)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        const char *format;
+        int r;
+
+        if (!json_is_object(object))
+                return error_setf(reterr, EBADMSG, "A host is a JSON object");
+        r = json_read_string(object, "format", &format, reterr);
+        if (r < 0)
+                return r;
+        if (strcmp(format, SNAPSHOT_FORMAT) != 0)
+                return error_setf(reterr, EBADMSG, "format: \"%.40s\", expected \"%s\"", format,
+                                  SNAPSHOT_FORMAT);
+        snapshot = calloc(1, sizeof(Snapshot));
+        if (!snapshot)
+                return error_oom(reterr);
+        snapshot->n_references = 1;
+        r = read_fields(snapshot_fields, ARRAY_SIZE(snapshot_fields), object, snapshot, reterr);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                snapshot->devices[i].is_pci = snapshot->devices[i].address[0] != '\0';
+        r = snapshot_seal(snapshot, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(snapshot);
+        return 0;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/snapshot.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const domain_state_table[_DOMAIN_STATE_MAX] = {
+        [DOMAIN_SHUTOFF] = "shutoff",
+        [DOMAIN_RUNNING] = "running",
+        [DOMAIN_PAUSED] = "paused",
+};
+
+const char *domain_state_to_text(DomainState state)
+{
+        return state >= 0 && state < _DOMAIN_STATE_MAX ? domain_state_table[state] : NULL;
+}
+
+DomainState domain_state_from_text(const char *text)
+{
+        for (DomainState state = 0; state < _DOMAIN_STATE_MAX; state++)
+                if (strcmp(text, domain_state_table[state]) == 0)
+                        return state;
+        return _DOMAIN_STATE_INVALID;
+}
+
+void snapshot_cell_done(SnapshotCell *cell)
+{
+        for (size_t i = 0; i < cell->n_cpus; i++)
+                cpu_set_done(&cell->cpus[i].siblings);
+        free(cell->cpus);
+        free(cell->pages);
+        free(cell->distances);
+        *cell = (SnapshotCell){ 0 };
+}
+
+void snapshot_device_done(SnapshotDevice *device)
+{
+        for (size_t i = 0; i < device->n_mdev_types; i++) {
+                free(device->mdev_types[i].id);
+                free(device->mdev_types[i].name);
+                free(device->mdev_types[i].device_api);
+        }
+        free(device->mdev_types);
+        free(device->name);
+        free(device->parent);
+        free(device->driver);
+        free(device->vendor);
+        free(device->product);
+        free(device->physical_function);
+        *device = (SnapshotDevice){ 0 };
+}
+
+void snapshot_mdev_done(SnapshotMdev *mdev)
+{
+        free(mdev->type);
+        free(mdev->parent);
+        *mdev = (SnapshotMdev){ 0 };
+}
+
+void snapshot_domain_done(SnapshotDomain *domain)
+{
+        free(domain->name);
+        free(domain->mdevs);
+        free(domain->pci_addresses);
+        *domain = (SnapshotDomain){ 0 };
+}
+
+static void snapshot_free(Snapshot *snapshot)
+{
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                snapshot_cell_done(&snapshot->cells[i]);
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                snapshot_device_done(&snapshot->devices[i]);
+        for (size_t i = 0; i < snapshot->n_mdevs; i++)
+                snapshot_mdev_done(&snapshot->mdevs[i]);
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                snapshot_domain_done(&snapshot->domains[i]);
+        free(snapshot->cells);
+        free(snapshot->devices);
+        free(snapshot->mdevs);
+        free(snapshot->domains);
+        cpu_set_done(&snapshot->online_cpus);
+        free(snapshot->driver);
+        free(snapshot->nodename);
+        free(snapshot->arch);
+        free(snapshot->cpu_model);
+        free(snapshot->hypervisor);
+        free(snapshot);
+}
+
+int snapshot_new(Snapshot **ret)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = calloc(1, sizeof(Snapshot));
+
+        if (!snapshot)
+                return -ENOMEM;
+        snapshot->n_references = 1;
+        if (!(snapshot->driver = strdup("")) || !(snapshot->nodename = strdup("")) ||
+            !(snapshot->arch = strdup("")) || !(snapshot->cpu_model = strdup("")) ||
+            !(snapshot->hypervisor = strdup("")))
+                return -ENOMEM;
+        *ret = TAKE_PTR(snapshot);
+        return 0;
+}
+
+/* The count is the one thing in a sealed snapshot that changes: hence the casts. */
+
+Snapshot *snapshot_ref(const Snapshot *snapshot)
+{
+        Snapshot *shared = (Snapshot *)snapshot;
+
+        __atomic_add_fetch(&shared->n_references, 1, __ATOMIC_RELAXED);
+        return shared;
+}
+
+Snapshot *snapshot_unref(const Snapshot *snapshot)
+{
+        Snapshot *shared = (Snapshot *)snapshot;
+
+        if (shared && __atomic_sub_fetch(&shared->n_references, 1, __ATOMIC_ACQ_REL) == 0)
+                snapshot_free(shared);
+        return NULL;
+}
+
+static int order_cells(const void *a, const void *b)
+{
+        unsigned x = ((const SnapshotCell *)a)->id, y = ((const SnapshotCell *)b)->id;
+
+        return x < y ? -1 : x > y;
+}
+
+static int order_devices(const void *a, const void *b)
+{
+        return strcmp(((const SnapshotDevice *)a)->name, ((const SnapshotDevice *)b)->name);
+}
+
+static int order_mdevs(const void *a, const void *b)
+{
+        const SnapshotMdev *x = a, *y = b;
+        int order = uuid_order(&x->uuid, &y->uuid);
+
+        return order ? order : strcmp(x->parent, y->parent);
+}
+
+static int order_domains(const void *a, const void *b)
+{
+        return uuid_order(&((const SnapshotDomain *)a)->uuid, &((const SnapshotDomain *)b)->uuid);
+}
+
+/* Sorts, and returns an item that is there twice, or NULL. */
+static const void *sort_unique(void *items, size_t n, size_t size,
+                               int (*order)(const void *, const void *))
+{
+        /* qsort() must not be given a null pointer, not even with nothing behind it */
+        if (n > 1)
+                qsort(items, n, size, order);
+        for (size_t i = 1; i < n; i++) {
+                const char *item = (const char *)items + i * size;
+
+                if (order(item - size, item) == 0)
+                        return item;
+        }
+        return NULL;
+}
+
+int snapshot_seal(Snapshot *snapshot, Error *reterr)
+{
+        const SnapshotCell *cell;
+        const SnapshotDevice *device;
+        const SnapshotMdev *mdev;
+        const SnapshotDomain *domain;
+
+        cell = sort_unique(snapshot->cells, snapshot->n_cells, sizeof(SnapshotCell), order_cells);
+        if (cell)
+                return error_setf(reterr, EBADMSG, "NUMA cell %u is listed twice", cell->id);
+        device = sort_unique(snapshot->devices, snapshot->n_devices, sizeof(SnapshotDevice),
+                             order_devices);
+        if (device)
+                return error_setf(reterr, EBADMSG, "Device \"%.60s\" is listed twice",
+                                  device->name);
+        mdev = sort_unique(snapshot->mdevs, snapshot->n_mdevs, sizeof(SnapshotMdev), order_mdevs);
+        if (mdev)
+                return error_setf(reterr, EBADMSG, "Mediated device %s of %.60s is listed twice",
+                                  mdev->uuid.text, mdev->parent);
+        domain = sort_unique(snapshot->domains, snapshot->n_domains, sizeof(SnapshotDomain),
+                             order_domains);
+        if (domain)
+                return error_setf(reterr, EBADMSG, "Domain %s is listed twice", domain->uuid.text);
+        return 0;
+}
+
+const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char *name)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (strcmp(snapshot->devices[i].name, name) == 0)
+                        return &snapshot->devices[i];
+        return NULL;
+}
+
+const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uuid)
+{
+        for (size_t i = 0; i < snapshot->n_mdevs; i++)
+                if (uuid_equal(&snapshot->mdevs[i].uuid, uuid))
+                        return &snapshot->mdevs[i];
+        return NULL;
+}
+
+const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid)
+{
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                if (uuid_equal(&snapshot->domains[i].uuid, uuid))
+                        return &snapshot->domains[i];
+        return NULL;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/cpu-set.h"
+#include "tests/test.h"
+
+static void test_parse_table(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *formatted; /* NULL: refused */
+                unsigned count;
+        } cases[] = {
+                { "", "", 0 },
+                { " , ,", "", 0 },
+                { "0", "0", 1 },
+                { "0-3,8,10-11", "0-3,8,10-11", 7 },
+                { "3,2,1,0", "0-3", 4 },
+                { " 4 - 12 , ^8 , 15 ", "4-7,9-12,15", 9 },
+                { "^8,4-12", "4-7,9-12", 8 },
+                { "^3", "", 0 },
+                { "63-65", "63-65", 3 },
+                { "65535", "65535", 1 },
+                { "0-65535", "0-65535", 65536 },
+                { "65536", NULL, 0 },
+                { "0-99999999999999999999", NULL, 0 },
+                { "3-1", NULL, 0 },
+                { "-1", NULL, 0 },
+                { "1-", NULL, 0 },
+                { "^1-2", NULL, 0 },
+                { "^", NULL, 0 },
+                { "1 2", NULL, 0 },
+                { "0x3", NULL, 0 },
+                { "a", NULL, 0 },
+                { "1;rm", NULL, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
+                _cleanup_free_ char *text = NULL;
+                Error error = ERROR_NULL;
+                int r;
+
+                assert_int_equal(cpu_set_add(&set, 77), 0);
+                r = cpu_set_parse(cases[i].text, &set, &error);
+                if (r != (cases[i].formatted ? 0 : -EINVAL))
+                        fail_msg("\"%s\": %d (%s)", cases[i].text, r, error.text);
+                text = cpu_set_format(&set);
+                assert_string_equal(text, cases[i].formatted ? cases[i].formatted : "77");
+                if (r == 0)
+                        assert_int_equal(cpu_set_count(&set), cases[i].count);
+                else
+                        assert_true(error.text[0] != '\0');
+        }
+}
+
+static void test_members(void **state)
+{
+        _cleanup_(cpu_set_done) CpuSet a = CPU_SET_INIT, b = CPU_SET_INIT;
+
+        assert_false(cpu_set_contains(&a, 0));
+        assert_int_equal(cpu_set_add(&a, CPU_SET_MAX), -ERANGE);
+        assert_int_equal(cpu_set_add(&a, 3), 0);
+        assert_int_equal(cpu_set_copy(&b, &a), 0);
+        assert_true(cpu_set_equal(&a, &b));
+        assert_int_equal(cpu_set_add(&a, 200), 0);
+        assert_false(cpu_set_equal(&a, &b));
+        cpu_set_remove(&a, 200);
+        cpu_set_remove(&a, 9999);
+        assert_true(cpu_set_equal(&a, &b)); /* whatever the words allocated */
+        assert_true(cpu_set_contains(&a, 3));
+        assert_false(cpu_set_contains(&a, 200));
+        assert_int_equal(cpu_set_count(&a), 1);
+        cpu_set_remove(&b, 3);
+        assert_int_equal(cpu_set_copy(&a, &b), 0);
+        assert_int_equal(cpu_set_count(&a), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_parse_table),
+                cmocka_unit_test(test_members),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

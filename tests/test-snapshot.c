@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/json.h"
+#include "drivers/snapshot.h"
+#include "tests/test.h"
+
+#define UUID_A "11111111-1111-4111-8111-111111111111"
+#define UUID_B "22222222-2222-4222-8222-222222222222"
+
+/* Every member there is, lists in an order that is not the sealed one. */
+static const char whole_host[] =
+        "{\"format\": \"compute-agent-host/1\", \"driver\": \"libvirt\", \"nodename\": \"cn1\","
+        " \"arch\": \"x86_64\", \"cpu_model\": \"EPYC\", \"hypervisor\": \"QEMU\","
+        " \"hypervisor_version\": 7002011, \"memory_kib\": 4194304, \"online_cpus\": \"0-3,8\","
+        " \"disk_total_bytes\": 107374182400, \"taken_realtime_usec\": 1700000000000000,"
+        " \"cells\": ["
+        "  {\"id\": 2, \"memory_kib\": 2097152},"
+        "  {\"id\": 0, \"memory_kib\": 2097152,"
+        "   \"cpus\": [{\"id\": 0, \"socket_id\": 0, \"die_id\": 0, \"core_id\": 0,"
+        "              \"siblings\": \"0,2\"}, {\"id\": 2}],"
+        "   \"pages\": [{\"size_kib\": 4, \"count\": 524288}, {\"size_kib\": 2048, \"count\": 8}],"
+        "   \"distances\": [{\"cell\": 0, \"distance\": 10}, {\"cell\": 2, \"distance\": 21}]}],"
+        " \"devices\": [{\"name\": \"mtty_mtty\"},"
+        "  {\"name\": \"pci_0000_41_00_0\", \"parent\": \"computer\", \"driver\": \"nvidia\","
+        "   \"address\": \"0000:41:00.0\", \"vendor_id\": 4318, \"product_id\": 5053,"
+        "   \"class_code\": 197120, \"vendor\": \"NVIDIA\", \"product\": \"Tesla \\\"M10\\\"\","
+        "   \"numa_node\": 2, \"iommu_group\": 7, \"physical_function\": \"0000:40:00.0\","
+        "   \"is_physical_function\": true, \"max_virtual_functions\": 16,"
+        "   \"is_vdpa_parent\": true,"
+        "   \"mdev_types\": [{\"id\": \"nvidia-35\", \"name\": \"GRID\","
+        "                    \"device_api\": \"vfio-pci\", \"available_instances\": 3}]}],"
+        " \"mdevs\": [{\"uuid\": \"" UUID_B "\", \"type\": \"nvidia-35\","
+        "            \"parent\": \"pci_0000_41_00_0\"},"
+        "           {\"uuid\": \"" UUID_A "\", \"type\": \"nvidia-35\","
+        "            \"parent\": \"pci_0000_41_00_0\"}],"
+        " \"domains\": [{\"uuid\": \"" UUID_B "\", \"name\": \"b\", \"state\": \"paused\","
+        "  \"persistent\": true, \"vcpus\": 2, \"memory_kib\": 32768,"
+        "  \"mdevs\": [\"" UUID_A "\"], \"pci_addresses\": [\"0000:05:00.1\"]},"
+        "  {\"uuid\": \"" UUID_A "\", \"state\": \"shutoff\"}]}";
+
+static int parse_host(const char *text, Snapshot **ret, Error *reterr)
+{
+        _cleanup_json_ json_t *json = NULL;
+
+        assert_int_equal(json_parse(text, strlen(text), &json, reterr), 0);
+        return snapshot_from_json(json, ret, reterr);
+}
+
+static void test_whole_host(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+        const SnapshotDevice *gpu;
+
+        assert_int_equal(parse_host(whole_host, &host, NULL), 0);
+        assert_string_equal(host->nodename, "cn1");
+        assert_int_equal(host->hypervisor_version, 7002011);
+        assert_int_equal(cpu_set_count(&host->online_cpus), 5);
+        assert_int_equal(host->n_cells, 2);
+        assert_int_equal(host->cells[0].id, 0); /* sorted */
+        assert_true(cpu_set_contains(&host->cells[0].cpus[0].siblings, 2));
+        assert_int_equal(host->cells[0].cpus[1].core_id, -1);
+        assert_int_equal(host->cells[0].pages[1].count, 8);
+        assert_int_equal(host->cells[0].distances[1].distance, 21);
+        assert_int_equal(host->cells[1].n_cpus, 0);
+
+        gpu = snapshot_find_device(host, "pci_0000_41_00_0");
+        assert_non_null(gpu);
+        assert_true(gpu->is_pci);
+        assert_string_equal(gpu->product, "Tesla \"M10\"");
+        assert_string_equal(gpu->mdev_types[0].id, "nvidia-35");
+        assert_int_equal(gpu->mdev_types[0].available_instances, 3);
+        assert_false(host->devices[0].is_pci);
+        assert_int_equal(host->devices[0].numa_node, NUMA_NODE_NONE);
+        assert_string_equal(host->devices[0].driver, "");
+        assert_null(snapshot_find_device(host, "pci"));
+
+        assert_string_equal(host->mdevs[0].uuid.text, UUID_A);
+        assert_non_null(snapshot_find_mdev(host, &host->mdevs[1].uuid));
+        assert_int_equal(snapshot_find_domain(host, &host->mdevs[1].uuid)->state, DOMAIN_PAUSED);
+        assert_string_equal(host->domains[1].pci_addresses[0], "0000:05:00.1");
+        assert_string_equal(host->domains[1].mdevs[0].text, UUID_A);
+}
+
+static void test_round_trip(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL, *again = NULL;
+        _cleanup_json_ json_t *first = NULL, *second = NULL;
+
+        assert_int_equal(parse_host(whole_host, &host, NULL), 0);
+        first = snapshot_to_json(host);
+        assert_non_null(first);
+        assert_int_equal(snapshot_from_json(first, &again, NULL), 0);
+        second = snapshot_to_json(again);
+        assert_true(json_equal(first, second));
+
+        /* and nothing of the source was lost on the way */
+        assert_int_equal(json_object_size(first), 15);
+        assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
+                         16);
+}
+
+static void test_empty(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL, *read = NULL;
+        _cleanup_json_ json_t *json = NULL;
+        Snapshot *second;
+
+        assert_int_equal(snapshot_new(&host), 0);
+        second = snapshot_ref(host);
+        assert_ptr_equal(second, host);
+        assert_null(snapshot_unref(second));
+        assert_null(snapshot_unref(NULL));
+        assert_string_equal(host->arch, "");
+        json = snapshot_to_json(host);
+        assert_non_null(json);
+        assert_int_equal(snapshot_from_json(json, &read, NULL), -EBADMSG); /* a host has a name */
+        assert_null(read);
+}
+
+#define HOST(members)   "{\"format\": \"compute-agent-host/1\", \"nodename\": \"n\"" members "}"
+#define DEVICE(members) HOST(", \"devices\": [{\"name\": \"d\"" members "}]")
+
+static void test_hostile(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *words; /* NULL: fine */
+        } cases[] = {
+                { HOST(""), NULL },
+                { HOST(", \"unknown\": {\"x\": [1]}"), NULL },
+                { "[]", "object" },
+                { "{}", "\"format\" is missing" },
+                { "{\"format\": 1}", "format" },
+                { "{\"format\": \"compute-agent-host/2\", \"nodename\": \"n\"}", "format" },
+                { "{\"format\": \"compute-agent-host/1\"}", "\"nodename\" is missing" },
+                { "{\"format\": \"compute-agent-host/1\", \"nodename\": \"\"}", "nodename: empty" },
+                { HOST(", \"arch\": 5"), "arch: not a string" },
+                { HOST(", \"memory_kib\": -1"), "memory_kib: out of range" },
+                { HOST(", \"memory_kib\": 1.5"), "memory_kib: not an integer" },
+                { HOST(", \"memory_kib\": \"4\""), "memory_kib: not an integer" },
+                { HOST(", \"memory_kib\": null"), "memory_kib: not an integer" },
+                { HOST(", \"online_cpus\": \"0-99999999\""), "online_cpus" },
+                { HOST(", \"online_cpus\": [0]"), "online_cpus: not a string" },
+                { HOST(", \"cells\": {}"), "cells: not an array" },
+                { HOST(", \"cells\": [3]"), "cells: item 0: not an object" },
+                { HOST(", \"cells\": [{\"id\": 0}, {}]"), "cells: item 1: \"id\" is missing" },
+                { HOST(", \"cells\": [{\"id\": 4294967296}]"), "cells: item 0: id: out of range" },
+                { HOST(", \"cells\": [{\"id\": 1}, {\"id\": 1}]"), "NUMA cell 1 is listed twice" },
+                { HOST(", \"cells\": [{\"id\": 0, \"cpus\": [{\"id\": 65536}]}]"),
+                  "cells: item 0: cpus: item 0: id: out of range" },
+                { HOST(", \"cells\": [{\"id\": 0, \"cpus\": [{\"id\": 1, \"core_id\": -2}]}]"),
+                  "core_id: out of range" },
+                { HOST(", \"cells\": [{\"id\": 0, \"pages\": [{\"size_kib\": 4}]}]"),
+                  "\"count\" is missing" },
+                { DEVICE(""), NULL },
+                { DEVICE(", \"address\": \"\""), NULL },
+                { DEVICE(", \"address\": \"0000:00:00.9\""), "address: not a PCI address" },
+                { DEVICE(", \"vendor_id\": 4294967296"), "vendor_id: out of range" },
+                { DEVICE(", \"numa_node\": 2147483648"), "numa_node: out of range" },
+                { DEVICE(", \"is_vdpa_parent\": 1"), "is_vdpa_parent: not true or false" },
+                { DEVICE(", \"driver\": \"a\\u0000b\""), "" /* no JSON, or a NUL in it */ },
+                { DEVICE(", \"mdev_types\": [{\"id\": \"t\"}]"), "available_instances" },
+                { DEVICE(", \"mdev_types\": [{\"id\": \"\", \"available_instances\": 1}]"),
+                  "id: empty" },
+                { HOST(", \"devices\": [{\"name\": \"d\"}, {\"name\": \"d\"}]"), "twice" },
+                { HOST(", \"mdevs\": [{\"uuid\": \"x\", \"type\": \"t\", \"parent\": \"d\"}]"),
+                  "mdevs: item 0: uuid: not a uuid" },
+                { HOST(", \"domains\": [{\"uuid\": \"" UUID_A "\", \"state\": \"on\"}]"),
+                  "not a domain state" },
+                { HOST(", \"domains\": [{\"uuid\": \"" UUID_A "\", \"state\": \"running\","
+                       " \"mdevs\": [\"" UUID_A "\", 3]}]"),
+                  "mdevs: item 1: not a string" },
+                { HOST(", \"domains\": [{\"uuid\": \"" UUID_A "\", \"state\": \"running\","
+                       " \"pci_addresses\": [\"../../x\"]}]"),
+                  "pci_addresses: item 0: not a PCI address" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+                _cleanup_json_ json_t *json = NULL;
+                Error error = ERROR_NULL;
+                int r = json_parse(cases[i].text, strlen(cases[i].text), &json, &error);
+
+                if (r == 0)
+                        r = snapshot_from_json(json, &host, &error);
+                if (r != (cases[i].words ? -EBADMSG : 0))
+                        fail_msg("%s: %d (%s)", cases[i].text, r, error.text);
+                if (cases[i].words && !strstr(error.text, cases[i].words))
+                        fail_msg("%s: \"%s\"", cases[i].text, error.text);
+                if (r < 0) {
+                        assert_int_equal(error.code, EBADMSG);
+                        assert_null(host);
+                }
+        }
+}
+
+static void test_limits(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+        _cleanup_json_ json_t *json = json_loads(HOST(""), 0, NULL);
+        _cleanup_free_ char *text = calloc(1, SNAPSHOT_TEXT_MAX + 2);
+        json_t *cells = json_array();
+        Error error = ERROR_NULL;
+
+        memset(text, 'x', SNAPSHOT_TEXT_MAX + 1);
+        json_object_set_new(json, "arch", json_string(text));
+        assert_int_equal(snapshot_from_json(json, &host, &error), -EBADMSG);
+        assert_string_equal(error.text, "arch: longer than 4096 bytes");
+        text[SNAPSHOT_TEXT_MAX] = '\0';
+        json_object_set_new(json, "arch", json_string(text));
+        assert_int_equal(snapshot_from_json(json, &host, &error), 0);
+        host = snapshot_unref(host);
+
+        for (size_t i = 0; i <= SNAPSHOT_LIST_MAX; i++)
+                json_array_append_new(cells, json_object());
+        json_object_set_new(json, "cells", cells);
+        assert_int_equal(snapshot_from_json(json, &host, &error), -EBADMSG);
+        assert_string_equal(error.text, "cells: more than 65536 items");
+}
+
+static void test_domain_states(void **state)
+{
+        for (DomainState i = 0; i < _DOMAIN_STATE_MAX; i++)
+                assert_int_equal(domain_state_from_text(domain_state_to_text(i)), i);
+        assert_int_equal(domain_state_from_text("crashed"), _DOMAIN_STATE_INVALID);
+        assert_null(domain_state_to_text(_DOMAIN_STATE_MAX));
+        assert_null(domain_state_to_text(_DOMAIN_STATE_INVALID));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_whole_host), cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_empty),      cmocka_unit_test(test_hostile),
+                cmocka_unit_test(test_limits),     cmocka_unit_test(test_domain_states),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
