@@ -6,53 +6,35 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Texts quote foreign input: a control character in it must not reach a terminal or a log line. */
-static void replace_control_characters(char *text)
-{
-        for (unsigned char *c = (unsigned char *)text; *c; c++)
-                if (*c < 0x20 || *c == 0x7f)
-                        *c = '?';
-}
+#include "base/text.h"
 
-/* A cut inside a UTF-8 sequence would make the text invalid for D-Bus and the journal. */
-static void trim_partial_utf8(char *text)
-{
-        size_t n = strlen(text), lead = n, expected;
-        unsigned char c;
-
-        while (lead > 0 && n - lead < 3 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80)
-                lead--;
-        if (lead == 0)
-                return;
-        c = (unsigned char)text[lead - 1];
-        expected = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-        if (expected > n - lead + 1)
-                text[lead - 1] = '\0';
-}
-
-static void finish_text(char *text, int length)
+/* Stores text, of which vsnprintf() wanted to write length bytes. */
+static void store_text(Error *error, char *text, int length)
 {
         if (length >= ERROR_TEXT_MAX)
-                trim_partial_utf8(text);
-        replace_control_characters(text);
+                text_trim_cut(text);
+        text_sanitize(text, '?');
+        memcpy(error->text, text, strlen(text) + 1);
 }
 
 int error_setf(Error *reterr, int code, const char *format, ...)
 {
+        char text[ERROR_TEXT_MAX]; /* the arguments may point into reterr */
         va_list ap;
         int n;
 
-        code = code < 0 ? -code : code;
+        /* An errno that nobody set must not turn a failure into a success. */
+        code = code < 0 ? -code : code > 0 ? code : EIO;
         if (!reterr)
                 return -code;
 
-        reterr->code = code;
         va_start(ap, format);
-        n = vsnprintf(reterr->text, sizeof(reterr->text), format, ap);
+        n = vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
         if (n < 0)
-                snprintf(reterr->text, sizeof(reterr->text), "%s", strerror(code));
-        finish_text(reterr->text, n);
+                n = snprintf(text, sizeof(text), "%s", strerror(code));
+        reterr->code = code;
+        store_text(reterr, text, n);
         return -code;
 }
 
@@ -71,10 +53,9 @@ int error_prefixf(Error *reterr, int r, const char *format, ...)
         if (n < 0)
                 prefix[0] = '\0';
 
-        snprintf(text, sizeof(text), "%s", error_text(reterr, r));
+        n = snprintf(text, sizeof(text), "%s: %s", prefix, error_text(reterr, r));
         reterr->code = -r;
-        n = snprintf(reterr->text, sizeof(reterr->text), "%s: %s", prefix, text);
-        finish_text(reterr->text, n);
+        store_text(reterr, text, n);
         return r;
 }
 

@@ -6,15 +6,32 @@
 #include <math.h>
 #include <string.h>
 
+static bool in_limits(uint64_t value, uint64_t lowest)
+{
+        return value >= lowest && value <= INVENTORY_MAX_AMOUNT;
+}
+
+const char *inventory_invalid_field(const Inventory *inventory)
+{
+        if (!in_limits(inventory->total, 1))
+                return "total";
+        if (!in_limits(inventory->reserved, 0))
+                return "reserved";
+        if (!in_limits(inventory->min_unit, 1))
+                return "min_unit";
+        if (!in_limits(inventory->max_unit, 1))
+                return "max_unit";
+        if (!in_limits(inventory->step_size, 1))
+                return "step_size";
+        if (!isfinite(inventory->allocation_ratio) || inventory->allocation_ratio < 0 ||
+            inventory->allocation_ratio > INVENTORY_MAX_RATIO)
+                return "allocation_ratio";
+        return NULL;
+}
+
 bool inventory_valid(const Inventory *inventory)
 {
-        return inventory->total >= 1 && inventory->total <= INVENTORY_MAX_AMOUNT &&
-               inventory->reserved <= INVENTORY_MAX_AMOUNT && inventory->min_unit >= 1 &&
-               inventory->min_unit <= INVENTORY_MAX_AMOUNT && inventory->max_unit >= 1 &&
-               inventory->max_unit <= INVENTORY_MAX_AMOUNT && inventory->step_size >= 1 &&
-               inventory->step_size <= INVENTORY_MAX_AMOUNT &&
-               isfinite(inventory->allocation_ratio) && inventory->allocation_ratio >= 0 &&
-               inventory->allocation_ratio <= INVENTORY_MAX_RATIO;
+        return !inventory_invalid_field(inventory);
 }
 
 bool inventory_equal(const Inventory *a, const Inventory *b)

@@ -46,6 +46,9 @@ typedef enum InventoryFit {
  * here: Placement's reshaper accepts it, so it can be read back. */
 bool inventory_valid(const Inventory *inventory);
 
+/* The name of the first field that is not within them, or NULL. */
+const char *inventory_invalid_field(const Inventory *inventory);
+
 bool inventory_equal(const Inventory *a, const Inventory *b);
 
 /* (total - reserved) * allocation_ratio, rounded down; 0 when reserved > total. Saturates at

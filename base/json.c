@@ -121,6 +121,7 @@ static int read_optional_u64(const json_t *object, const char *key, uint64_t *va
 int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr)
 {
         Inventory inventory = INVENTORY_DEFAULT(0);
+        const char *invalid;
         const json_t *ratio;
         int r;
 
@@ -139,9 +140,9 @@ int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr)
                 return error_setf(reterr, EBADMSG, "\"allocation_ratio\" is not a number");
         if (ratio)
                 inventory.allocation_ratio = json_number_value(ratio);
-        if (!inventory_valid(&inventory))
-                return error_setf(reterr, EBADMSG,
-                                  "An inventory record is out of Placement's limits");
+        invalid = inventory_invalid_field(&inventory);
+        if (invalid)
+                return error_setf(reterr, EBADMSG, "\"%s\" is out of Placement's limits", invalid);
         *ret = inventory;
         return 0;
 }

@@ -12,6 +12,8 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
+#include "base/text.h"
+
 #define LOG_FIELDS_MAX 8
 #define LOG_TEXT_MAX   2048
 
@@ -60,8 +62,9 @@ static bool stderr_is_journal(void)
                fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
-static void write_journal(int level, const char *file, int line, const char *func,
-                          const char *message_id, const char *const *fields, const char *text)
+/* A negative errno when the journal did not take the entry. */
+static int write_journal(int level, const char *file, int line, const char *func,
+                         const char *message_id, const char *const *fields, const char *text)
 {
         char lines[6 + LOG_FIELDS_MAX][LOG_TEXT_MAX + 64];
         struct iovec iov[6 + LOG_FIELDS_MAX];
@@ -74,12 +77,12 @@ static void write_journal(int level, const char *file, int line, const char *fun
         snprintf(lines[n++], sizeof(lines[0]), "CODE_FUNC=%s", func);
         if (message_id)
                 snprintf(lines[n++], sizeof(lines[0]), "MESSAGE_ID=%s", message_id);
-        for (int i = 0; fields && fields[i] && i < 2 * LOG_FIELDS_MAX; i += 2)
+        for (int i = 0; fields && i < 2 * LOG_FIELDS_MAX && fields[i]; i += 2)
                 if (fields[i + 1])
                         snprintf(lines[n++], sizeof(lines[0]), "%s=%s", fields[i], fields[i + 1]);
         for (int i = 0; i < n; i++)
                 iov[i] = (struct iovec){ .iov_base = lines[i], .iov_len = strlen(lines[i]) };
-        (void)sd_journal_sendv(iov, n);
+        return sd_journal_sendv(iov, n);
 }
 
 static void write_text(int level, const char *text)
@@ -109,13 +112,11 @@ static void write_message(int level, const char *file, int line, const char *fun
 
         if (vsnprintf(text, sizeof(text), format, ap) < 0)
                 return;
-        for (unsigned char *c = (unsigned char *)text; *c; c++)
-                if (*c < 0x20 || *c == 0x7f)
-                        *c = ' ';
-        if (stderr_is_journal())
-                write_journal(level, file, line, func, message_id, fields, text);
-        else
-                write_text(level, text);
+        text_sanitize(text, ' ');
+        if (stderr_is_journal() &&
+            write_journal(level, file, line, func, message_id, fields, text) >= 0)
+                return;
+        write_text(level, text);
 }
 
 void log_write(int level, const char *file, int line, const char *func, const char *format, ...)

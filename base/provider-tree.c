@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static Provider *provider_free(Provider *provider)
 {
         if (!provider)
@@ -94,7 +96,7 @@ static int grow_tree(ProviderTree *tree)
 static int check_new(const ProviderTree *tree, const Uuid *uuid, const char *name,
                      const Uuid *parent, Error *reterr)
 {
-        size_t length = strnlen(name, PROVIDER_NAME_MAX + 1);
+        size_t length = text_count_characters(name);
 
         if (length == 0 || length > PROVIDER_NAME_MAX)
                 return error_setf(reterr, EINVAL,
@@ -263,16 +265,14 @@ Inventory *provider_find_inventory(const Provider *provider, const char *resourc
         return found ? &provider->inventories[position].inventory : NULL;
 }
 
-int provider_set_inventory(Provider *provider, const char *resource_class,
-                           const Inventory *inventory)
+/* Sets a record whatever is in it. */
+static int set_inventory(Provider *provider, const char *resource_class, const Inventory *inventory)
 {
-        Inventory value = *inventory;
+        Inventory value = *inventory; /* may lie in the array that grows */
         size_t position;
         bool found;
         char *copy;
 
-        if (!resource_class_valid(resource_class) || !inventory_valid(&value))
-                return -EINVAL;
         position = find_inventory_position(provider, resource_class, &found);
         if (found) {
                 provider->inventories[position].inventory = value;
@@ -290,6 +290,14 @@ int provider_set_inventory(Provider *provider, const char *resource_class,
                 (InventoryRecord){ .resource_class = copy, .inventory = value };
         provider->n_inventories++;
         return 0;
+}
+
+int provider_set_inventory(Provider *provider, const char *resource_class,
+                           const Inventory *inventory)
+{
+        if (!resource_class_valid(resource_class) || !inventory_valid(inventory))
+                return -EINVAL;
+        return set_inventory(provider, resource_class, inventory);
 }
 
 bool provider_remove_inventory(Provider *provider, const char *resource_class)
@@ -330,8 +338,8 @@ int provider_copy_inventories(Provider *a, const Provider *b)
         Provider copy = { 0 };
 
         for (size_t i = 0; i < b->n_inventories; i++) {
-                int r = provider_set_inventory(&copy, b->inventories[i].resource_class,
-                                               &b->inventories[i].inventory);
+                int r = set_inventory(&copy, b->inventories[i].resource_class,
+                                      &b->inventories[i].inventory);
                 if (r < 0) {
                         provider_clear_inventories(&copy);
                         free(copy.inventories);

@@ -15,7 +15,7 @@
 #include "base/string-set.h"
 #include "base/uuid.h"
 
-#define PROVIDER_NAME_MAX 200 /* Placement's limit */
+#define PROVIDER_NAME_MAX 200 /* characters, not bytes: Placement's limit */
 
 typedef struct InventoryRecord {
         char *resource_class;
@@ -85,5 +85,5 @@ void provider_clear_inventories(Provider *provider);
 /* Same classes with equal records (inventory_equal()). */
 bool provider_inventories_equal(const Provider *a, const Provider *b);
 
-/* Replaces a's inventories with copies of b's. -ENOMEM leaves a as it was. */
+/* Replaces a's inventories with copies of b's, valid or not. -ENOMEM leaves a as it was. */
 int provider_copy_inventories(Provider *a, const Provider *b);

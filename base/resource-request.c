@@ -89,15 +89,20 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request)
 
 int resource_request_sum(const ResourceRequest *request, Resources *ret)
 {
+        _cleanup_(resources_done) Resources sum = RESOURCES_INIT;
+
         for (size_t i = 0; i < request->n_groups; i++) {
                 const Resources *resources = &request->groups[i].resources;
 
                 for (size_t j = 0; j < resources->n_items; j++) {
-                        int r = resources_add(ret, resources->items[j].resource_class,
+                        int r = resources_add(&sum, resources->items[j].resource_class,
                                               resources->items[j].amount);
                         if (r < 0)
                                 return r;
                 }
         }
+        resources_done(ret);
+        *ret = sum;
+        sum = RESOURCES_INIT;
         return 0;
 }

@@ -34,5 +34,6 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request);
 int resource_request_group(ResourceRequest *request, const char *suffix, RequestGroup **ret,
                            Error *reterr);
 
-/* The sum of all groups. ret must be initialised. -ENOMEM, -EOVERFLOW. */
+/* Replaces ret, which must be initialised, with the sum of all groups. -ENOMEM and -EOVERFLOW leave
+ * it as it was. */
 int resource_request_sum(const ResourceRequest *request, Resources *ret);

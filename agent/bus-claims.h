@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The claim methods of the bus: messages in, claims.h calls, messages out. Everything from the
+ * caller is checked here. Each returns what an sd-bus method handler returns; signatures are in
+ * agent/bus-interface.h. */
+
+#include <systemd/sd-bus.h>
+
+#include "agent/claim-service.h"
+
+int bus_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+int bus_confirm(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+int bus_release(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+int bus_list_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *error);

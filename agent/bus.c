@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/bus.h"
+
+#include <errno.h>
+#include <string.h>
+#include <systemd/sd-bus.h>
+
+#include "agent/bus-claims.h"
+#include "agent/bus-interface.h"
+#include "agent/status-text.h"
+#include "agent/tree-json.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+
+#define STATUS_TEXT_MAX 1024
+
+struct BusService {
+        BusConfig config;
+        sd_event *event;
+        sd_event_source *retry_timer;
+        sd_bus *bus;      /* NULL while there is none */
+        bool told_no_bus; /* the absence is logged once */
+};
+
+/* Answers with the text of a JSON document; takes the reference. */
+static int reply_json(sd_bus_message *call, json_t *document)
+{
+        _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+
+        json_decref(document);
+        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
+}
+
+static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        const ProviderTree *tree = tracker_get_tree(service->config.tracker);
+        const Snapshot *snapshot = tracker_get_snapshot(service->config.tracker);
+        const TrackerStatus *status = tracker_get_status(service->config.tracker);
+        Claims *claims = claim_service_get(service->config.claims);
+        _cleanup_(allocations_freep) Allocations *usage = NULL;
+
+        if (!tree || !snapshot)
+                return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s",
+                                         status->hypervisor_error.code
+                                                 ? status->hypervisor_error.text
+                                                 : "The host was not polled yet");
+        if (claims)
+                (void)claims_usage(claims, &usage, NULL);
+        return reply_json(call, tree_to_json(tree, usage, &service->config.root, snapshot->nodename,
+                                             sync_state_to_text(status->sync_state)));
+}
+
+static int method_get_plan(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        Error words = ERROR_NULL;
+        int r = tracker_plan(service->config.tracker, &plan, &words);
+
+        if (r < 0)
+                return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s", error_text(&words, r));
+        return reply_json(call, plan_to_json(plan));
+}
+
+static int method_discover(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        const Snapshot *snapshot = tracker_get_snapshot(service->config.tracker);
+        const TrackerStatus *status = tracker_get_status(service->config.tracker);
+
+        if (!snapshot)
+                return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s",
+                                         status->hypervisor_error.code
+                                                 ? status->hypervisor_error.text
+                                                 : "The host was not polled yet");
+        return reply_json(call, snapshot_to_json(snapshot));
+}
+
+/* The call waits for its cycle; the message itself names the waiter. */
+static void on_synced(Tracker *tracker, const Error *error, void *userdata)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+
+        (void)sd_bus_reply_method_return(call, "s", error->text);
+}
+
+static int method_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        int r = tracker_sync(service->config.tracker, on_synced, sd_bus_message_ref(call));
+
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                return r;
+        }
+        return 1;
+}
+
+static int method_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        int r = bus_claim(call, service->config.claims, error);
+
+        bus_service_changed(service);
+        return r;
+}
+
+static int method_confirm(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+
+        return bus_confirm(call, service->config.claims, error);
+}
+
+static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        int r = bus_release(call, service->config.claims, error);
+
+        bus_service_changed(service);
+        return r;
+}
+
+static int method_list_claims(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+
+        return bus_list_claims(call, service->config.claims, error);
+}
+
+/* Properties: one getter each for texts, times and counts, told apart by name. */
+
+static size_t count_providers(const BusService *service)
+{
+        const ProviderTree *tree = tracker_get_tree(service->config.tracker);
+
+        return tree ? tree->n_providers : 0;
+}
+
+static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        const TrackerStatus *status = tracker_get_status(service->config.tracker);
+        const Snapshot *snapshot = tracker_get_snapshot(service->config.tracker);
+        const Error *claim_error = claim_service_error(service->config.claims);
+        char line[STATUS_TEXT_MAX];
+        const char *text = "";
+
+        if (strcmp(property, "Version") == 0)
+                text = PACKAGE_VERSION;
+        else if (strcmp(property, "NodeName") == 0)
+                text = snapshot ? snapshot->nodename : "";
+        else if (strcmp(property, "RootProvider") == 0)
+                text = service->config.root.text;
+        else if (strcmp(property, "Driver") == 0)
+                text = service->config.driver;
+        else if (strcmp(property, "SyncState") == 0)
+                text = sync_state_to_text(status->sync_state);
+        else if (strcmp(property, "SyncError") == 0)
+                text = status->sync_error.text;
+        else if (strcmp(property, "HypervisorError") == 0)
+                text = status->hypervisor_error.text;
+        else if (strcmp(property, "ClaimError") == 0)
+                text = claim_error->text;
+        else if (strcmp(property, "StatusText") == 0)
+                text = status_text(status, claim_error, count_providers(service),
+                                   claim_service_count(service->config.claims), line, sizeof(line));
+        return sd_bus_message_append(reply, "s", text);
+}
+
+static int get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        const TrackerStatus *status = tracker_get_status(service->config.tracker);
+        const ReporterStatistics *statistics = tracker_get_statistics(service->config.tracker);
+        uint64_t number = 0;
+
+        if (strcmp(property, "LastSyncUSec") == 0)
+                number = status->last_sync_usec;
+        else if (strcmp(property, "LastPollUSec") == 0)
+                number = status->last_poll_usec;
+        else if (strcmp(property, "NRequests") == 0)
+                number = statistics->n_requests;
+        else if (strcmp(property, "NWrites") == 0)
+                number = statistics->n_writes;
+        else if (strcmp(property, "NConflicts") == 0)
+                number = statistics->n_conflicts;
+        return sd_bus_message_append(reply, "t", number);
+}
+
+static int get_count(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        size_t count = strcmp(property, "NProviders") == 0
+                               ? count_providers(service)
+                               : claim_service_count(service->config.claims);
+
+        return sd_bus_message_append(reply, "u", (uint32_t)count);
+}
+
+#define READ SD_BUS_VTABLE_UNPRIVILEGED
+
+static const sd_bus_vtable vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD_WITH_ARGS(
+                "Claim", SD_BUS_ARGS("s", consumer, "a(sa{st}asas)", groups, "a{sv}", options),
+                SD_BUS_RESULT("x", id, "a(ssa{st})", allocations), method_claim, 0),
+        SD_BUS_METHOD_WITH_ARGS("Confirm", SD_BUS_ARGS("x", id), SD_BUS_NO_RESULT, method_confirm,
+                                0),
+        SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,
+                                method_release, 0),
+        SD_BUS_METHOD_WITH_ARGS("ListClaims", SD_BUS_ARGS("b", history),
+                                SD_BUS_RESULT("a(xssbsstttsa(ssa{st}))", claims),
+                                method_list_claims, READ),
+        SD_BUS_METHOD_WITH_ARGS("GetTree", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
+                                method_get_tree, READ),
+        SD_BUS_METHOD_WITH_ARGS("GetPlan", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
+                                method_get_plan, READ),
+        SD_BUS_METHOD_WITH_ARGS("Discover", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
+                                method_discover, READ),
+        SD_BUS_METHOD_WITH_ARGS("Sync", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync, 0),
+        SD_BUS_PROPERTY("Version", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("RootProvider", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Driver", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("NodeName", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("SyncState", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("SyncError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("HypervisorError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("ClaimError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("StatusText", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("LastSyncUSec", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("LastPollUSec", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NRequests", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NWrites", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NConflicts", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NProviders", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NClaims", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_VTABLE_END,
+};
+
+/* The connection. */
+
+static void close_bus(BusService *service)
+{
+        if (!service->bus)
+                return;
+        sd_bus_detach_event(service->bus);
+        service->bus = sd_bus_close_unref(service->bus);
+}
+
+static void tell_no_bus(BusService *service, const char *why)
+{
+        if (!service->told_no_bus)
+                log_event(LOG_WARNING, MESSAGE_NO_BUS, NULL,
+                          "No D-Bus service: %s. The host is reported all the same, but computectl "
+                          "cannot "
+                          "reach this agent; retrying every %d s.",
+                          why, (int)(BUS_RETRY_USEC / USEC_PER_SEC));
+        service->told_no_bus = true;
+}
+
+static void arm_retry(BusService *service)
+{
+        (void)sd_event_source_set_time_relative(service->retry_timer, BUS_RETRY_USEC);
+        (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+
+        /* Not from inside the bus's own handler: the retry timer closes and opens. */
+        tell_no_bus(service, "the system bus closed the connection");
+        arm_retry(service);
+        return 0;
+}
+
+static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        const sd_bus_error *refusal = sd_bus_message_get_error(message);
+
+        if (refusal) {
+                tell_no_bus(service, refusal->message ? refusal->message : refusal->name);
+                arm_retry(service);
+                return 0;
+        }
+        if (service->told_no_bus)
+                log_notice("D-Bus is served again.");
+        service->told_no_bus = false;
+        return 0;
+}
+
+static int try_open(BusService *service)
+{
+        int r;
+
+        close_bus(service);
+        r = sd_bus_open_system_with_description(&service->bus, "compute-agentd");
+        if (r < 0)
+                return r;
+        (void)sd_bus_set_exit_on_disconnect(service->bus, false);
+        r = sd_bus_add_object_vtable(service->bus, NULL, BUS_PATH, BUS_INTERFACE, vtable, service);
+        if (r < 0)
+                return r;
+        r = sd_bus_match_signal_async(service->bus, NULL, "org.freedesktop.DBus.Local", NULL,
+                                      "org.freedesktop.DBus.Local", "Disconnected", on_disconnected,
+                                      NULL, service);
+        if (r < 0)
+                return r;
+        r = sd_bus_request_name_async(service->bus, NULL, BUS_NAME, 0, on_name_requested, service);
+        if (r < 0)
+                return r;
+        return sd_bus_attach_event(service->bus, service->event, SD_EVENT_PRIORITY_NORMAL);
+}
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        BusService *service = userdata;
+        int r = try_open(service);
+
+        if (r < 0) {
+                close_bus(service);
+                tell_no_bus(service, strerror(-r));
+                arm_retry(service);
+        }
+        return 0;
+}
+
+int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
+{
+        _cleanup_(bus_service_freep) BusService *service = calloc(1, sizeof(BusService));
+        int r;
+
+        if (!service)
+                return -ENOMEM;
+        service->config = *config;
+        service->event = sd_event_ref(event);
+        r = sd_event_add_time_relative(event, &service->retry_timer, CLOCK_MONOTONIC,
+                                       BUS_RETRY_USEC, USEC_PER_SEC, on_retry, service);
+        if (r < 0)
+                return r;
+        (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
+        (void)on_retry(service->retry_timer, 0, service);
+        *ret = TAKE_PTR(service);
+        return 0;
+}
+
+BusService *bus_service_free(BusService *service)
+{
+        if (!service)
+                return NULL;
+        if (service->bus)
+                (void)sd_bus_flush(service->bus);
+        close_bus(service);
+        sd_event_source_disable_unref(service->retry_timer);
+        sd_event_unref(service->event);
+        free(service);
+        return NULL;
+}
+
+void bus_service_changed(BusService *service)
+{
+        if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
+                return;
+        (void)sd_bus_emit_properties_changed(
+                service->bus, BUS_PATH, BUS_INTERFACE, "NodeName", "SyncState", "SyncError",
+                "HypervisorError", "ClaimError", "StatusText", "LastSyncUSec", "LastPollUSec",
+                "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims", NULL);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "agent/config.h"
+#include "agent/daemon.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+
+#define EXIT_USAGE_ERROR  2
+#define EXIT_CONFIG_ERROR 78 /* sysexits(3): the unit does not restart on it */
+
+typedef struct Options {
+        const char *config_file;
+        DaemonMode mode;
+} Options;
+
+static void print_help(void)
+{
+        puts("compute-agentd [OPTIONS…]\n"
+             "\n"
+             "Tracks what this hypervisor has, and keeps OpenStack Placement equal to it.\n"
+             "\n"
+             "  -c, --config FILE  Read FILE and FILE.d/*.conf, not "
+             "/etc/compute-agent/compute-agent.conf\n"
+             "      --once         Run one cycle and exit; 0 only if everything was published\n"
+             "      --dry-run      Run one cycle, print what would be sent to Placement, change "
+             "nothing there\n"
+             "      --version      Show the version\n"
+             "  -h, --help         Show this help\n"
+             "\n"
+             "It is managed with systemctl (compute-agent.service) and looked at with computectl.");
+}
+
+/* 1: go on; 0: done; < 0: wrong usage. */
+static int parse_options(int argc, char *argv[], Options *options)
+{
+        enum { ARG_VERSION = 0x100, ARG_ONCE, ARG_DRY_RUN };
+        static const struct option long_options[] = {
+                { "config", required_argument, NULL, 'c' },
+                { "once", no_argument, NULL, ARG_ONCE },
+                { "dry-run", no_argument, NULL, ARG_DRY_RUN },
+                { "version", no_argument, NULL, ARG_VERSION },
+                { "help", no_argument, NULL, 'h' },
+                { 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "c:h", long_options, NULL)) >= 0)
+                switch (c) {
+                case 'c':
+                        options->config_file = optarg;
+                        break;
+                case ARG_ONCE:
+                        if (options->mode == DAEMON_SERVE)
+                                options->mode = DAEMON_ONCE;
+                        break;
+                case ARG_DRY_RUN:
+                        options->mode = DAEMON_DRY_RUN;
+                        break;
+                case ARG_VERSION:
+                        puts("compute-agent " PACKAGE_VERSION);
+                        return 0;
+                case 'h':
+                        print_help();
+                        return 0;
+                default:
+                        return -EINVAL;
+                }
+        if (optind < argc) {
+                fprintf(stderr, "compute-agentd: unexpected argument \"%s\"\n", argv[optind]);
+                return -EINVAL;
+        }
+        return 1;
+}
+
+static void on_config_warning(const char *text, void *userdata)
+{
+        log_warning("%s", text);
+}
+
+int main(int argc, char *argv[])
+{
+        _cleanup_(config_freep) Config *config = NULL;
+        Options options = { 0 };
+        Error error = ERROR_NULL;
+        int r;
+
+        r = parse_options(argc, argv, &options);
+        if (r < 0) {
+                fputs("Try \"compute-agentd --help\".\n", stderr);
+                return EXIT_USAGE_ERROR;
+        }
+        if (r == 0)
+                return EXIT_SUCCESS;
+        r = config_load(&config, options.config_file, on_config_warning, NULL, &error);
+        if (r < 0) {
+                log_event(LOG_ERR, MESSAGE_CONFIG_INVALID, NULL, "%s", error_text(&error, r));
+                return EXIT_CONFIG_ERROR;
+        }
+        log_set_level(config->log_level);
+        return daemon_run(config, options.mode);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "agent/bus.h"
+#include "agent/claim-service.h"
+#include "agent/identity.h"
+#include "agent/status-text.h"
+#include "agent/tracker.h"
+#include "base/log.h"
+
+#define STATUS_TEXT_MAX 1024
+
+typedef struct Daemon {
+        const Config *config;
+        DaemonMode mode;
+        Uuid root;
+        sd_event *event;
+        Driver *driver;
+        ClaimService *claims;
+        Tracker *tracker;
+        BusService *bus;
+        char status[STATUS_TEXT_MAX]; /* as systemd was told last */
+        int exit_code;
+} Daemon;
+
+static void daemon_done(Daemon *daemon)
+{
+        bus_service_free(daemon->bus);
+        tracker_free(daemon->tracker);
+        driver_free(daemon->driver);
+        claim_service_free(daemon->claims);
+        sd_event_unref(daemon->event);
+}
+
+/* Tells systemd and the bus, each only when there is something new. */
+static void on_changed(Tracker *tracker, void *userdata)
+{
+        Daemon *daemon = userdata;
+        const ProviderTree *tree = tracker_get_tree(tracker);
+        char status[STATUS_TEXT_MAX];
+
+        status_text(tracker_get_status(tracker), claim_service_error(daemon->claims),
+                    tree ? tree->n_providers : 0, claim_service_count(daemon->claims), status,
+                    sizeof(status));
+        if (strcmp(status, daemon->status) != 0) {
+                strcpy(daemon->status, status);
+                (void)sd_notifyf(false, "STATUS=%s", status);
+        }
+        if (daemon->bus)
+                bus_service_changed(daemon->bus);
+}
+
+/* --once and --dry-run. */
+
+static void print_plan(const Plan *plan)
+{
+        if (plan->n_steps == 0)
+                puts("Nothing to do: Placement is equal to this host.");
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                _cleanup_free_ char *path = plan_step_path(&plan->steps[i]);
+
+                printf("%s %s", plan_step_method(&plan->steps[i]), path ? path : "?");
+                printf("%s%s\n", plan->steps[i].summary[0] ? "  # " : "", plan->steps[i].summary);
+        }
+}
+
+static int show_plan(Tracker *tracker, Error *reterr)
+{
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        int r = tracker_plan(tracker, &plan, reterr);
+
+        if (r < 0)
+                return r;
+        print_plan(plan);
+        return 0;
+}
+
+static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *userdata)
+{
+        Daemon *daemon = userdata;
+        Error words = *error;
+
+        if (!words.code && daemon->mode == DAEMON_DRY_RUN)
+                (void)show_plan(tracker, &words);
+        if (words.code)
+                log_error("Not everything was done: %s", words.text);
+        daemon->exit_code = words.code ? EXIT_FAILURE : EXIT_SUCCESS;
+        (void)sd_event_exit(daemon->event, 0);
+}
+
+/* Signals: TERM and INT end the loop (sd-event's own handler), HUP starts a cycle. */
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        Daemon *daemon = userdata;
+
+        (void)tracker_sync(daemon->tracker, NULL, NULL);
+        return 0;
+}
+
+static int set_up_event(Daemon *daemon)
+{
+        sigset_t signals;
+        int r;
+
+        /* Blocked before any thread is made, so that every thread inherits it. */
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGTERM);
+        sigaddset(&signals, SIGINT);
+        sigaddset(&signals, SIGHUP);
+        sigaddset(&signals, SIGPIPE);
+        if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+                return -errno;
+        r = sd_event_new(&daemon->event);
+        if (r < 0)
+                return r;
+        r = sd_event_add_signal(daemon->event, NULL, SIGTERM, NULL, NULL);
+        if (r < 0)
+                return r;
+        r = sd_event_add_signal(daemon->event, NULL, SIGINT, NULL, NULL);
+        if (r < 0)
+                return r;
+        r = sd_event_add_signal(daemon->event, NULL, SIGHUP, on_hangup, daemon);
+        if (r < 0)
+                return r;
+        r = sd_event_set_watchdog(daemon->event, true);
+        return MIN(r, 0);
+}
+
+static int set_up_claims(Daemon *daemon, Error *reterr)
+{
+        const Config *config = daemon->config;
+        _cleanup_free_ char *path = NULL;
+        ClaimsConfig claims_config;
+
+        if (asprintf(&path, "%s/%s", config->state_path, config->claim_db) < 0) {
+                path = NULL;
+                return error_oom(reterr);
+        }
+        claims_config = (ClaimsConfig){
+                .path = path,
+                .host = config->host,
+                .node = config->host,
+                .expiry_usec = config->claim_expiry_usec,
+        };
+        return claim_service_new(&daemon->claims, &claims_config) < 0 ? error_oom(reterr) : 0;
+}
+
+static int set_up_tracker(Daemon *daemon, Error *reterr)
+{
+        const Config *config = daemon->config;
+        const TrackerConfig tracker_config = {
+                .driver = daemon->driver,
+                .claims = daemon->claims,
+                .reporter = config->has_placement ? &config->reporter : NULL,
+                .root = daemon->root,
+                .interval_usec = config->update_interval_usec,
+                .dry_run = daemon->mode == DAEMON_DRY_RUN,
+                .changed = on_changed,
+                .userdata = daemon,
+        };
+
+        return tracker_new(&daemon->tracker, daemon->event, &tracker_config, reterr);
+}
+
+static int set_up_bus(Daemon *daemon, Error *reterr)
+{
+        const BusConfig bus_config = {
+                .tracker = daemon->tracker,
+                .claims = daemon->claims,
+                .root = daemon->root,
+                .driver = daemon->config->compute_driver,
+        };
+        int r = bus_service_new(&daemon->bus, daemon->event, &bus_config);
+
+        return r < 0 ? error_setf(reterr, r, "Cannot set up D-Bus: %s", strerror(-r)) : 0;
+}
+
+static int load_identity(Daemon *daemon, Error *reterr)
+{
+        bool created;
+        int r = identity_load((const char *const *)daemon->config->files,
+                              daemon->config->state_path, &daemon->root, &created, reterr);
+
+        if (r >= 0 && created)
+                log_info("This host is new: its root provider will be %s.", daemon->root.text);
+        return r;
+}
+
+static int set_up(Daemon *daemon, Error *reterr)
+{
+        int r = set_up_event(daemon);
+
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot set up the event loop: %s", strerror(-r));
+        r = load_identity(daemon, reterr);
+        if (r < 0)
+                return r;
+        r = set_up_claims(daemon, reterr);
+        if (r < 0)
+                return r;
+        r = driver_new(&daemon->driver, daemon->config->compute_driver, &daemon->config->driver,
+                       reterr);
+        if (r < 0)
+                return r;
+        r = set_up_tracker(daemon, reterr);
+        if (r < 0)
+                return r;
+        return daemon->mode == DAEMON_SERVE
+                       ? set_up_bus(daemon, reterr)
+                       : tracker_sync(daemon->tracker, on_only_cycle_ended, daemon);
+}
+
+int daemon_run(const Config *config, DaemonMode mode)
+{
+        _cleanup_(daemon_done) Daemon daemon = { .config = config, .mode = mode };
+        Error error = ERROR_NULL;
+        int r = set_up(&daemon, &error);
+
+        if (r < 0) {
+                log_error("%s", error_text(&error, r));
+                return EXIT_FAILURE;
+        }
+        if (mode == DAEMON_SERVE)
+                (void)sd_notify(false, "READY=1");
+        r = sd_event_loop(daemon.event);
+        if (r < 0) {
+                log_error("The event loop failed: %s", strerror(-r));
+                return EXIT_FAILURE;
+        }
+        (void)sd_notify(false, "STOPPING=1");
+        return daemon.exit_code;
+}

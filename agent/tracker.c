@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A cycle is a walk through the phases below, driven by callbacks:
+ *
+ *   IDLE ── begin_cycle() ──▶ POLLING ── snapshot, or a failed poll ──▶ REFRESHING ── mirror ──▶
+ * PUBLISHING ──▶ IDLE
+ *
+ * A poll that fails does not end the cycle: the last good snapshot is kept and Placement is still
+ * held equal to it. A poll that hangs does not hold the cycle for ever: after POLL_PATIENCE_USEC it
+ * goes on without it. A conflict (somebody else wrote a provider meanwhile) goes back to REFRESHING
+ * at once, MAX_CONFLICTS times; each time the driver edits a fresh copy of what Placement holds, so
+ * nothing stale is ever written.
+ *
+ * Invariants: a request for a cycle that comes while one runs is served by the next one, never by
+ * the running one; every waiter is told exactly once; the retry timer is armed only in IDLE. */
+
+#include "agent/tracker.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "agent/bus-interface.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+
+#define MAX_CONFLICTS      8
+#define POLL_PATIENCE_USEC (30 * USEC_PER_SEC)
+#define CHANGE_SETTLE_USEC (200 * USEC_PER_MSEC) /* changes come in flocks: one poll for all */
+#define RETRY_FIRST_USEC   (2 * USEC_PER_SEC)
+#define RETRY_MAX_USEC     (60 * USEC_PER_SEC)
+#define TIMER_ACCURACY     (250 * USEC_PER_MSEC)
+
+typedef enum TrackerPhase {
+        PHASE_IDLE,
+        PHASE_POLLING,
+        PHASE_REFRESHING,
+        PHASE_PUBLISHING,
+} TrackerPhase;
+
+typedef struct Waiter {
+        TrackerDone done;
+        void *userdata;
+        bool current; /* belongs to the running cycle, not to the next */
+} Waiter;
+
+struct Tracker {
+        TrackerConfig config;
+        sd_event *event;
+        sd_event_source *driver_source;
+        sd_event_source *cycle_timer;    /* when the next cycle begins */
+        sd_event_source *patience_timer; /* when a hanging poll is given up on */
+        Reporter *reporter; /* made with the first snapshot, which knows the name of the root */
+        char *nodename;
+        Snapshot *snapshot;
+        ProviderTree *tree;
+        TrackerPhase phase;
+        bool again; /* a cycle was asked for while one runs */
+        unsigned n_conflicts;
+        uint64_t writes_before;
+        uint64_t retry_usec; /* the last pause after a failure, 0 after a success */
+        Error cycle_error;
+        Waiter *waiters;
+        size_t n_waiters, n_waiters_allocated;
+        TrackerStatus status;
+};
+
+static const ReporterStatistics no_statistics;
+
+const char *sync_state_to_text(SyncState state)
+{
+        static const char *const names[] = {
+                [SYNC_STANDALONE] = SYNC_STATE_STANDALONE, [SYNC_PENDING] = SYNC_STATE_PENDING,
+                [SYNC_SYNCED] = SYNC_STATE_SYNCED,         [SYNC_STALE] = SYNC_STATE_STALE,
+                [SYNC_OFFLINE] = SYNC_STATE_OFFLINE,
+        };
+
+        return names[state];
+}
+
+static uint64_t now_realtime_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+/* Evenly spread over [low, high]. */
+static uint64_t random_between(uint64_t low, uint64_t high)
+{
+        uint64_t random = 0;
+
+        if (high <= low || getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+                return low;
+        return low + random % (high - low + 1);
+}
+
+static void begin_cycle(Tracker *tracker);
+static void begin_refresh(Tracker *tracker);
+
+static void notify_changed(Tracker *tracker)
+{
+        if (tracker->config.changed)
+                tracker->config.changed(tracker, tracker->config.userdata);
+}
+
+/* The end of a cycle: state, waiters, timer. */
+
+static bool has_failed(const Tracker *tracker)
+{
+        return tracker->status.hypervisor_error.code ||
+               tracker->status.sync_state == SYNC_OFFLINE ||
+               tracker->status.sync_state == SYNC_PENDING;
+}
+
+/* Decorrelated jitter: each pause is drawn between the first one and three times the last. */
+static uint64_t next_retry_usec(Tracker *tracker)
+{
+        uint64_t last = MAX(tracker->retry_usec, RETRY_FIRST_USEC);
+
+        tracker->retry_usec = MIN(RETRY_MAX_USEC, random_between(RETRY_FIRST_USEC, last * 3));
+        return tracker->retry_usec;
+}
+
+static uint64_t next_pause_usec(Tracker *tracker)
+{
+        uint64_t interval = tracker->config.interval_usec;
+
+        if (has_failed(tracker))
+                return MIN(next_retry_usec(tracker), MAX(interval, RETRY_FIRST_USEC));
+        tracker->retry_usec = 0;
+        if (interval == UINT64_MAX)
+                return UINT64_MAX;
+        return random_between(interval - interval / 10, interval + interval / 10);
+}
+
+static void arm_cycle_timer(Tracker *tracker, uint64_t pause_usec)
+{
+        if (pause_usec == UINT64_MAX) {
+                (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
+                return;
+        }
+        (void)sd_event_source_set_time_relative(tracker->cycle_timer, pause_usec);
+        (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
+}
+
+static void tell_waiters(Tracker *tracker)
+{
+        /* A waiter may add or cancel others: start over after each. */
+        for (size_t i = 0; i < tracker->n_waiters;) {
+                Waiter waiter = tracker->waiters[i];
+
+                if (!waiter.current) {
+                        i++;
+                        continue;
+                }
+                tracker->n_waiters--;
+                memmove(tracker->waiters + i, tracker->waiters + i + 1,
+                        (tracker->n_waiters - i) * sizeof(Waiter));
+                waiter.done(tracker, &tracker->cycle_error, waiter.userdata);
+                i = 0;
+        }
+}
+
+static void end_cycle(Tracker *tracker)
+{
+        tracker->phase = PHASE_IDLE;
+        tracker->status.n_cycles++;
+        if (!tracker->cycle_error.code && tracker->status.hypervisor_error.code)
+                tracker->cycle_error = tracker->status.hypervisor_error;
+        arm_cycle_timer(tracker, tracker->again ? 0 : next_pause_usec(tracker));
+        tracker->again = false;
+        notify_changed(tracker);
+        tell_waiters(tracker);
+}
+
+/* Logs changes of the state, not each retry. */
+static void set_sync_state(Tracker *tracker, SyncState state, const Error *error)
+{
+        SyncState before = tracker->status.sync_state;
+
+        tracker->status.sync_error = error ? *error : ERROR_NULL;
+        if (error)
+                tracker->cycle_error = *error;
+        tracker->status.sync_state = state;
+        if (state == before)
+                return;
+        if (state == SYNC_OFFLINE)
+                log_event(LOG_WARNING, MESSAGE_PLACEMENT_LOST, NULL,
+                          "Placement cannot be used: %s. Claims are served from this host's own "
+                          "state; "
+                          "retrying.",
+                          error->text);
+        else if (state == SYNC_STALE)
+                log_event(LOG_WARNING, MESSAGE_UPDATE_REFUSED, NULL,
+                          "Placement is not equal to this host: %s", error->text);
+        else if (state == SYNC_SYNCED && before == SYNC_OFFLINE)
+                log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
+}
+
+static void end_synced(Tracker *tracker)
+{
+        const ReporterStatistics *statistics = reporter_get_statistics(tracker->reporter);
+        uint64_t n_writes = statistics->n_writes - tracker->writes_before;
+
+        tracker->status.last_sync_usec = now_realtime_usec();
+        if (tracker->status.reshape_needed) {
+                Error error;
+
+                error_setf(&error, EAGAIN,
+                           "The tree must change shape under running guests, which happens at a "
+                           "start only; "
+                           "the old shape is kept");
+                set_sync_state(tracker, SYNC_STALE, &error);
+        } else {
+                set_sync_state(tracker, SYNC_SYNCED, NULL);
+        }
+        if (n_writes > 0)
+                log_event(LOG_INFO, MESSAGE_PUBLISHED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->config.root.text),
+                          "Published %zu resource provider(s) of %s with %" PRIu64 " write(s).",
+                          tracker->tree->n_providers, tracker->nodename, n_writes);
+        end_cycle(tracker);
+}
+
+/* From snapshot and mirror to the desired tree. */
+
+static int ensure_root(const Tracker *tracker, ProviderTree *tree, Error *reterr)
+{
+        const Provider *root = provider_tree_find(tree, &tracker->config.root);
+
+        if (!root)
+                return provider_tree_add(tree, &tracker->config.root, tracker->nodename, NULL, NULL,
+                                         reterr);
+        if (strcmp(root->name, tracker->nodename) != 0)
+                return error_setf(
+                        reterr, EEXIST,
+                        "This host's provider %s is named \"%.60s\" in Placement, but the host is "
+                        "now \"%.60s\": give the host its old name back, or remove that provider",
+                        root->uuid.text, root->name, tracker->nodename);
+        return 0;
+}
+
+static void note_reshape(Tracker *tracker, bool needed)
+{
+        if (needed && !tracker->status.reshape_needed)
+                log_event(LOG_WARNING, MESSAGE_RESHAPE_NEEDED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->config.root.text),
+                          "The provider tree must change shape under running guests. The old shape "
+                          "is kept.");
+        tracker->status.reshape_needed = needed;
+}
+
+static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
+{
+        const ProviderTree *mirror = tracker->reporter ? reporter_tree(tracker->reporter) : NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        int r;
+
+        r = mirror ? provider_tree_copy(&tree, mirror) : provider_tree_new(&tree);
+        if (r < 0)
+                return error_oom(reterr);
+        r = ensure_root(tracker, tree, reterr);
+        if (r < 0)
+                return r;
+        r = driver_update_provider_tree(tracker->config.driver, tracker->snapshot, tree,
+                                        tracker->nodename, NULL, reterr);
+        if (r < 0)
+                return r;
+        note_reshape(tracker, r == DRIVER_RESHAPE_NEEDED);
+        *ret = TAKE_PTR(tree);
+        return 0;
+}
+
+/* Makes the tree of this moment and lets the claims know. */
+static int update_tree(Tracker *tracker, Error *reterr)
+{
+        ProviderTree *tree;
+        int r = make_tree(tracker, &tree, reterr);
+
+        if (r < 0)
+                return r;
+        provider_tree_free(tracker->tree);
+        tracker->tree = tree;
+        claim_service_set_tree(tracker->config.claims, tree);
+        return 0;
+}
+
+/* Publishing. */
+
+static SyncState state_of_outcome(int result)
+{
+        switch (result) {
+        case REPORT_E_UNREACHABLE:
+        case REPORT_E_UNAVAILABLE:
+        case REPORT_E_UNAUTHORIZED:
+                return SYNC_OFFLINE;
+        case REPORT_E_CONFLICT:
+                return SYNC_PENDING;
+        default:
+                return SYNC_STALE;
+        }
+}
+
+/* True when the attempt starts over. */
+static bool retry_conflict(Tracker *tracker, int result)
+{
+        if (result != REPORT_E_CONFLICT || ++tracker->n_conflicts > MAX_CONFLICTS)
+                return false;
+        log_debug("Somebody else changed the tree in Placement meanwhile; reading it again.");
+        begin_refresh(tracker);
+        return true;
+}
+
+static void end_failed(Tracker *tracker, int result, const Error *error)
+{
+        Error words = error ? *error : ERROR_NULL;
+
+        if (!words.code)
+                error_setf(&words, result < 0 ? result : EIO, "%s",
+                           result > 0 ? report_outcome_to_text(result) : strerror(-result));
+        set_sync_state(tracker, state_of_outcome(result), &words);
+        end_cycle(tracker);
+}
+
+static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        if (retry_conflict(tracker, result))
+                return;
+        if (result != 0)
+                end_failed(tracker, result, error);
+        else
+                end_synced(tracker);
+}
+
+static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+        Error words = ERROR_NULL;
+        int r;
+
+        if (retry_conflict(tracker, result))
+                return;
+        if (result != 0) {
+                end_failed(tracker, result, error);
+                return;
+        }
+        r = update_tree(tracker, &words);
+        if (r < 0) {
+                end_failed(tracker, r, &words);
+                return;
+        }
+        if (tracker->config.dry_run) {
+                end_cycle(tracker);
+                return;
+        }
+        tracker->phase = PHASE_PUBLISHING;
+        r = reporter_publish(tracker->reporter, tracker->tree, NULL, on_published, tracker);
+        if (r < 0)
+                end_failed(tracker, r, NULL);
+}
+
+static void begin_refresh(Tracker *tracker)
+{
+        int r;
+
+        tracker->phase = PHASE_REFRESHING;
+        r = reporter_refresh(tracker->reporter, on_refreshed, tracker);
+        if (r < 0)
+                end_failed(tracker, r, NULL);
+}
+
+static int ensure_reporter(Tracker *tracker, Error *reterr)
+{
+        if (tracker->reporter)
+                return 0;
+        return reporter_new(&tracker->reporter, tracker->event, tracker->config.reporter,
+                            &tracker->config.root, tracker->nodename, reterr);
+}
+
+/* The poll is over, well or not: hold claims and Placement equal to the last good snapshot. */
+static void reconcile(Tracker *tracker)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        (void)sd_event_source_set_enabled(tracker->patience_timer, SD_EVENT_OFF);
+        claim_service_tend(tracker->config.claims);
+        if (!tracker->snapshot) {
+                end_cycle(tracker);
+                return;
+        }
+        r = update_tree(tracker, &error);
+        if (r >= 0 && !tracker->config.reporter) {
+                end_cycle(tracker);
+                return;
+        }
+        if (r >= 0)
+                r = ensure_reporter(tracker, &error);
+        if (r < 0) {
+                end_failed(tracker, r, &error);
+                return;
+        }
+        tracker->n_conflicts = 0;
+        tracker->writes_before = reporter_get_statistics(tracker->reporter)->n_writes;
+        begin_refresh(tracker);
+}
+
+/* What the driver tells. */
+
+static void set_hypervisor_error(Tracker *tracker, const Error *error)
+{
+        bool failed_before = tracker->status.hypervisor_error.code;
+
+        if (error && !failed_before)
+                log_event(LOG_WARNING, MESSAGE_HYPERVISOR_LOST, NULL, "%s. %s; retrying.",
+                          error->text,
+                          tracker->snapshot ? "The host is served as it was last seen"
+                                            : "Nothing is known of this host yet");
+        if (!error && failed_before)
+                log_event(LOG_NOTICE, MESSAGE_HYPERVISOR_BACK, NULL,
+                          "The hypervisor can be polled again.");
+        tracker->status.hypervisor_error = error ? *error : ERROR_NULL;
+        notify_changed(tracker);
+}
+
+static void take_snapshot(Tracker *tracker, Snapshot *snapshot)
+{
+        if (!tracker->nodename)
+                tracker->nodename = strdup(snapshot->nodename);
+        if (!tracker->nodename || strcmp(tracker->nodename, snapshot->nodename) != 0) {
+                Error error;
+
+                error_setf(&error, EEXIST,
+                           "The host's name changed from \"%.60s\" to \"%.60s\": give it the old "
+                           "name back, or "
+                           "restart the agent",
+                           tracker->nodename ? tracker->nodename : "?", snapshot->nodename);
+                set_hypervisor_error(tracker, &error);
+                snapshot_unref(snapshot);
+                return;
+        }
+        snapshot_unref(tracker->snapshot);
+        tracker->snapshot = snapshot;
+        tracker->status.last_poll_usec = snapshot->taken_realtime_usec;
+        set_hypervisor_error(tracker, NULL);
+}
+
+static void handle_driver_event(Tracker *tracker, DriverEvent *event)
+{
+        bool poll_ended = false;
+
+        switch (event->type) {
+        case DRIVER_EVENT_SNAPSHOT:
+                take_snapshot(tracker, TAKE_PTR(event->snapshot));
+                poll_ended = true;
+                break;
+        case DRIVER_EVENT_POLL_FAILED:
+                set_hypervisor_error(tracker, &event->error);
+                poll_ended = true;
+                break;
+        case DRIVER_EVENT_LOST:
+                set_hypervisor_error(tracker, &event->error);
+                if (tracker->phase == PHASE_IDLE)
+                        arm_cycle_timer(tracker, next_retry_usec(tracker));
+                break;
+        case DRIVER_EVENT_CHANGED:
+                if (tracker->phase == PHASE_IDLE)
+                        arm_cycle_timer(tracker, CHANGE_SETTLE_USEC);
+                else
+                        tracker->again = true;
+                break;
+        default:
+                break;
+        }
+        if (poll_ended && tracker->phase == PHASE_POLLING)
+                reconcile(tracker);
+}
+
+static int on_driver_event(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        for (;;) {
+                DriverEvent event = { 0 };
+
+                if (driver_take(tracker->config.driver, &event) < 0 ||
+                    event.type == DRIVER_EVENT_NONE)
+                        return 0;
+                handle_driver_event(tracker, &event);
+        }
+}
+
+static int on_patience_ended(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Tracker *tracker = userdata;
+        Error error;
+
+        if (tracker->phase != PHASE_POLLING)
+                return 0;
+        error_setf(&error, ETIMEDOUT, "The hypervisor has not answered for %" PRIu64 " s",
+                   POLL_PATIENCE_USEC / USEC_PER_SEC);
+        set_hypervisor_error(tracker, &error);
+        reconcile(tracker);
+        return 0;
+}
+
+static void begin_cycle(Tracker *tracker)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
+        tracker->phase = PHASE_POLLING;
+        tracker->cycle_error = ERROR_NULL;
+        for (size_t i = 0; i < tracker->n_waiters; i++)
+                tracker->waiters[i].current = true;
+        (void)sd_event_source_set_time_relative(tracker->patience_timer, POLL_PATIENCE_USEC);
+        (void)sd_event_source_set_enabled(tracker->patience_timer, SD_EVENT_ONESHOT);
+        r = driver_poll(tracker->config.driver);
+        if (r < 0) {
+                error_setf(&error, r, "The hypervisor cannot be asked: %s", strerror(-r));
+                set_hypervisor_error(tracker, &error);
+                reconcile(tracker);
+        }
+}
+
+static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        if (tracker->phase == PHASE_IDLE)
+                begin_cycle(tracker);
+        return 0;
+}
+
+/* Life. */
+
+static int add_sources(Tracker *tracker)
+{
+        int r;
+
+        r = sd_event_add_io(tracker->event, &tracker->driver_source,
+                            driver_get_fd(tracker->config.driver), EPOLLIN, on_driver_event,
+                            tracker);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(tracker->event, &tracker->cycle_timer, CLOCK_BOOTTIME, 0,
+                                       TIMER_ACCURACY, on_cycle_timer, tracker);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(tracker->event, &tracker->patience_timer, CLOCK_MONOTONIC,
+                                       POLL_PATIENCE_USEC, TIMER_ACCURACY, on_patience_ended,
+                                       tracker);
+        if (r < 0)
+                return r;
+        return sd_event_source_set_enabled(tracker->patience_timer, SD_EVENT_OFF);
+}
+
+int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr)
+{
+        _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(Tracker));
+        int r;
+
+        if (!tracker)
+                return error_oom(reterr);
+        tracker->config = *config;
+        tracker->event = sd_event_ref(event);
+        tracker->status.sync_state = config->reporter ? SYNC_PENDING : SYNC_STANDALONE;
+        r = add_sources(tracker);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot watch the driver: %s", strerror(-r));
+        *ret = TAKE_PTR(tracker);
+        return 0;
+}
+
+Tracker *tracker_free(Tracker *tracker)
+{
+        if (!tracker)
+                return NULL;
+        sd_event_source_disable_unref(tracker->driver_source);
+        sd_event_source_disable_unref(tracker->cycle_timer);
+        sd_event_source_disable_unref(tracker->patience_timer);
+        reporter_free(tracker->reporter);
+        snapshot_unref(tracker->snapshot);
+        provider_tree_free(tracker->tree);
+        free(tracker->nodename);
+        free(tracker->waiters);
+        sd_event_unref(tracker->event);
+        free(tracker);
+        return NULL;
+}
+
+int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
+{
+        if (done) {
+                if (array_grow(&tracker->waiters, sizeof(Waiter), tracker->n_waiters,
+                               &tracker->n_waiters_allocated) < 0)
+                        return -ENOMEM;
+                tracker->waiters[tracker->n_waiters++] =
+                        (Waiter){ .done = done, .userdata = userdata };
+        }
+        if (tracker->phase == PHASE_IDLE)
+                arm_cycle_timer(tracker, 0);
+        else
+                tracker->again = true;
+        return 0;
+}
+
+void tracker_sync_cancel(Tracker *tracker, void *userdata)
+{
+        size_t kept = 0;
+
+        for (size_t i = 0; i < tracker->n_waiters; i++)
+                if (tracker->waiters[i].userdata != userdata)
+                        tracker->waiters[kept++] = tracker->waiters[i];
+        tracker->n_waiters = kept;
+}
+
+const TrackerStatus *tracker_get_status(const Tracker *tracker)
+{
+        return &tracker->status;
+}
+
+const ReporterStatistics *tracker_get_statistics(const Tracker *tracker)
+{
+        return tracker->reporter ? reporter_get_statistics(tracker->reporter) : &no_statistics;
+}
+
+const ProviderTree *tracker_get_tree(const Tracker *tracker)
+{
+        return tracker->tree;
+}
+
+const Snapshot *tracker_get_snapshot(const Tracker *tracker)
+{
+        return tracker->snapshot;
+}
+
+int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        int r;
+
+        if (!tracker->config.reporter)
+                return error_setf(reterr, ENODATA,
+                                  "There is no [placement] section: nothing is ever sent");
+        if (!tracker->reporter || !reporter_tree(tracker->reporter))
+                return error_setf(reterr, ENODATA, "Placement was not read yet%s%s",
+                                  tracker->status.sync_error.code ? ": " : "",
+                                  tracker->status.sync_error.text);
+        r = make_tree(tracker, &tree, reterr);
+        if (r < 0)
+                return r;
+        return reporter_plan(tracker->reporter, tree, NULL, ret, reterr);
+}

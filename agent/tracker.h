@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The resource tracker: sequences driver, claims and reporter, and decides when.
+ *
+ * One cycle is poll → tree → claims → refresh → tree → publish. It starts on a timer, when the
+ * driver says that something changed, and on request. What fails is retried with growing, jittered
+ * pauses; what is known is kept and served meanwhile. The tracker takes no claim itself and formats
+ * nothing for people but the words of its status. It is the one place that logs what becomes of a
+ * cycle, and only when that changes.
+ *
+ * Main thread only; nothing blocks but the claim database's own disk. */
+
+#include <systemd/sd-event.h>
+
+#include "agent/claim-service.h"
+#include "base/provider-tree.h"
+#include "drivers/driver.h"
+#include "report/plan.h"
+#include "report/reporter.h"
+
+typedef enum SyncState {
+        SYNC_STANDALONE, /* there is no Placement to tell */
+        SYNC_PENDING,    /* nothing was published yet, or a change is on its way */
+        SYNC_SYNCED,     /* Placement is equal to the host */
+        SYNC_STALE,      /* Placement refuses (part of) the tree: error has the words */
+        SYNC_OFFLINE,    /* Placement cannot be used: error has the words */
+        _SYNC_STATE_MAX,
+} SyncState;
+
+const char *sync_state_to_text(
+        SyncState state); /* the SYNC_STATE_… names of agent/bus-interface.h */
+
+typedef struct TrackerStatus {
+        SyncState sync_state;
+        Error sync_error;       /* why stale or offline */
+        Error hypervisor_error; /* why the last poll failed; code 0 when it did not */
+        bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
+                              */
+        uint64_t last_sync_usec; /* CLOCK_REALTIME of the last cycle that ended synced, 0: never */
+        uint64_t last_poll_usec; /* CLOCK_REALTIME of the snapshot in use, 0: none */
+        uint64_t n_cycles;
+} TrackerStatus;
+
+typedef struct Tracker Tracker;
+
+/* Called when anything of the status may have changed. */
+typedef void (*TrackerChanged)(Tracker *tracker, void *userdata);
+
+/* Called once when the cycle ended: error->code is 0 when everything was polled and published. */
+typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
+
+/* Everything is borrowed and must outlive the tracker. */
+typedef struct TrackerConfig {
+        Driver *driver;
+        ClaimService *claims;
+        const ReporterConfig *reporter; /* NULL: standalone */
+        Uuid root;                      /* the host's identity */
+        uint64_t interval_usec;         /* between polls; UINT64_MAX: none */
+        bool dry_run;                   /* stop before the first write */
+        TrackerChanged changed;
+        void *userdata;
+} TrackerConfig;
+
+int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr);
+Tracker *tracker_free(Tracker *tracker);
+DEFINE_CLEANUP(Tracker *, tracker_free);
+
+/* Runs a cycle that begins after this call; done (may be NULL) is told how it ended, never from
+ * inside the call. -ENOMEM. */
+int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata);
+
+/* Forgets every request that was made with this userdata. */
+void tracker_sync_cancel(Tracker *tracker, void *userdata);
+
+const TrackerStatus *tracker_get_status(const Tracker *tracker);
+const ReporterStatistics *tracker_get_statistics(
+        const Tracker *tracker); /* zeros when standalone */
+
+/* The tree that the host should have, or NULL before the first poll. Borrowed until the loop runs
+ * again. */
+const ProviderTree *tracker_get_tree(const Tracker *tracker);
+
+/* The last snapshot that a poll brought, or NULL. Borrowed as above. */
+const Snapshot *tracker_get_snapshot(const Tracker *tracker);
+
+/* What the next publish would send. -ENODATA with words when it cannot be known yet. The caller
+ * frees. */
+int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The JSON document of GetTree() and "computectl tree --json":
+ *
+ * {"format": "compute-agent-tree/1", "node": "host1", "root": "<uuid>", "sync_state": "synced",
+ *  "providers": [{"uuid", "name", "parent": "<uuid>" | null, "traits": [], "aggregates": [],
+ *                 "inventories": {"VCPU": {"total", "reserved", "min_unit", "max_unit",
+ * "step_size", "allocation_ratio", "capacity", "used"}}}]}
+ *
+ * Parents come before children; "used" is what living claims hold. */
+
+#include <jansson.h>
+
+#include "base/allocation.h"
+#include "base/provider-tree.h"
+
+#define TREE_FORMAT "compute-agent-tree/1"
+
+/* usage may be NULL. A new reference, NULL when out of memory. */
+json_t *tree_to_json(const ProviderTree *tree, const Allocations *usage, const Uuid *root,
+                     const char *node, const char *sync_state);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/text.h"
+
+#include <string.h>
+
+static bool is_continuation(unsigned char c)
+{
+        return (c & 0xc0) == 0x80;
+}
+
+/* How many bytes a sequence with this first byte has; 0 for a byte that begins none. */
+static size_t length_from_lead(unsigned char lead)
+{
+        if (lead < 0x80)
+                return 1;
+        if (lead < 0xc2) /* a continuation, or the lead of an overlong form */
+                return 0;
+        if (lead < 0xe0)
+                return 2;
+        if (lead < 0xf0)
+                return 3;
+        return lead < 0xf5 ? 4 : 0;
+}
+
+/* Overlong forms, surrogates and what lies above U+10FFFF show in the second byte. */
+static bool second_byte_valid(unsigned char lead, unsigned char second)
+{
+        switch (lead) {
+        case 0xe0:
+                return second >= 0xa0;
+        case 0xed:
+                return second < 0xa0;
+        case 0xf0:
+                return second >= 0x90;
+        case 0xf4:
+                return second < 0x90;
+        default:
+                return true;
+        }
+}
+
+/* The length of the well-formed sequence that text begins with, or 0. */
+static size_t sequence_length(const unsigned char *text)
+{
+        size_t n = length_from_lead(text[0]);
+
+        for (size_t i = 1; i < n; i++)
+                if (!is_continuation(text[i])) /* the final NUL is none */
+                        return 0;
+        if (n > 1 && !second_byte_valid(text[0], text[1]))
+                return 0;
+        return n;
+}
+
+static bool is_control(const unsigned char *text)
+{
+        return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
+}
+
+void text_sanitize(char *text, char replacement)
+{
+        unsigned char *c = (unsigned char *)text;
+
+        while (*c) {
+                size_t n = sequence_length(c);
+
+                if (n > 0 && !is_control(c)) {
+                        c += n;
+                        continue;
+                }
+                for (n = MAX(n, 1); n > 0; n--)
+                        *c++ = (unsigned char)replacement;
+        }
+}
+
+void text_trim_cut(char *text)
+{
+        size_t n = strlen(text), lead = n;
+
+        while (lead > 0 && n - lead < 3 && is_continuation((unsigned char)text[lead - 1]))
+                lead--;
+        if (lead > 0 && length_from_lead((unsigned char)text[lead - 1]) > n - lead + 1)
+                text[lead - 1] = '\0';
+}
+
+size_t text_count_characters(const char *text)
+{
+        size_t n = 0;
+
+        for (; *text; text++)
+                if (!is_continuation((unsigned char)*text))
+                        n++;
+        return n;
+}

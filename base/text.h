@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Foreign text, made safe to show and to pass on. Error texts and log lines quote what servers,
+ * files and callers sent: D-Bus refuses what is not UTF-8, and a terminal obeys control characters.
+ */
+
+#include "base/macros.h"
+
+/* Replaces in place every control character (C0, DEL, C1) and every byte that is not part of
+ * well-formed UTF-8 (RFC 3629) by replacement, byte for byte: the length stays. */
+void text_sanitize(char *text, char replacement);
+
+/* Takes away the first bytes of a UTF-8 sequence that was cut off at the end of text. */
+void text_trim_cut(char *text);
+
+/* The number of characters (Unicode code points) of UTF-8 text. */
+size_t text_count_characters(const char *text);

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What ./demo runs after the build: the agent at work, and Placement's own answer beside it.
+
+    COMPUTE_AGENT_BUILD=DIR python3 -m tests.demo [--keep]
+
+Exits 0 only if what Placement answers is equal to the host.
+"""
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import uuid
+
+from tests.env.agent import Agent, build_folder
+from tests.env.bus import Bus
+from tests.env.hosts import demo_host
+from tests.env.libvirtd import Libvirtd, mount_namespaces_allowed, testdriver_xml
+from tests.env.placement import Placement
+from tests.env.scratch import Scratch
+
+BOLD, DIM, RESET = ('\033[1m', '\033[2m', '\033[0m') if sys.stdout.isatty() else ('', '', '')
+
+
+def title(text):
+    print('\n%s== %s%s' % (BOLD, text, RESET), flush=True)
+
+
+def show(agent, *args):
+    """Run computectl as a person would, with its output on our terminal; returns its exit code."""
+    print('%s$ computectl %s%s' % (BOLD, ' '.join(shlex.quote(str(arg)) for arg in args), RESET),
+          flush=True)
+    done = subprocess.run([str(build_folder() / 'computectl'), '--no-pager', *map(str, args)],
+                          env=agent.env(), check=False)
+    print(flush=True)
+    return done.returncode
+
+
+def expected_tree(agent, host):
+    """The inventories that the host ought to have in Placement, written down independently.
+
+    {provider name: {resource class: (total, reserved)}}; GPUs have what is free and what exists
+    of the enabled type.
+    """
+    memory_mb = sum(cell.memory_kib for cell in host.cells) // 1024
+    disk = os.statvfs(agent.folder)
+    tree = {host.name: {
+        'VCPU': (sum(len(cell.cpus) for cell in host.cells), 0),
+        'MEMORY_MB': (memory_mb, 512),
+        'DISK_GB': (disk.f_blocks * disk.f_frsize >> 30, 0),
+    }}
+    for gpu in host.gpus:
+        kind = gpu.types['nvidia-35']
+        name = '%s_pci_%s' % (host.name, gpu.address.replace(':', '_').replace('.', '_'))
+        tree[name] = {'VGPU': (kind.available + len(kind.existing), 0)}
+    return tree
+
+
+def placement_tree(placement, root):
+    """The same, from what Placement answers."""
+    return {name: {rc: (record['total'], record['reserved'])
+                   for rc, record in provider['inventories'].items()}
+            for name, provider in placement.tree_by_name(root).items()}
+
+
+def print_placement(placement, root):
+    print('%sGET /resource_providers?in_tree=%s and what it lists:%s' % (DIM, root, RESET))
+    for name, provider in sorted(placement.tree_by_name(root).items()):
+        print('  %s  (generation %d)' % (name, provider['generation']))
+        for rc, record in sorted(provider['inventories'].items()):
+            print('      %-10s total %-8d reserved %-5d ratio %g' % (
+                rc, record['total'], record['reserved'], record['allocation_ratio']))
+        print('      traits %s' % ', '.join(sorted(provider['traits'])))
+
+
+def start_hypervisor(scratch, host):
+    """A private libvirtd over the host, or libvirt's test driver; returns its URI."""
+    if mount_namespaces_allowed():
+        daemon = Libvirtd(host, scratch)
+        daemon.start()
+        return daemon.uri
+    print('Mount namespaces are not allowed here: libvirt\'s test driver stands in for libvirtd.')
+    return testdriver_xml(host, scratch.folder('testdriver'))
+
+
+def claim_and_survive(agent):
+    title('A guest claims a vGPU; the claim is on disk before it is promised')
+    consumer = str(uuid.uuid4())
+    show(agent, 'claim', '--consumer', consumer, '--resources', 'VCPU=2,MEMORY_MB=2048,VGPU=1')
+    show(agent, 'tree')
+    print('%s$ kill -9 compute-agentd; start it again%s' % (BOLD, RESET))
+    agent.kill()
+    agent.start()
+    show(agent, 'claims')
+    return any(claim['consumer'] == consumer for claim in agent.ctl_json('claims')['claims'])
+
+
+def quiet_cycle(agent, placement):
+    title('Nothing changed: what one more cycle costs')
+    mark = placement.mark()
+    show(agent, 'sync')
+    requests = placement.requests_since(mark)
+    for method, path, status in requests:
+        print('  %s %s -> %s' % (method, path, status))
+    print('  %d request(s), %d write(s)' % (len(requests), len(placement.writes_since(mark))))
+    return not placement.writes_since(mark)
+
+
+def run(scratch, keep):
+    host = demo_host()
+    print('Starting a private Placement and a private libvirtd over a made-up host …', flush=True)
+    placement = Placement(scratch)
+    placement.start(wait=False)
+    bus = Bus(scratch)
+    bus.start()
+    uri = start_hypervisor(scratch, host)
+    placement.wait_ready()
+    agent = Agent(scratch, placement, uri, bus,
+                  {'DEFAULT': {'update_resources_interval': 60}})
+
+    title('compute-agentd starts, and publishes the host')
+    agent.start()
+    agent.wait_state('synced')
+    show(agent, 'status')
+    title('What the hypervisor has')
+    show(agent, 'discover')
+    title('The tree of resource providers, as the agent has it')
+    show(agent, 'tree')
+    title('… and as Placement itself answers')
+    print_placement(placement, agent.root())
+    wanted = expected_tree(agent, host)
+    found = placement_tree(placement, agent.root())
+    survived = claim_and_survive(agent)
+    agent.wait_state('synced')
+    quiet = quiet_cycle(agent, placement)
+
+    title('Verdict')
+    results = [(wanted == found, 'the tree in Placement is equal to the host (%d providers)' %
+                len(found)),
+               (survived, 'the claim survived kill -9'),
+               (quiet, 'a cycle in which nothing changed wrote nothing')]
+    for good, text in results:
+        print('  %s  %s' % ('yes' if good else 'NO ', text))
+    if wanted != found:
+        print('  wanted: %s\n  found:  %s' % (wanted, found))
+    if keep:
+        stay(agent, placement, uri)
+    return all(good for good, _ in results)
+
+
+def stay(agent, placement, uri):
+    print('''
+Everything runs until Ctrl-C. In another terminal:
+  export DBUS_SYSTEM_BUS_ADDRESS=%s
+  export PATH=%s:$PATH
+  computectl status; computectl tree; computectl claims; computectl discover; computectl plan
+  curl -s -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement 1.39' %s/resource_providers
+  virsh -c '%s' nodedev-list --cap mdev_types
+The configuration is %s, the log %s.''' % (
+        agent.bus.address, build_folder(), placement.endpoint, uri, agent.config,
+        agent.folder / ('agent-%d.log' % agent.n_starts)), flush=True)
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        print()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog='demo')
+    parser.add_argument('--keep', action='store_true', help='stay until Ctrl-C')
+    args = parser.parse_args()
+    try:
+        with Scratch() as scratch:
+            return 0 if run(scratch, args.keep) else 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == '__main__':
+    sys.exit(main())

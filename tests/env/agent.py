@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The agent itself: compute-agentd with a configuration, and computectl that talks to it."""
+
+import json
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+from tests.env.scratch import EnvError, wait_until
+from tests.env.service import Service
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def build_folder():
+    """Where the programs were built: $COMPUTE_AGENT_BUILD, or build/ in the source tree."""
+    return Path(os.environ.get('COMPUTE_AGENT_BUILD', _ROOT / 'build')).resolve()
+
+
+class Agent(Service):
+    """compute-agentd in the foreground, with its state in its own folder.
+
+    placement, uri, bus: what it talks to; each may be left out. options: more configuration as
+    {section: {key: value}}. A notification socket stands in for systemd: notifications holds what
+    the daemon told it, and start() waits for READY=1.
+    """
+
+    name = 'agent'
+
+    def __init__(self, scratch=None, placement=None, uri=None, bus=None, options=None):
+        super().__init__(scratch)
+        self.bus = bus
+        self.state = self.folder / 'state'
+        self.state.mkdir(mode=0o700)
+        self.config = self.folder / 'compute-agent.conf'
+        self.options = {
+            'DEFAULT': {'state_path': self.state, 'instances_path': self.folder,
+                        'update_resources_interval': 2},
+            'libvirt': {'connection_uri': uri or 'test:///default', 'keepalive_interval': 1,
+                        'keepalive_count': 2},
+            'devices': {'enabled_mdev_types': 'nvidia-35'},
+        }
+        if placement:
+            endpoint = placement.endpoint if isinstance(placement.endpoint, str) else placement
+            if getattr(placement, 'socket_path', None):
+                endpoint = 'unix://%s' % placement.socket_path
+            self.options['placement'] = {'auth_type': 'admin_token', 'token': 'admin',
+                                         'endpoint_override': endpoint, 'timeout': 5}
+        self.configure(options or {})
+        self.notifications = []
+        self.watchdog_usec = None
+        self._notify_path = str(self.folder / 'notify.sock')
+        self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._notify.bind(self._notify_path)
+        self.scratch.on_close(self._notify.close)
+        self.n_starts = 0
+
+    def configure(self, options):
+        """Merge options into the configuration and write it."""
+        for section, keys in options.items():
+            self.options.setdefault(section, {}).update(keys)
+        lines = []
+        for section, keys in self.options.items():
+            lines.append('[%s]' % section)
+            lines += ['%s = %s' % item for item in keys.items() if item[1] is not None]
+        self.config.write_text('\n'.join(lines) + '\n')
+        self.config.chmod(0o600)
+
+    def env(self):
+        env = self.bus.env() if self.bus else {
+            **os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': 'unix:path=%s' % (self.folder / 'no-bus')}
+        env.pop('JOURNAL_STREAM', None)
+        env.pop('NOTIFY_SOCKET', None)
+        return env
+
+    def argv(self, *args):
+        return [str(build_folder() / 'compute-agentd'), '--config', str(self.config), *args]
+
+    def _spawn(self):
+        self.notifications.clear()
+        self.n_starts += 1
+        env = {**self.env(), 'NOTIFY_SOCKET': self._notify_path}
+        if self.watchdog_usec:
+            env['WATCHDOG_USEC'] = str(self.watchdog_usec)
+        return self.scratch.spawn(self.argv(), 'agent-%d' % self.n_starts, self.folder, env=env)
+
+    def log(self):
+        """What the running (or last) daemon wrote."""
+        path = self.folder / ('agent-%d.log' % self.n_starts)
+        return path.read_text(errors='replace') if path.exists() else ''
+
+    def read_notifications(self):
+        while True:
+            try:
+                self.notifications += self._notify.recv(65536).decode().splitlines()
+            except BlockingIOError:
+                return self.notifications
+
+    def wait_ready(self, seconds=30):
+        """Return when it said READY=1."""
+        self.child.wait_ready(lambda: 'READY=1' in self.read_notifications(), seconds,
+                              'compute-agentd')
+
+    def run(self, *args, timeout=60):
+        """Run compute-agentd to its end, e.g. with --once; returns the CompletedProcess."""
+        return subprocess.run(self.argv(*args), env=self.env(), capture_output=True, text=True,
+                              timeout=timeout, check=False)
+
+    def ctl(self, *args, check=True, timeout=60):
+        """Run computectl; returns the CompletedProcess."""
+        done = subprocess.run([str(build_folder() / 'computectl'), *map(str, args)],
+                              env={**self.env(), 'SYSTEMD_PAGER': ''}, capture_output=True,
+                              text=True, timeout=timeout, check=False)
+        if check and done.returncode != 0:
+            raise EnvError('computectl %s: exit %d: %s\n--- log of the agent:\n%s' % (
+                ' '.join(map(str, args)), done.returncode, done.stderr, self.log()[-2000:]))
+        return done
+
+    def ctl_json(self, *args):
+        return json.loads(self.ctl(*args, '--json=short').stdout)
+
+    def status(self):
+        return json.loads(self.ctl('status', '--json=short', check=False).stdout or '{}')
+
+    def wait_state(self, state, seconds=30):
+        """Return when SyncState is state."""
+        try:
+            wait_until(lambda: self.status().get('sync_state') == state, seconds,
+                       'sync state %s' % state, step=0.1)
+        except EnvError as error:
+            raise EnvError('%s\nstatus: %s\nlog:\n%s' % (error, self.status(), self.log()[-3000:]))
+
+    def root(self):
+        """The uuid of the root provider."""
+        return (self.state / 'compute_id').read_text().strip()

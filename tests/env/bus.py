@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A private dbus-daemon that stands in for the system bus."""
+
+import os
+import socket
+
+from tests.env.service import Service
+
+_CONFIG = '''<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>system</type>
+  <listen>unix:path=%s</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/>
+    <allow own="*"/>
+    <allow send_destination="*"/>
+    <allow send_type="method_call"/>
+    <allow receive_sender="*"/>
+  </policy>
+</busconfig>
+'''
+
+
+class Bus(Service):
+    """A bus on which everybody may own and call everything.
+
+    address is what a client wants as DBUS_SYSTEM_BUS_ADDRESS; env() is an environment with it.
+    """
+
+    name = 'bus'
+
+    def __init__(self, scratch=None):
+        super().__init__(scratch)
+        self.socket_path = str(self.folder / 'bus.sock')
+        self._config = self.folder / 'bus.conf'
+        self._config.write_text(_CONFIG % self.socket_path)
+
+    @property
+    def address(self):
+        return 'unix:path=' + self.socket_path
+
+    def env(self):
+        return {**os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': self.address}
+
+    def _spawn(self):
+        return self.scratch.spawn(
+            ['dbus-daemon', '--config-file=%s' % self._config, '--nofork', '--nopidfile',
+             '--nosyslog'], 'dbus-daemon', self.folder)
+
+    def wait_ready(self, seconds=10):
+        """Return when it accepts connections."""
+        self.child.wait_ready(self._accepts, seconds, 'the bus')
+
+    def _accepts(self):
+        with socket.socket(socket.AF_UNIX) as sock:
+            try:
+                sock.connect(self.socket_path)
+            except OSError:
+                return False
+            return True

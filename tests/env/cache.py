@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Things that are slow to make and the same for every test: made once, then copied.
+
+They live in a folder of this user below the temp folder, or in COMPUTE_AGENT_TEST_CACHE. It
+stays after the tests; the names hold what the content depends on.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests.env.scratch import EnvError
+
+
+def cache_folder():
+    """The cache, private to this user."""
+    path = Path(os.environ.get('COMPUTE_AGENT_TEST_CACHE')
+                or Path(tempfile.gettempdir()) / ('compute-agent-test-cache-%d' % os.getuid()))
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.is_symlink() or path.stat().st_uid != os.getuid():
+        raise EnvError('%s belongs to somebody else' % path)
+    return path
+
+
+def key_of(*parts):
+    """A short name for these texts and for the state of these files (Path)."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Path):
+            stat = part.stat()
+            part = '%s %d %d' % (part, stat.st_mtime_ns, stat.st_size)
+        digest.update(part.encode() + b'\0')
+    return digest.hexdigest()[:16]
+
+
+def cached(name, make):
+    """The folder of this name; make(folder) fills it the first time, in one process only."""
+    base = cache_folder()
+    path = base / name
+    with open(base / (name + '.lock'), 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.is_dir():
+            partial = base / (name + '.partial')
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            make(partial)
+            partial.rename(path)
+    return path

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A made-up sysfs tree for a described host, and edits of it while libvirtd looks.
+
+write() fills a folder that the caller owns and removes. libvirt reads page counts, memory and
+available_instances anew at each call. Devices that come and go are seen only when udev says
+so: Libvirtd.announce() does that.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from tests.env.hosts import (DEMO_MDEV, Cell, Gpu, Host, MdevType, Pci, demo_host, m10_types,
+                             simple_host, sriov)
+
+__all__ = ['DEMO_MDEV', 'Cell', 'Gpu', 'Host', 'MdevType', 'Pci', 'demo_host', 'm10_types',
+           'simple_host', 'sriov', 'write', 'set_available', 'create_mdev', 'remove_mdev',
+           'remove_device', 'plug_device', 'device_path', 'set_hugepages', 'set_memory',
+           'cpu_list', 'cpu_map', 'uevent']
+
+
+def write(host, folder):
+    """Write the whole tree into folder, which may exist and must be empty. Returns its Path."""
+    root = Path(folder)
+    for name in ('devices/virtual', 'class/mdev_bus', 'bus/pci/devices', 'bus/pci/drivers',
+                 'bus/mdev/devices', 'fs/cgroup', 'kernel/iommu_groups', 'kernel/mm/hugepages',
+                 'module'):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    _write_cpus(root, host)
+    _write_nodes(root, host)
+    for device in host.devices():
+        plug_device(root, device)
+    return root
+
+
+def cpu_list(cpus):
+    """CPU numbers as the kernel lists them: 0-3,8."""
+    ranges = []
+    for cpu in sorted(cpus):
+        if ranges and ranges[-1][1] == cpu - 1:
+            ranges[-1][1] = cpu
+        else:
+            ranges.append([cpu, cpu])
+    return ','.join('%d' % a if a == b else '%d-%d' % (a, b) for a, b in ranges)
+
+
+def cpu_map(cpus, width):
+    """CPU numbers as a mask in groups of 32 bits, for a machine of width CPUs."""
+    mask = sum(1 << cpu for cpu in cpus)
+    groups = max(1, (width + 31) // 32)
+    return ','.join('%08x' % (mask >> 32 * i & 0xffffffff) for i in reversed(range(groups)))
+
+
+def _put(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('%s\n' % text)
+
+
+def _link(path, target):
+    """A relative link, as sysfs has them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(os.path.relpath(target, path.parent))
+
+
+def _write_cpus(root, host):
+    base = root / 'devices/system/cpu'
+    every = [cpu for cell in host.cells for cpu in cell.cpus]
+    for name in ('online', 'present', 'possible'):
+        _put(base / name, cpu_list(every))
+    _put(base / 'kernel_max', 8191)
+    for cell in host.cells:
+        for cpu in cell.cpus:
+            _write_topology(base / ('cpu%d' % cpu) / 'topology', cell, cpu, max(every) + 1)
+            _put(base / ('cpu%d' % cpu) / 'online', 1)
+
+
+def _write_topology(base, cell, cpu, width):
+    siblings = cell.siblings(cpu)
+    _put(base / 'physical_package_id', cell.id)
+    _put(base / 'die_id', 0)
+    _put(base / 'core_id', cell.core_id(cpu))
+    _put(base / 'thread_siblings', cpu_map(siblings, width))
+    _put(base / 'thread_siblings_list', cpu_list(siblings))
+    _put(base / 'core_siblings', cpu_map(cell.cpus, width))
+    _put(base / 'core_siblings_list', cpu_list(cell.cpus))
+
+
+def _write_nodes(root, host):
+    base = root / 'devices/system/node'
+    ids = [cell.id for cell in host.cells]
+    for name in ('online', 'possible', 'has_memory', 'has_normal_memory'):
+        _put(base / name, cpu_list(ids))
+    _put(base / 'has_cpu', cpu_list(cell.id for cell in host.cells if cell.cpus))
+    width = max((cpu for cell in host.cells for cpu in cell.cpus), default=0) + 1
+    for place, cell in enumerate(host.cells):
+        node = base / ('node%d' % cell.id)
+        distances = cell.distances or [10 if i == place else 21 for i in range(len(ids))]
+        _put(node / 'cpumap', cpu_map(cell.cpus, width))
+        _put(node / 'cpulist', cpu_list(cell.cpus))
+        _put(node / 'distance', ' '.join(map(str, distances)))
+        reserved = sum(size * count for size, count in cell.hugepages.items())
+        set_memory(root, cell.id, cell.memory_kib, cell.memory_kib - reserved)
+        for size, count in cell.hugepages.items():
+            set_hugepages(root, cell.id, size, count)
+        for cpu in cell.cpus:
+            _link(node / ('cpu%d' % cpu), root / ('devices/system/cpu/cpu%d' % cpu))
+    _write_global_pages(root, host)
+
+
+def set_memory(root, cell_id, total_kib, free_kib):
+    """Set a cell's memory; libvirt reads it at the next call."""
+    lines = [('MemTotal', total_kib), ('MemFree', free_kib), ('MemUsed', total_kib - free_kib)]
+    _put(Path(root) / ('devices/system/node/node%d/meminfo' % cell_id),
+         '\n'.join('Node %d %-15s %8d kB' % (cell_id, key + ':', kib) for key, kib in lines))
+
+
+def _write_global_pages(root, host):
+    totals = {}
+    for cell in host.cells:
+        for size, count in cell.hugepages.items():
+            totals[size] = totals.get(size, 0) + count
+    for size, count in totals.items():
+        base = root / ('kernel/mm/hugepages/hugepages-%dkB' % size)
+        for name in ('nr_hugepages', 'free_hugepages'):
+            _put(base / name, count)
+
+
+def set_hugepages(root, cell_id, size_kib, count):
+    """Set the pages of one size in one cell, all of them free."""
+    base = Path(root) / ('devices/system/node/node%d/hugepages/hugepages-%dkB'
+                         % (cell_id, size_kib))
+    for name, value in (('nr', count), ('free', count), ('surplus', 0)):
+        _put(base / (name + '_hugepages'), value)
+
+
+def device_path(root, address):
+    """The folder of a PCI device; every device sits on the root bus of its own number."""
+    return Path(root) / ('devices/pci%s' % address[:7]) / address
+
+
+def plug_device(root, device):
+    """Add a PCI device (a Gpu with its types and mdevs, a PF or a VF) to the tree."""
+    root = Path(root)
+    path = device_path(root, device.address)
+    path.mkdir(parents=True)
+    _write_pci_files(path, device)
+    _link(path / 'subsystem', root / 'bus/pci')
+    _link(root / 'bus/pci/devices' / device.address, path)
+    if device.driver:
+        driver = root / 'bus/pci/drivers' / device.driver
+        driver.mkdir(parents=True, exist_ok=True)
+        _link(path / 'driver', driver)
+        _link(driver / device.address, path)
+    _join_iommu_group(root, path, device.address)
+    _link_sriov(root, path, device)
+    if getattr(device, 'types', None):
+        _write_types(root, path, device)
+
+
+def _write_pci_files(path, device):
+    _put(path / 'vendor', '0x%04x' % device.vendor)
+    _put(path / 'device', '0x%04x' % device.device)
+    _put(path / 'subsystem_vendor', '0x%04x' % device.vendor)
+    _put(path / 'subsystem_device', '0x0000')
+    _put(path / 'class', '0x%06x' % device.pci_class)
+    _put(path / 'numa_node', device.numa_node)
+    _put(path / 'uevent', '\n'.join('%s=%s' % pair for pair in uevent(device).items()))
+    config = bytearray(256)
+    config[0:2] = device.vendor.to_bytes(2, 'little')
+    config[2:4] = device.device.to_bytes(2, 'little')
+    config[9:12] = device.pci_class.to_bytes(3, 'little')
+    (path / 'config').write_bytes(config)
+
+
+def uevent(device):
+    """The properties that the kernel and udev give for this PCI device."""
+    ret = {'DRIVER': device.driver} if device.driver else {}
+    ret.update({
+        'PCI_CLASS': '%X' % device.pci_class,
+        'PCI_ID': '%04X:%04X' % (device.vendor, device.device),
+        'PCI_SUBSYS_ID': '%04X:0000' % device.vendor,
+        'PCI_SLOT_NAME': device.address,
+    })
+    return ret
+
+
+def _join_iommu_group(root, path, name):
+    groups = root / 'kernel/iommu_groups'
+    group = groups / str(max((int(entry.name) for entry in groups.iterdir()), default=0) + 1)
+    _link(group / 'devices' / name, path)
+    _link(path / 'iommu_group', group)
+
+
+def _link_sriov(root, path, device):
+    if device.total_vfs:
+        _put(path / 'sriov_totalvfs', device.total_vfs)
+        _put(path / 'sriov_numvfs', len(device.vfs))
+    for number, address in enumerate(device.vfs):
+        _link(path / ('virtfn%d' % number), device_path(root, address))
+    if device.physfn:
+        _link(path / 'physfn', device_path(root, device.physfn))
+
+
+def _write_types(root, path, gpu):
+    _link(root / 'class/mdev_bus' / gpu.address, path)
+    for type_id, mdev_type in gpu.types.items():
+        base = path / 'mdev_supported_types' / type_id
+        (base / 'devices').mkdir(parents=True)
+        _put(base / 'name', mdev_type.name)
+        _put(base / 'device_api', mdev_type.device_api)
+        _put(base / 'description', mdev_type.description or mdev_type.name)
+        _put(base / 'create', '')
+        for uuid in mdev_type.existing:
+            _write_mdev(root, path, type_id, uuid)
+        _put(base / 'available_instances', mdev_type.available)
+
+
+def _write_mdev(root, path, type_id, uuid):
+    mdev = path / uuid
+    mdev.mkdir()
+    base = path / 'mdev_supported_types' / type_id
+    _put(mdev / 'uevent', 'DRIVER=vfio_mdev')
+    _put(mdev / 'remove', '')
+    _link(mdev / 'subsystem', root / 'bus/mdev')
+    _link(mdev / 'mdev_type', base)
+    _link(base / 'devices' / uuid, mdev)
+    _link(root / 'bus/mdev/devices' / uuid, mdev)
+    _join_iommu_group(root, mdev, uuid)
+
+
+def set_available(root, address, type_id, count):
+    """Set available_instances of one type of one GPU; libvirt reads it at the next call."""
+    path = device_path(root, address) / 'mdev_supported_types' / type_id
+    _put(path / 'available_instances', count)
+
+
+def _change_available(root, address, type_id, step):
+    path = device_path(root, address) / 'mdev_supported_types' / type_id / 'available_instances'
+    _put(path, int(path.read_text()) + step)
+
+
+def create_mdev(root, address, type_id, uuid):
+    """Make an mdev. Its type has one fewer available; other types stay as they are."""
+    _write_mdev(Path(root), device_path(root, address), type_id, uuid)
+    _change_available(root, address, type_id, -1)
+
+
+def remove_mdev(root, uuid):
+    """Remove an mdev; its type has one more available. Returns its parent's address."""
+    link = Path(root) / 'bus/mdev/devices' / uuid
+    mdev = link.resolve(strict=True)
+    address, type_id = mdev.parent.name, (mdev / 'mdev_type').resolve().name
+    _forget(root, mdev)
+    _change_available(root, address, type_id, +1)
+    return address
+
+
+def remove_device(root, address):
+    """Unplug a PCI device, with the mdevs that it has."""
+    path = device_path(root, address)
+    for mdev in (Path(root) / 'bus/mdev/devices').iterdir():
+        if mdev.resolve().parent == path.resolve():
+            _forget(root, mdev.resolve())
+    _forget(root, path)
+
+
+def _forget(root, path):
+    """Remove a device's folder and every link that leads to it."""
+    group = (path / 'iommu_group').resolve()
+    for folder in ('bus', 'class'):
+        for link in list((Path(root) / folder).rglob(path.name)):
+            if link.is_symlink():
+                link.unlink()
+    for link in list(path.parent.glob('mdev_supported_types/*/devices/' + path.name)):
+        link.unlink()
+    shutil.rmtree(group)
+    shutil.rmtree(path)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Describe a made-up host: its NUMA cells, GPUs and PCI devices. Plain data, no files."""
+
+import dataclasses
+import uuid
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Cell:
+    """One NUMA cell. No CPUs: a memory-only cell.
+
+    hugepages maps a page size in KiB to a count. distances has one number per cell, in the
+    order of Host.cells; empty means 10 to itself and 21 to the rest. The siblings of core i
+    are cpus[i], cpus[i + cores], ... where cores = len(cpus) / threads.
+    """
+
+    id: int
+    cpus: list = field(default_factory=list)
+    memory_kib: int = 1024 * 1024
+    hugepages: dict = field(default_factory=dict)
+    distances: list = field(default_factory=list)
+    threads: int = 1
+
+    def siblings(self, cpu):
+        """The CPUs of this cell that share a core with this one, itself among them."""
+        cores = len(self.cpus) // self.threads
+        core = self.cpus.index(cpu) % cores
+        return sorted(self.cpus[core::cores])
+
+    def core_id(self, cpu):
+        return self.cpus.index(cpu) % (len(self.cpus) // self.threads)
+
+
+@dataclass
+class MdevType:
+    """A mediated device type. available is what available_instances says as it is written."""
+
+    name: str
+    device_api: str = 'vfio-pci'
+    available: int = 4
+    existing: list = field(default_factory=list)
+    description: str = ''
+
+
+@dataclass
+class Pci:
+    """A PCI device. total_vfs and vfs (addresses) make it an SR-IOV PF, physfn makes it a VF."""
+
+    address: str
+    numa_node: int = 0
+    vendor: int = 0x8086
+    device: int = 0x1572
+    pci_class: int = 0x020000
+    driver: str = 'i40e'
+    total_vfs: int = 0
+    vfs: list = field(default_factory=list)
+    physfn: str = ''
+
+
+@dataclass
+class Gpu(Pci):
+    """A card with mediated device types. An NVIDIA Tesla M10 unless told."""
+
+    numa_node: int = 0
+    vendor: int = 0x10de
+    device: int = 0x13bd
+    pci_class: int = 0x030200
+    driver: str = 'nvidia'
+    types: dict = field(default_factory=dict)
+
+
+@dataclass
+class Host:
+    """The whole machine. name is its host name; its uuid follows from that unless told."""
+
+    cells: list = field(default_factory=list)
+    gpus: list = field(default_factory=list)
+    pci: list = field(default_factory=list)
+    name: str = 'compute-1'
+    uuid: str = ''
+
+    def __post_init__(self):
+        self.uuid = self.uuid or str(uuid.uuid5(uuid.NAMESPACE_DNS, self.name))
+
+    def devices(self):
+        """Every PCI device in order of address, GPUs among them."""
+        return sorted([*self.gpus, *self.pci], key=lambda dev: dev.address)
+
+    def to_dict(self):
+        """What from_dict() reads; fit for a JSON file."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, data):
+        """Build a host from what to_dict() wrote, also after a round trip through JSON."""
+        data = dict(data)
+        data['cells'] = [_cell(cell) for cell in data.get('cells', [])]
+        data['gpus'] = [_gpu(gpu) for gpu in data.get('gpus', [])]
+        data['pci'] = [Pci(**pci) for pci in data.get('pci', [])]
+        return cls(**data)
+
+
+def _cell(data):
+    pages = {int(size): count for size, count in data.get('hugepages', {}).items()}
+    return Cell(**{**data, 'hugepages': pages})
+
+
+def _gpu(data):
+    types = {name: MdevType(**mdev) for name, mdev in data.get('types', {}).items()}
+    return Gpu(**{**data, 'types': types})
+
+
+def sriov(address, vfs, numa_node=0, total_vfs=0):
+    """A PF and its VFs, the way a network card shows them; a list for Host.pci."""
+    bus, slot = address[:7], int(address[8:10], 16)
+    names = ['%s:%02x.%d' % (bus, slot + 1 + i // 8, i % 8) for i in range(vfs)]
+    pf = Pci(address, numa_node, total_vfs=total_vfs or vfs, vfs=names)
+    return [pf] + [Pci(name, numa_node, device=0x154c, driver='iavf', physfn=address)
+                   for name in names]
+
+
+def m10_types(small=4, medium=2, large=1, existing=()):
+    """Three of the types that NVIDIA's driver offers on an M10."""
+    return {
+        'nvidia-35': MdevType('GRID M10-0B', available=small, existing=list(existing)),
+        'nvidia-36': MdevType('GRID M10-0Q', available=medium),
+        'nvidia-37': MdevType('GRID M10-1A', available=large),
+    }
+
+
+def simple_host(cells=1, gpus=0, name='compute-1'):
+    """Equal cells (4 CPUs, 4 GiB, 64 pages of 2 MiB), GPUs dealt out over them in turn."""
+    return Host(
+        cells=[Cell(i, cpus=list(range(4 * i, 4 * i + 4)), memory_kib=4 << 20, threads=2,
+                    hugepages={2048: 64}) for i in range(cells)],
+        gpus=[Gpu('0000:%02x:00.0' % (0x41 + i), numa_node=i % cells, types=m10_types())
+              for i in range(gpus)],
+        name=name)
+
+
+DEMO_MDEV = 'c6ab9c37-3c8f-4d21-a8ba-3bb0a6a2cb01'
+
+
+def demo_host():
+    """Four uneven cells (cell 3 has no CPUs), 2 MiB and 1 GiB pages, GPUs on cells 1 and 2.
+
+    The second GPU has one mdev already, so its other types have nothing left.
+    """
+    return Host(
+        name='demo',
+        cells=[
+            Cell(0, [0, 1, 2, 3, 8, 9, 10, 11], 32 << 20, {2048: 1024, 1048576: 4},
+                 [10, 16, 32, 28], threads=2),
+            Cell(1, [4, 5, 12, 13], 16 << 20, {2048: 512, 1048576: 0}, [16, 10, 32, 28],
+                 threads=2),
+            Cell(2, [6, 7, 14, 15], 24 << 20, {2048: 0, 1048576: 8}, [32, 32, 10, 28],
+                 threads=2),
+            Cell(3, [], 8 << 20, {2048: 256, 1048576: 0}, [28, 28, 28, 10]),
+        ],
+        gpus=[
+            Gpu('0000:41:00.0', numa_node=1, types=m10_types()),
+            Gpu('0000:81:00.0', numa_node=2,
+                types=m10_types(small=4, medium=0, large=0, existing=[DEMO_MDEV])),
+        ])

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A real libvirtd over a made-up /sys, in namespaces of its own.
+
+Needs root and the right to make mount, network, UTS and pid namespaces; ask
+mount_namespaces_allowed() first and fall back on testdriver.testdriver_xml().
+"""
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from tests.env import fakesys, udev
+from tests.env.cache import cached, key_of
+from tests.env.scratch import EnvError, Scratch, running, wait_until
+from tests.env.service import Service
+from tests.env.testdriver import testdriver_xml
+
+__all__ = ['Libvirtd', 'guest_xml', 'mdev_xml', 'mount_namespaces_allowed', 'nodedev_name',
+           'testdriver_xml']
+
+_INIT = Path(__file__).with_name('nsinit.py')
+_UNSHARE = ['unshare', '-m', '-n', '-u', '-p', '-f', '--kill-child', '--propagation', 'private']
+_FOLDERS = ('etc/nwfilter', 'etc/qemu/networks/autostart', 'etc/hooks', 'etc/secrets',
+            'run/libvirt', 'lib', 'cache', 'log', 'sock', 'sys')
+_TARGETS = {'etc': '/etc/libvirt', 'run': '/run', 'lib': '/var/lib/libvirt',
+            'cache': '/var/cache/libvirt', 'log': '/var/log/libvirt', 'sys': '/sys'}
+_DAEMON_CONFIG = '''unix_sock_dir = "%s"
+auth_unix_rw = "none"
+auth_unix_ro = "none"
+host_uuid = "%s"
+log_filters = "3:util 4:util.netdev"
+'''
+_QEMU_CONFIG = '''stdio_handler = "file"
+security_driver = "none"
+user = "root"
+group = "root"
+dynamic_ownership = 0
+cgroup_controllers = [ ]
+namespaces = [ ]
+seccomp_sandbox = 0
+'''
+_GUEST = '''<domain type='qemu'>
+  <name>%s</name>%s
+  <memory unit='MiB'>%d</memory>
+  <vcpu>%d</vcpu>
+  <os><type arch='x86_64' machine='pc'>hvm</type></os>
+  %s
+</domain>
+'''
+
+
+def mount_namespaces_allowed():
+    """Whether this user may make the namespaces and mounts that Libvirtd needs."""
+    done = subprocess.run([*_UNSHARE, 'sh', '-c', 'mount --bind / / && mount -t proc proc /proc'],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          stdin=subprocess.DEVNULL, timeout=30, check=False)
+    return done.returncode == 0
+
+
+def _binary(name):
+    path = shutil.which(name, path=os.environ.get('PATH', '') + ':/usr/sbin:/sbin')
+    if not path:
+        raise EnvError('%s is not installed' % name)
+    return Path(path)
+
+
+def _probe_qemu(folder):
+    """Fill folder with what libvirtd remembers of each QEMU binary; takes some seconds."""
+    with Scratch() as scratch, Libvirtd(fakesys.simple_host(), scratch, warm=False) as daemon:
+        daemon.virsh('domcapabilities', '--virttype', 'qemu', timeout=120)
+        daemon.virsh('capabilities', timeout=120)
+        daemon.stop()
+        shutil.copytree(daemon.folder / 'cache', folder / 'cache')
+
+
+@functools.lru_cache(maxsize=None)
+def warm_cache():
+    """A cache folder for libvirtd, to be copied."""
+    key = key_of(_binary('qemu-system-x86_64'), _binary('libvirtd'), os.uname().release,
+                 str(os.access('/dev/kvm', os.R_OK | os.W_OK)))
+    return cached('libvirt-' + key, _probe_qemu) / 'cache'
+
+
+def guest_xml(name, memory_mib=32, vcpus=1, extra='', uuid=None):
+    """The XML of a tiny guest without a disk; extra goes inside <domain>."""
+    uuid = '<uuid>%s</uuid>' % uuid if uuid else ''
+    return _GUEST % (name, uuid, memory_mib, vcpus, extra)
+
+
+def mdev_xml(uuid):
+    """The <devices> of a guest with this mdev: it can be defined but not started here."""
+    return ("<devices><hostdev mode='subsystem' type='mdev' model='vfio-pci'>"
+            "<source><address uuid='%s'/></source></hostdev></devices>" % uuid)
+
+
+class Libvirtd(Service):
+    """A libvirtd that sees host as its hardware; sys is the folder it has as /sys.
+
+    stop(), kill() and restart() concern the daemon: guests and namespaces stay, as on a real
+    host. close() ends everything. Edit sys with the functions of fakesys, then announce() what
+    came or went.
+    """
+
+    name = 'libvirtd'
+
+    def __init__(self, host, scratch=None, warm=True):
+        super().__init__(scratch)
+        self.host = host
+        for name in _FOLDERS:
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.sys = fakesys.write(host, self.folder / 'sys')
+        self.socket_path = str(self.folder / 'sock' / 'libvirt-sock')
+        if len(self.socket_path) > 90:
+            raise EnvError('too long for a socket: %s' % self.socket_path)
+        etc = self.folder / 'etc'
+        (etc / 'libvirtd.conf').write_text(_DAEMON_CONFIG % (self.folder / 'sock', host.uuid))
+        (etc / 'qemu.conf').write_text(_QEMU_CONFIG)
+        if warm:
+            shutil.copytree(warm_cache(), self.folder / 'cache', dirs_exist_ok=True)
+        self._namespace = None
+        self.init_pid = None
+
+    @property
+    def uri(self):
+        return 'qemu:///system?socket=' + self.socket_path
+
+    @property
+    def uri_readonly(self):
+        return self.uri + '-ro'
+
+    def enter(self, *namespaces):
+        """The argv prefix that runs a command where this /sys is; '-m' unless told."""
+        return ['nsenter', '-t', str(self.init_pid), *(namespaces or ['-m']), '--']
+
+    def _make_namespace(self):
+        if self._namespace and self._namespace.alive():
+            return
+        ready = self.folder / 'ready'
+        order = {'name': self.host.name, 'ready': str(ready),
+                 'binds': [[str(self.folder / name), path] for name, path in _TARGETS.items()]}
+        self._namespace = self.scratch.spawn(
+            [*_UNSHARE, '/usr/bin/python3', '-I', '-S', _INIT, json.dumps(order)],
+            'namespace', self.folder)
+        self._namespace.wait_ready(ready.exists, 10, 'the namespaces')
+        self.init_pid = _only_child(self._namespace.pid)
+
+    def _spawn(self):
+        self._make_namespace()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.socket_path)
+        env = {**os.environ, 'SYSTEMD_DEVICE_VERIFY_SYSFS': '0', 'LC_ALL': 'C'}
+        return self.scratch.spawn(
+            [*self.enter('-m', '-n', '-u', '-p'), _binary('libvirtd'), '-f',
+             '/etc/libvirt/libvirtd.conf', '-p', '/run/libvirtd.pid'],
+            'libvirtd', self.folder, env=env, wrapper=True)
+
+    def wait_ready(self, seconds=30):
+        """Return when it answers and has listed its devices."""
+        self.child.wait_ready(lambda: os.path.exists(self.socket_path), seconds,
+                              'the socket of libvirtd')
+        self.virsh('version', timeout=seconds)
+        wanted = set(self._nodedev_names())
+        self.child.wait_ready(lambda: wanted <= set(self.nodedevs()), seconds,
+                              'libvirtd to list the devices')
+
+    def _nodedev_names(self):
+        links = (self.sys / 'bus/pci/devices').iterdir()
+        return [nodedev_name(link.name) for link in links]
+
+    def virsh(self, *args, timeout=30, check=True):
+        """Run virsh on this daemon; returns what it printed. EnvError if it fails."""
+        done = subprocess.run(['virsh', '-c', self.uri, '-q', *map(str, args)], timeout=timeout,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              env={**os.environ, 'LC_ALL': 'C'}, check=False)
+        if check and done.returncode:
+            raise EnvError('virsh %s: %s' % (' '.join(map(str, args)), done.stderr.strip()))
+        return done.stdout
+
+    def nodedevs(self, cap=None):
+        """The names of the node devices, of one capability if told."""
+        args = ['--cap', cap] if cap else []
+        return self.virsh('nodedev-list', *args).split()
+
+    def define(self, xml):
+        """Define a domain that need not be able to start."""
+        path = self.folder / 'define.xml'
+        path.write_text(xml)
+        self.virsh('define', path)
+
+    def start_guest(self, name='guest', memory_mib=32, vcpus=1, extra='', uuid=None):
+        """Define and start a tiny guest; returns its UUID."""
+        self.define(guest_xml(name, memory_mib, vcpus, extra, uuid))
+        self.virsh('start', name)
+        return self.virsh('domuuid', name).strip()
+
+    def destroy_guests(self):
+        """Destroy every running guest; their definitions stay."""
+        for name in self.virsh('list', '--name').split():
+            self.virsh('destroy', name)
+
+    def processes(self):
+        """The pids, as seen from outside, of all that runs inside: daemon, QEMUs, helpers."""
+        if not (self._namespace and self._namespace.alive()):
+            return []
+        inside = os.readlink('/proc/%d/ns/pid' % self.init_pid)
+        return [pid for pid in running() if _link('/proc/%d/ns/pid' % pid) == inside]
+
+    def announce(self, action, address, wait=True):
+        """Tell libvirtd, as udev would, that a PCI device or mdev was 'add'ed or 'remove'd.
+
+        address is a PCI address or an mdev's UUID; with wait it returns when libvirtd shows it.
+        """
+        subsystem = 'mdev' if len(address) == 36 else 'pci'
+        properties = {'ACTION': action, 'SUBSYSTEM': subsystem, 'SEQNUM': time.monotonic_ns(),
+                      'DEVPATH': self._devpath(subsystem, address)}
+        device = {dev.address: dev for dev in self.host.devices()}.get(address)
+        if device:
+            properties.update(fakesys.uevent(device))
+        udev.multicast(self.init_pid, properties)
+        if wait:
+            there = action == 'add'
+            wait_until(lambda: self._listed(subsystem, address) == there, 5,
+                       'libvirtd to %s %s' % (action, address))
+
+    def _devpath(self, subsystem, address):
+        link = self.sys / 'bus' / subsystem / 'devices' / address
+        if link.exists():
+            return '/' + str(link.resolve().relative_to(self.sys.resolve()))
+        if subsystem == 'pci':
+            path = fakesys.device_path(self.sys, address)
+            return '/' + str(path.relative_to(self.sys))
+        names = [name for name in self.nodedevs('mdev') if _mdev_uuid(name) == address]
+        path = self.virsh('nodedev-dumpxml', names[0]).split('<path>')[1].split('</path>')[0]
+        return path[len('/sys'):]
+
+    def _listed(self, subsystem, address):
+        if subsystem == 'pci':
+            return nodedev_name(address) in self.nodedevs('pci')
+        return address in [_mdev_uuid(name) for name in self.nodedevs('mdev')]
+
+    def remove_device(self, address):
+        """Unplug a PCI device with its mdevs, and say so."""
+        gone = [uuid for uuid, parent in self._mdevs() if parent == address]
+        paths = [(uuid, self._devpath('mdev', uuid)) for uuid in gone]
+        fakesys.remove_device(self.sys, address)
+        for uuid, path in paths:
+            udev.multicast(self.init_pid, {'ACTION': 'remove', 'SUBSYSTEM': 'mdev',
+                                           'SEQNUM': time.monotonic_ns(), 'DEVPATH': path})
+        self.announce('remove', address)
+
+    def _mdevs(self):
+        links = (self.sys / 'bus/mdev/devices').iterdir()
+        return [(link.name, link.resolve().parent.name) for link in links]
+
+    def plug_device(self, device):
+        """Plug in a device (again), and say so."""
+        self.host.gpus = [dev for dev in self.host.gpus if dev.address != device.address]
+        self.host.pci = [dev for dev in self.host.pci if dev.address != device.address]
+        kind = self.host.gpus if isinstance(device, fakesys.Gpu) else self.host.pci
+        kind.append(device)
+        fakesys.plug_device(self.sys, device)
+        self.announce('add', device.address)
+        for mdev_type in getattr(device, 'types', {}).values():
+            for uuid in mdev_type.existing:
+                self.announce('add', uuid)
+
+    def create_mdev(self, address, type_id, uuid):
+        """Create an mdev, and say so."""
+        fakesys.create_mdev(self.sys, address, type_id, uuid)
+        self.announce('add', uuid)
+
+    def remove_mdev(self, uuid):
+        """Remove an mdev, and say so."""
+        path = self._devpath('mdev', uuid)
+        fakesys.remove_mdev(self.sys, uuid)
+        udev.multicast(self.init_pid, {'ACTION': 'remove', 'SUBSYSTEM': 'mdev',
+                                       'SEQNUM': time.monotonic_ns(), 'DEVPATH': path})
+        wait_until(lambda: not self._listed('mdev', uuid), 5, 'libvirtd to forget ' + uuid)
+
+    def close(self):
+        """End the daemon, every guest and the namespaces."""
+        try:
+            if self.child:
+                self.child.kill()
+                self.child = None
+        finally:
+            if self._namespace:
+                self._namespace.kill()
+                self._namespace = None
+            super().close()
+
+
+def nodedev_name(address):
+    """libvirt's name of a PCI device."""
+    return 'pci_' + address.replace(':', '_').replace('.', '_')
+
+
+def _mdev_uuid(name):
+    """The UUID in libvirt's name of an mdev: mdev_UUID_PARENT, with _ for every -."""
+    return name[len('mdev_'):][:36].replace('_', '-')
+
+
+def _link(path):
+    with contextlib.suppress(OSError):
+        return os.readlink(path)
+    return None
+
+
+def _only_child(parent):
+    for pid in running():
+        with contextlib.suppress(OSError):
+            stat = Path('/proc/%d/stat' % pid).read_text()
+            if int(stat.rpartition(')')[2].split()[1]) == parent:
+                return pid
+    raise EnvError('process %d has no child' % parent)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The first process of a private host: makes its mounts, then reaps orphans for ever.
+
+Started by libvirtd.py inside fresh mount, network, UTS and pid namespaces, with a JSON object
+as its argument: {"name": host name, "binds": [[source, target], ...], "ready": file}. Its
+death ends every process inside, a QEMU that outlived its libvirtd among them.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+
+MS_BIND = 0x1000
+SIOCSIFFLAGS = 0x8914
+IFF_UP = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount(source, target, kind, flags):
+    if _libc.mount(source.encode(), target.encode(), kind, flags, None):
+        number = ctypes.get_errno()
+        raise OSError(number, '%s, mounting %s' % (os.strerror(number), target))
+
+
+def loopback_up():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack('16sH14x', b'lo', IFF_UP))
+
+
+def main():
+    order = json.loads(sys.argv[1])
+    for source, target in order['binds']:
+        mount(source, target, None, MS_BIND)
+    mount('proc', '/proc', b'proc', 0)
+    socket.sethostname(order['name'])
+    loopback_up()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    os.close(os.open(order['ready'], os.O_CREAT | os.O_WRONLY, 0o600))
+    while True:
+        signal.pause()
+
+
+if __name__ == '__main__':
+    main()

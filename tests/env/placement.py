@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A real Placement over SQLite, and a small reader of it that shares no code with the agent."""
+
+import functools
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+from tests.env.cache import cached, key_of
+from tests.env.scratch import EnvError, free_port
+from tests.env.service import Service
+
+MICROVERSION = '1.39'
+PYTHON = '/usr/bin/python3'
+_APP = Path(__file__).parent / 'wsgi' / 'placement_app.py'
+_CONFIG = '''[DEFAULT]
+use_stderr = true
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = sqlite:///%s
+sqlite_synchronous = false
+sync_on_startup = %s
+'''
+
+
+def _write_config(folder, sync):
+    text = _CONFIG % (folder / 'placement.sqlite', 'true' if sync else 'false')
+    (folder / 'placement.conf').write_text(text)
+
+
+def _environment(folder, server):
+    return {**os.environ, 'OS_PLACEMENT_CONFIG_DIR': str(folder), 'PYTHONDONTWRITEBYTECODE': '1',
+            'PLACEMENT_RECORD': str(folder / 'requests.jsonl'), 'PLACEMENT_SERVER': server}
+
+
+def _make_database(folder):
+    """Let Placement create its schema, traits and resource classes in folder."""
+    _write_config(folder, sync=True)
+    done = subprocess.run([PYTHON, str(_APP)], env=_environment(folder, 'none'), timeout=120,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise EnvError('no Placement schema:\n%s' % done.stdout.decode()[-2000:])
+
+
+@functools.lru_cache(maxsize=None)
+def ready_made_database():
+    """The path of a database with Placement's schema and no providers, to be copied."""
+    find = 'import importlib.util as u; print(u.find_spec("%s").origin)'
+    code = '; '.join(find % name for name in ('placement', 'os_traits', 'os_resource_classes'))
+    where = subprocess.run([PYTHON, '-c', code], stdout=subprocess.PIPE, check=True,
+                           timeout=60).stdout.decode().split()
+    key = key_of(*(Path(path).parent for path in where), _CONFIG)
+    return cached('placement-' + key, _make_database) / 'placement.sqlite'
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__('localhost', timeout=timeout)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class Answer:
+    """An HTTP answer: status, headers, text, and json (None if it is none)."""
+
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = response.headers
+        self.text = response.read().decode('utf-8', 'replace')
+
+    @property
+    def json(self):
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            return None
+
+
+class Placement(Service):
+    """Placement on a port (or Unix socket) that stays the same from start to start.
+
+    server: 'gunicorn' (two processes of four threads), 'simple' (one thread), 'uwsgi-unix'.
+    Parallel writes may get 500 "database is locked" from SQLite, never with 'simple'.
+    """
+
+    name = 'placement'
+
+    def __init__(self, scratch=None, server='gunicorn', token='admin'):
+        if server not in ('gunicorn', 'simple', 'uwsgi-unix'):
+            raise ValueError('no such server: %s' % server)
+        super().__init__(scratch)
+        self.server = server
+        self.token = token
+        self.port = None if server == 'uwsgi-unix' else free_port()
+        self.socket_path = None if self.port else str(self.folder / 'http.sock')
+        self._records = self.folder / 'requests.jsonl'
+        self._records.touch()
+        _write_config(self.folder, sync=False)
+        shutil.copyfile(ready_made_database(), self.folder / 'placement.sqlite')
+
+    @property
+    def endpoint(self):
+        """The URL; with 'uwsgi-unix' the host means nothing, connect to socket_path."""
+        return 'http://127.0.0.1:%d' % self.port if self.port else 'http://localhost'
+
+    def _argv(self):
+        if self.server == 'simple':
+            return [PYTHON, _APP, '127.0.0.1', self.port]
+        if self.server == 'uwsgi-unix':
+            return ['uwsgi', '--plugin', 'python3', '--master', '--processes', 2, '--lazy-apps',
+                    '--http11-socket', self.socket_path, '--chmod-socket=600', '--no-orphans',
+                    '--need-app', '--die-on-term', '--disable-logging', '--wsgi-file', _APP]
+        return [PYTHON, '-m', 'gunicorn', '--chdir', _APP.parent, '-b', '127.0.0.1:%d' % self.port,
+                '-w', 2, '-k', 'gthread', '--threads', 4, '--keep-alive', 60,
+                '--graceful-timeout', 2, 'placement_app:make_application()']
+
+    def _spawn(self):
+        env = _environment(self.folder, self.server.partition('-')[0])
+        return self.scratch.spawn(self._argv(), self.server, self.folder, env=env,
+                                  cwd=self.folder)
+
+    def wait_ready(self, seconds=30):
+        """Return when GET / answers 200."""
+        self.child.wait_ready(self._answers, seconds, 'Placement to answer')
+
+    def _answers(self):
+        try:
+            return self.request('GET', '/', timeout=2, record=False).status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def request(self, method, path, body=None, microversion=MICROVERSION, timeout=30,
+                record=True):
+        """Send one request over its own connection; returns an Answer.
+
+        With record False it is left out of requests_since().
+        """
+        headers = {'X-Auth-Token': self.token, 'Accept': 'application/json',
+                   'OpenStack-API-Version': 'placement ' + microversion}
+        if not record:
+            headers['X-Openstack-Request-Id'] = _UNRECORDED
+        if body is not None:
+            body = json.dumps(body)
+            headers['Content-Type'] = 'application/json'
+        if self.socket_path:
+            connection = _UnixConnection(self.socket_path, timeout)
+        else:
+            connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=timeout)
+        try:
+            connection.request(method, path, body, headers)
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def get(self, path, missing=None):
+        """The JSON of an unrecorded GET; missing if it is not there."""
+        answer = self.request('GET', path, record=False)
+        if answer.status == 404:
+            return missing
+        if answer.status != 200:
+            raise EnvError('GET %s: %d %s' % (path, answer.status, answer.text))
+        return answer.json
+
+    def tree(self, root_uuid):
+        """The providers of a tree as {uuid: dict}, empty if there is none.
+
+        Each has name, uuid, parent, root, generation, inventories, usages, traits (a sorted
+        list without generations), aggregates (sorted) and allocations. Not recorded.
+        """
+        found = self.get('/resource_providers?in_tree=' + root_uuid)['resource_providers']
+        return {provider['uuid']: self._provider(provider) for provider in found}
+
+    def tree_by_name(self, root_uuid):
+        """The same with names as keys."""
+        return {provider['name']: provider for provider in self.tree(root_uuid).values()}
+
+    def _provider(self, provider):
+        base = '/resource_providers/' + provider['uuid']
+        return {
+            'uuid': provider['uuid'],
+            'name': provider['name'],
+            'parent': provider['parent_provider_uuid'],
+            'root': provider['root_provider_uuid'],
+            'generation': provider['generation'],
+            'inventories': self.get(base + '/inventories')['inventories'],
+            'usages': self.get(base + '/usages')['usages'],
+            'traits': sorted(self.get(base + '/traits')['traits']),
+            'aggregates': sorted(self.get(base + '/aggregates')['aggregates']),
+            'allocations': self.get(base + '/allocations')['allocations'],
+        }
+
+    def mark(self):
+        """A place in the record, for requests_since(): now."""
+        return self._records.stat().st_size
+
+    def records_since(self, mark=0):
+        """What was asked since mark: dicts of method, path, status, microversion, body, ..."""
+        with open(self._records, 'rb') as file:
+            file.seek(mark)
+            lines = [json.loads(line) for line in file.read().splitlines(keepends=True)
+                     if line.endswith(b'\n')]
+        return [line for line in lines if line['request_id'] != _UNRECORDED]
+
+    def requests_since(self, mark=0):
+        """The same as tuples (method, path with query, status).
+
+        A request is in it before its answer reaches the client; reads by tree() and get()
+        are left out.
+        """
+        return [(line['method'], line['path'], line['status'])
+                for line in self.records_since(mark)]
+
+    def writes_since(self, mark=0):
+        """The requests that are not GET."""
+        return [line for line in self.requests_since(mark) if line[0] != 'GET']
+
+
+_UNRECORDED = 'req-00000000-0000-0000-0000-00000000e2e2'

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The same hardware for libvirt's test driver, where namespaces are not allowed."""
+
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+_CARD = '''  <device>
+    <name>{name}</name>
+    <parent>computer</parent>
+    <driver><name>{driver}</name></driver>
+    <capability type='pci'>
+      <class>0x{pci_class:06x}</class>
+      <domain>{domain}</domain><bus>{bus}</bus><slot>{slot}</slot><function>{function}</function>
+      <product id='0x{device:04x}'/>
+      <vendor id='0x{vendor:04x}'/>
+{types}      <numa node='{numa_node}'/>
+    </capability>
+  </device>
+'''
+_TYPE = '''        <type id='{id}'>
+          <name>{name}</name>
+          <deviceAPI>{api}</deviceAPI>
+          <availableInstances>{available}</availableInstances>
+        </type>
+'''
+_MDEV = '''  <device>
+    <name>mdev_{name}</name>
+    <parent>{parent}</parent>
+    <capability type='mdev'>
+      <type id='{type_id}'/>
+      <uuid>{uuid}</uuid>
+      <parent_addr>{address}</parent_addr>
+      <iommuGroup number='{group}'/>
+    </capability>
+  </device>
+'''
+
+
+def testdriver_xml(host, folder):
+    """Write host.xml into folder; returns its URI. The driver cannot show NUMA cells."""
+    devices, group = [], 0
+    for device in host.devices():
+        devices.append(_card(device))
+        for type_id, mdev_type in getattr(device, 'types', {}).items():
+            for uuid in mdev_type.existing:
+                group += 1
+                devices.append(_mdev(device.address, type_id, uuid, group))
+    cpus = max(1, sum(len(cell.cpus) for cell in host.cells))
+    memory = sum(cell.memory_kib for cell in host.cells)
+    text = ('<node>\n  <cpu>\n    <mhz>2400</mhz>\n    <model>x86_64</model>\n'
+            '    <active>%d</active>\n    <nodes>1</nodes>\n    <sockets>1</sockets>\n'
+            '    <cores>%d</cores>\n    <threads>1</threads>\n  </cpu>\n'
+            '  <memory>%d</memory>\n%s</node>\n' % (cpus, cpus, memory, ''.join(devices)))
+    path = Path(folder).resolve() / 'host.xml'
+    path.write_text(text)
+    return 'test://%s' % path
+
+
+def _name(address):
+    return 'pci_' + address.replace(':', '_').replace('.', '_')
+
+
+def _card(device):
+    domain, bus, rest = device.address.split(':')
+    slot, function = rest.split('.')
+    return _CARD.format(
+        name=_name(device.address), driver=device.driver, pci_class=device.pci_class,
+        domain=int(domain, 16), bus=int(bus, 16), slot=int(slot, 16), function=int(function, 16),
+        device=device.device, vendor=device.vendor, numa_node=device.numa_node,
+        types=_types(getattr(device, 'types', {})))
+
+
+def _types(types):
+    if not types:
+        return ''
+    text = ''.join(
+        _TYPE.format(id=type_id, name=escape(mdev_type.name), api=mdev_type.device_api,
+                     available=mdev_type.available) for type_id, mdev_type in types.items())
+    return "      <capability type='mdev_types'>\n%s      </capability>\n" % text
+
+
+def _mdev(address, type_id, uuid, group):
+    name = uuid.replace('-', '_') + '_' + address.replace(':', '_').replace('.', '_')
+    return _MDEV.format(name=name, parent=_name(address), type_id=type_id, uuid=uuid,
+                        address=address, group=group)

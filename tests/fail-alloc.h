@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Makes allocations fail on demand. A test that uses it is linked with tests/fail-alloc.c and
+ * $(FAIL_ALLOC_WRAPS), which wrap calloc(), reallocarray(), strdup() and strndup() of the code
+ * under test. */
+
+#include <stdbool.h>
+
+/* The n-th allocation from now on fails (0: the next one), and only that one. */
+void fail_alloc_at(unsigned n);
+
+/* Stops failing. True when the failure was delivered. */
+bool fail_alloc_done(void);

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/allocation.h"
+
+#include "tests/fail-alloc.h"
+#include "tests/test.h"
+
+static Uuid uuid_of(unsigned n)
+{
+        char text[UUID_TEXT_LENGTH + 1];
+        Uuid uuid = UUID_NULL;
+
+        snprintf(text, sizeof(text), "%08x-0000-4000-8000-000000000000", n);
+        assert_int_equal(uuid_from_text(text, &uuid), 0);
+        return uuid;
+}
+
+static Consumer *ensure(Allocations *allocations, unsigned n)
+{
+        Consumer *consumer = NULL;
+        Uuid uuid = uuid_of(n);
+
+        assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
+        return consumer;
+}
+
+static void set(Consumer *consumer, unsigned provider, const char *resource_class, uint64_t amount)
+{
+        Uuid uuid = uuid_of(provider);
+
+        assert_int_equal(consumer_set(consumer, &uuid, resource_class, amount), 0);
+}
+
+static uint64_t get(const Consumer *consumer, unsigned provider, const char *resource_class)
+{
+        Uuid uuid = uuid_of(provider);
+        const Resources *resources = consumer_find(consumer, &uuid);
+
+        return resources ? resources_get(resources, resource_class) : 0;
+}
+
+static void test_consumers(void **state)
+{
+        static const unsigned order[] = { 5, 9, 1, 7, 3, 8, 2, 6, 4, 10, 12, 11 };
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        Uuid unknown = uuid_of(99);
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+                Consumer *consumer = ensure(allocations, order[i]);
+                Uuid uuid = uuid_of(order[i]);
+
+                assert_int_equal(consumer->generation, -1);
+                assert_int_equal(consumer->n_allocations, 0);
+                assert_null(consumer->type);
+                assert_ptr_equal(ensure(allocations, order[i]), consumer);
+                assert_ptr_equal(allocations_find(allocations, &uuid), consumer);
+        }
+        assert_int_equal(allocations->n_consumers, ARRAY_SIZE(order));
+        for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
+                Uuid uuid = uuid_of(i + 1);
+
+                assert_true(uuid_equal(&allocations->consumers[i]->uuid, &uuid));
+        }
+        assert_null(allocations_find(allocations, &unknown));
+        assert_null(allocations_free(NULL));
+}
+
+static void test_set_and_add(void **state)
+{
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        Uuid two = uuid_of(2), one = uuid_of(1);
+        Consumer *consumer;
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        consumer = ensure(allocations, 1);
+        set(consumer, 2, "VCPU", 4);
+        set(consumer, 1, "VGPU", 1);
+        set(consumer, 2, "MEMORY_MB", 512);
+        assert_int_equal(consumer->n_allocations, 2);
+        assert_true(uuid_equal(&consumer->allocations[0].provider, &one));
+        assert_int_equal(get(consumer, 2, "VCPU"), 4);
+
+        set(consumer, 2, "VCPU", 3);
+        assert_int_equal(get(consumer, 2, "VCPU"), 3);
+        assert_int_equal(consumer_add(consumer, &two, "VCPU", 2), 0);
+        assert_int_equal(get(consumer, 2, "VCPU"), 5);
+        assert_int_equal(consumer_add(consumer, &two, "VCPU", UINT64_MAX), -EOVERFLOW);
+        assert_int_equal(get(consumer, 2, "VCPU"), 5);
+
+        /* adding nothing makes nothing; the last class takes its provider along */
+        assert_int_equal(consumer_add(consumer, &two, "DISK_GB", 0), 0);
+        set(consumer, 3, "DISK_GB", 0);
+        assert_int_equal(consumer->n_allocations, 2);
+        assert_int_equal(consumer_find(consumer, &two)->n_items, 2);
+        set(consumer, 1, "VGPU", 0);
+        assert_null(consumer_find(consumer, &one));
+        assert_int_equal(consumer->n_allocations, 1);
+        /* the uuid may lie inside the record that goes */
+        assert_int_equal(consumer_set(consumer, &consumer->allocations[0].provider, "VCPU", 0), 0);
+        assert_int_equal(consumer_set(consumer, &consumer->allocations[0].provider, "MEMORY_MB", 0),
+                         0);
+        assert_int_equal(consumer->n_allocations, 0);
+}
+
+static void test_sum(void **state)
+{
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        Consumer *consumer;
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        consumer = ensure(allocations, 1);
+        assert_int_equal(consumer_sum(consumer, "VCPU"), 0);
+        for (unsigned provider = 20; provider > 0; provider--)
+                set(consumer, provider, "VCPU", provider);
+        set(consumer, 3, "VGPU", 7);
+        assert_int_equal(consumer->n_allocations, 20);
+        assert_int_equal(consumer_sum(consumer, "VCPU"), 210);
+        assert_int_equal(consumer_sum(consumer, "VGPU"), 7);
+        set(consumer, 1, "VCPU", UINT64_MAX);
+        assert_int_equal(consumer_sum(consumer, "VCPU"), UINT64_MAX);
+}
+
+static Allocations *make_allocations(void)
+{
+        Allocations *allocations = NULL;
+        Consumer *consumer;
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        consumer = ensure(allocations, 2);
+        consumer->generation = 7;
+        consumer->project_id = strdup("project");
+        consumer->user_id = strdup("user");
+        consumer->type = strdup("INSTANCE");
+        set(consumer, 1, "VCPU", 4);
+        set(consumer, 1, "MEMORY_MB", 512);
+        set(consumer, 8, "VGPU", 1);
+        ensure(allocations, 1); /* a consumer that holds nothing, as a deletion is written */
+        return allocations;
+}
+
+static void assert_is_copy(const Allocations *copy, const Allocations *original)
+{
+        const Consumer *consumer;
+
+        assert_int_equal(copy->n_consumers, 2);
+        assert_int_equal(copy->consumers[0]->generation, -1);
+        assert_int_equal(copy->consumers[0]->n_allocations, 0);
+        assert_null(copy->consumers[0]->project_id);
+        consumer = copy->consumers[1];
+        assert_ptr_not_equal(consumer, original->consumers[1]);
+        assert_int_equal(consumer->generation, 7);
+        assert_string_equal(consumer->project_id, "project");
+        assert_string_equal(consumer->user_id, "user");
+        assert_string_equal(consumer->type, "INSTANCE");
+        assert_int_equal(consumer->n_allocations, 2);
+        for (size_t i = 0; i < 2; i++)
+                assert_true(resources_equal(&consumer->allocations[i].resources,
+                                            &original->consumers[1]->allocations[i].resources));
+}
+
+static void test_copy(void **state)
+{
+        _cleanup_(allocations_freep) Allocations *original = make_allocations(), *copy = NULL;
+
+        assert_int_equal(allocations_copy(&copy, original), 0);
+        assert_is_copy(copy, original);
+        set(copy->consumers[1], 1, "VCPU", 9);
+        assert_int_equal(get(original->consumers[1], 1, "VCPU"), 4);
+}
+
+static void test_copy_without_memory(void **state)
+{
+        _cleanup_(allocations_freep) Allocations *original = make_allocations(), *copy = NULL;
+        unsigned at = 0;
+
+        for (;; at++) {
+                int r;
+
+                fail_alloc_at(at);
+                r = allocations_copy(&copy, original);
+                if (!fail_alloc_done())
+                        break;
+                assert_int_equal(r, -ENOMEM);
+                assert_null(copy);
+        }
+        assert_true(at > 10);
+        assert_is_copy(copy, original);
+}
+
+static void test_set_without_memory(void **state)
+{
+        _cleanup_(allocations_freep) Allocations *allocations = make_allocations();
+        Consumer *consumer = allocations->consumers[1];
+        Uuid known = uuid_of(1), new = uuid_of(4), unknown = uuid_of(30);
+        unsigned at;
+
+        fail_alloc_at(0);
+        assert_int_equal(consumer_set(consumer, &known, "DISK_GB", 1), -ENOMEM);
+        assert_true(fail_alloc_done());
+        assert_int_equal(resources_get(consumer_find(consumer, &known), "DISK_GB"), 0);
+        assert_int_equal(consumer_find(consumer, &known)->n_items, 2);
+
+        /* A provider that has no class is never left behind. */
+        for (at = 0;; at++) {
+                int r;
+
+                fail_alloc_at(at);
+                r = consumer_add(consumer, &new, "VGPU", 1);
+                if (!fail_alloc_done())
+                        break;
+                assert_int_equal(r, -ENOMEM);
+                assert_null(consumer_find(consumer, &new));
+                assert_int_equal(consumer->n_allocations, 2);
+        }
+        assert_int_equal(get(consumer, 4, "VGPU"), 1);
+
+        for (at = 0;; at++) {
+                Consumer *ensured = NULL;
+                int r;
+
+                fail_alloc_at(at);
+                r = allocations_ensure(allocations, &unknown, &ensured);
+                if (!fail_alloc_done())
+                        break;
+                assert_int_equal(r, -ENOMEM);
+                assert_null(ensured);
+                assert_int_equal(allocations->n_consumers, 2);
+        }
+        assert_int_equal(allocations->n_consumers, 3);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_consumers),
+                cmocka_unit_test(test_set_and_add),
+                cmocka_unit_test(test_sum),
+                cmocka_unit_test(test_copy),
+                cmocka_unit_test(test_copy_without_memory),
+                cmocka_unit_test(test_set_without_memory),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/error.h"
+
+#include <jansson.h>
+
+#include "tests/test.h"
+
+/* jansson is an independent judge: it makes strings of valid UTF-8 only. */
+static bool is_utf8(const char *text)
+{
+        json_t *string = json_string(text);
+        bool valid = string;
+
+        json_decref(string);
+        return valid;
+}
+
+static void test_set_table(void **state)
+{
+        static const struct {
+                int code;
+                const char *argument;
+                int r;
+                const char *text;
+        } cases[] = {
+                { EINVAL, "plain", -EINVAL, "[plain]" },
+                { -EINVAL, "either sign", -EINVAL, "[either sign]" },
+                { ENOMEM, "", -ENOMEM, "[]" },
+                { EIO, "line\nbreak\ttab\r", -EIO, "[line?break?tab?]" },
+                { EIO, "\033[31mred\033[0m", -EIO, "[?[31mred?[0m]" },
+                { EIO, "\x01\x1f\x7f", -EIO, "[???]" },
+                { EIO, "caf\xc3\xa9 \xe2\x80\xa6 \xf0\x9f\x90\xa7", -EIO,
+                  "[caf\xc3\xa9 \xe2\x80\xa6 \xf0\x9f\x90\xa7]" },
+                /* the C1 controls are what a terminal obeys as well: CSI is U+009B */
+                { EIO,
+                  "\xc2\x9b"
+                  "31m",
+                  -EIO, "[??31m]" },
+                { EIO, "latin-1 \xe9t\xe9", -EIO, "[latin-1 ?t?]" },
+                { EIO, "cut \xe2\x80", -EIO, "[cut ??]" },
+                { EIO, "overlong \xc0\xaf \xe0\x80\xaf", -EIO, "[overlong ?? ???]" },
+                { EIO, "surrogate \xed\xa0\x80", -EIO, "[surrogate ???]" },
+                { EIO, "too big \xf4\x90\x80\x80 \xff", -EIO, "[too big ???? ?]" },
+                { 0, "a failure is never a success", -EIO, "[a failure is never a success]" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Error error = ERROR_NULL;
+                int r = error_setf(&error, cases[i].code, "[%s]", cases[i].argument);
+
+                assert_int_equal(r, cases[i].r);
+                assert_int_equal(error.code, -cases[i].r);
+                assert_string_equal(error.text, cases[i].text);
+                assert_true(is_utf8(error.text));
+                assert_int_equal(error_setf(NULL, cases[i].code, "%s", "x"), cases[i].r);
+        }
+}
+
+/* Cuts every character of every width at every byte. */
+static void test_cut_is_utf8(void **state)
+{
+        static const char *const characters[] = { "x", "\xc3\xa9", "\xe2\x82\xac",
+                                                  "\xf0\x9f\x90\xa7" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(characters); i++)
+                for (int indent = 0; indent < 4; indent++) {
+                        size_t width = strlen(characters[i]), space = 255 - (size_t)indent;
+                        Error error = ERROR_NULL;
+                        char text[4 * 300 + 1] = "";
+
+                        for (int j = 0; j < 300; j++)
+                                strcat(text, characters[i]);
+                        error_setf(&error, EIO, "%*s%s", indent, "", text);
+                        assert_true(is_utf8(error.text));
+                        assert_int_equal(strlen(error.text),
+                                         (size_t)indent + space / width * width);
+                        assert_null(strchr(error.text, '?'));
+                }
+}
+
+static void test_exact_length_is_not_cut(void **state)
+{
+        Error error = ERROR_NULL;
+        char text[ERROR_TEXT_MAX];
+
+        memset(text, 'x', 255);
+        text[255] = '\0';
+        error_setf(&error, EIO, "%s", text);
+        assert_string_equal(error.text, text);
+}
+
+static void test_prefix(void **state)
+{
+        Error error = ERROR_NULL;
+
+        error_setf(&error, EBADMSG, "\"total\" is missing");
+        assert_int_equal(error_prefixf(&error, -EBADMSG, "Provider %s", "gpu0"), -EBADMSG);
+        assert_string_equal(error.text, "Provider gpu0: \"total\" is missing");
+        assert_int_equal(error.code, EBADMSG);
+        assert_int_equal(error_prefixf(&error, -EBADMSG, "Tree"), -EBADMSG);
+        assert_string_equal(error.text, "Tree: Provider gpu0: \"total\" is missing");
+
+        error = ERROR_NULL;
+        assert_int_equal(error_prefixf(&error, -ENOENT, "/etc/\x1b[2J"), -ENOENT);
+        assert_string_equal(error.text, "/etc/?[2J: No such file or directory");
+        assert_int_equal(error.code, ENOENT);
+        assert_int_equal(error_prefixf(NULL, -ENOENT, "x"), -ENOENT);
+}
+
+static void test_long_prefix_is_cut(void **state)
+{
+        Error error = ERROR_NULL;
+        char text[400];
+
+        memset(text, 'p', sizeof(text));
+        text[sizeof(text) - 1] = '\0';
+        text[253] = '\xe2';
+        text[254] = '\x82';
+        text[255] = '\xac';
+        error_setf(&error, EIO, "cause");
+        error_prefixf(&error, -EIO, "%s", text);
+        assert_true(is_utf8(error.text));
+        assert_int_equal(strlen(error.text), 253);
+}
+
+/* A caller may quote the text that it is about to replace. */
+static void test_quotes_itself(void **state)
+{
+        Error error = ERROR_NULL;
+
+        error_setf(&error, EIO, "first");
+        error_setf(&error, EIO, "second, after %s", error.text);
+        assert_string_equal(error.text, "second, after first");
+        error_prefixf(&error, -EIO, "third, %s", error_text(&error, -EIO));
+        assert_string_equal(error.text, "third, second, after first: second, after first");
+}
+
+static void test_text(void **state)
+{
+        Error error = ERROR_NULL;
+
+        assert_string_equal(error_text(NULL, -ENOENT), "No such file or directory");
+        assert_string_equal(error_text(&error, ENOENT), "No such file or directory");
+        assert_int_equal(error_oom(&error), -ENOMEM);
+        assert_int_equal(error.code, ENOMEM);
+        assert_string_equal(error_text(&error, -ENOENT), "Out of memory");
+        assert_int_equal(error_oom(NULL), -ENOMEM);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_set_table),
+                cmocka_unit_test(test_cut_is_utf8),
+                cmocka_unit_test(test_exact_length_is_not_cut),
+                cmocka_unit_test(test_prefix),
+                cmocka_unit_test(test_long_prefix_is_cut),
+                cmocka_unit_test(test_quotes_itself),
+                cmocka_unit_test(test_text),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

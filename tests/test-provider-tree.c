@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/provider-tree.h"
+
+#include "tests/fail-alloc.h"
+#include "tests/test.h"
+
+static Uuid uuid_of(unsigned n)
+{
+        char text[UUID_TEXT_LENGTH + 1];
+        Uuid uuid = UUID_NULL;
+
+        snprintf(text, sizeof(text), "%08x-0000-4000-8000-000000000000", n);
+        assert_int_equal(uuid_from_text(text, &uuid), 0);
+        return uuid;
+}
+
+/* parent 0 makes a root. */
+static Provider *add(ProviderTree *tree, unsigned n, const char *name, unsigned parent)
+{
+        Uuid uuid = uuid_of(n), parent_uuid = parent ? uuid_of(parent) : UUID_NULL;
+        Provider *provider = NULL;
+
+        assert_int_equal(provider_tree_add(tree, &uuid, name, &parent_uuid, &provider, NULL), 0);
+        assert_non_null(provider);
+        return provider;
+}
+
+/* What a host with two cells, a GPU in the second and a shared pool looks like. The uuids are in
+ * another order than the tree. */
+static ProviderTree *make_tree(void)
+{
+        ProviderTree *tree = NULL;
+        Provider *gpu;
+        Inventory inventory = INVENTORY_DEFAULT(8);
+
+        assert_int_equal(provider_tree_new(&tree), 0);
+        add(tree, 5, "host", 0);
+        add(tree, 9, "host_cell0", 5);
+        add(tree, 1, "host_cell1", 5);
+        gpu = add(tree, 7, "host_cell1_gpu", 1);
+        add(tree, 3, "pool", 0);
+        assert_int_equal(provider_set_inventory(gpu, "VGPU", &inventory), 0);
+        assert_int_equal(string_set_add(&gpu->traits, "CUSTOM_GPU"), 1);
+        assert_int_equal(string_set_add(&gpu->aggregates, uuid_of(42).text), 1);
+        return tree;
+}
+
+static void assert_order(const ProviderTree *tree)
+{
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Provider *provider = tree->providers[i];
+                bool parent_seen = uuid_empty(&provider->parent);
+
+                for (size_t j = 0; j < i; j++)
+                        parent_seen |= uuid_equal(&tree->providers[j]->uuid, &provider->parent);
+                assert_true(parent_seen);
+                assert_ptr_equal(provider_tree_find(tree, &provider->uuid), provider);
+                if (i > 0)
+                        assert_true(uuid_order(&tree->by_uuid[i - 1]->uuid,
+                                               &tree->by_uuid[i]->uuid) < 0);
+        }
+}
+
+static void test_add_and_find(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        Uuid host = uuid_of(5), cell = uuid_of(1), gpu = uuid_of(7), pool = uuid_of(3);
+        Uuid unknown = uuid_of(99);
+        const Provider *provider;
+
+        assert_int_equal(tree->n_providers, 5);
+        assert_order(tree);
+        provider = provider_tree_find_name(tree, "host_cell1_gpu");
+        assert_ptr_equal(provider, provider_tree_find(tree, &gpu));
+        assert_true(uuid_equal(&provider->parent, &cell));
+        assert_null(provider_tree_find(tree, &unknown));
+        assert_null(provider_tree_find_name(tree, "HOST"));
+        assert_null(provider_tree_find_name(tree, ""));
+
+        assert_true(provider_tree_in_subtree(tree, provider, &gpu));
+        assert_true(provider_tree_in_subtree(tree, provider, &cell));
+        assert_true(provider_tree_in_subtree(tree, provider, &host));
+        assert_false(provider_tree_in_subtree(tree, provider, &pool));
+        assert_false(provider_tree_in_subtree(tree, provider, &unknown));
+        assert_true(provider_tree_has_children(tree, &host));
+        assert_true(provider_tree_has_children(tree, &cell));
+        assert_false(provider_tree_has_children(tree, &gpu));
+        assert_false(provider_tree_has_children(tree, &pool));
+        assert_false(provider_tree_has_children(tree, &unknown));
+}
+
+static void test_add_refuses_table(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        _cleanup_(provider_tree_freep) ProviderTree *before = NULL;
+        char long_name[PROVIDER_NAME_MAX + 2];
+        const struct {
+                Uuid uuid;
+                const char *name;
+                Uuid parent;
+                int r;
+        } cases[] = {
+                { uuid_of(5), "new", UUID_NULL, -EEXIST },
+                { uuid_of(20), "host_cell1", UUID_NULL, -EEXIST }, /* names are global */
+                { uuid_of(20), "pool", uuid_of(5), -EEXIST },
+                { uuid_of(20), "new", uuid_of(99), -ENOENT },
+                { uuid_of(20), "new", uuid_of(20), -ENOENT }, /* its own parent */
+                { uuid_of(20), "", uuid_of(5), -EINVAL },
+                { uuid_of(20), long_name, uuid_of(5), -EINVAL },
+                { UUID_NULL, "new", uuid_of(5), -EINVAL },
+        };
+
+        memset(long_name, 'n', sizeof(long_name));
+        long_name[PROVIDER_NAME_MAX + 1] = '\0';
+        assert_int_equal(provider_tree_copy(&before, tree), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Provider *provider = (Provider *)tree;
+                Error error = ERROR_NULL;
+                int r = provider_tree_add(tree, &cases[i].uuid, cases[i].name, &cases[i].parent,
+                                          &provider, &error);
+
+                if (r != cases[i].r)
+                        fail_msg("case %zu: %d, expected %d", i, r, cases[i].r);
+                assert_int_equal(error.code, -r);
+                assert_true(error.text[0]);
+                assert_ptr_equal(provider, tree);
+                assert_true(provider_tree_equal(tree, before));
+        }
+}
+
+/* Placement's limit is 200 characters, not bytes. */
+static void test_name_length(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        char name[3 * (PROVIDER_NAME_MAX + 1) + 1] = "";
+        Uuid uuid = uuid_of(1);
+
+        assert_int_equal(provider_tree_new(&tree), 0);
+        for (int i = 0; i < PROVIDER_NAME_MAX + 1; i++)
+                strcat(name, "\xe2\x82\xac");
+        assert_int_equal(provider_tree_add(tree, &uuid, name, NULL, NULL, NULL), -EINVAL);
+        name[3 * PROVIDER_NAME_MAX] = '\0';
+        assert_int_equal(provider_tree_add(tree, &uuid, name, NULL, NULL, NULL), 0);
+        assert_string_equal(tree->providers[0]->name, name);
+}
+
+static void test_remove_is_recursive(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        Uuid cell = uuid_of(1), gpu = uuid_of(7), host = uuid_of(5);
+        const Provider *pool = provider_tree_find_name(tree, "pool");
+
+        assert_true(provider_tree_remove(tree, &cell));
+        assert_null(provider_tree_find(tree, &cell));
+        assert_null(provider_tree_find(tree, &gpu));
+        assert_int_equal(tree->n_providers, 3);
+        assert_order(tree);
+        assert_false(provider_tree_remove(tree, &cell));
+
+        /* the uuid may lie inside the provider that goes; other providers stay where they are */
+        assert_true(provider_tree_remove(tree, &provider_tree_find(tree, &host)->uuid));
+        assert_int_equal(tree->n_providers, 1);
+        assert_ptr_equal(tree->providers[0], pool);
+        assert_ptr_equal(tree->by_uuid[0], pool);
+
+        /* name and uuid are free again */
+        add(tree, 7, "host_cell1_gpu", 3);
+        assert_order(tree);
+}
+
+static void test_deep_and_wide(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL, *copy = NULL;
+        char name[32];
+        Uuid middle = uuid_of(250);
+
+        assert_int_equal(provider_tree_new(&tree), 0);
+        add(tree, 1, "p1", 0);
+        for (unsigned i = 2; i <= 500; i++) {
+                snprintf(name, sizeof(name), "p%u", i);
+                add(tree, i, name, i - 1);
+        }
+        assert_int_equal(provider_tree_copy(&copy, tree), 0);
+        assert_order(copy);
+        assert_true(provider_tree_equal(tree, copy));
+        assert_true(provider_tree_remove(copy, &middle));
+        assert_int_equal(copy->n_providers, 249);
+        assert_order(copy);
+        assert_int_equal(tree->n_providers, 500);
+}
+
+static void test_copy_is_deep(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(), *copy = NULL;
+        Provider *gpu;
+
+        assert_int_equal(provider_tree_copy(&copy, tree), 0);
+        assert_true(provider_tree_equal(tree, copy));
+        gpu = provider_tree_find_name(copy, "host_cell1_gpu");
+        gpu->name[0] = 'H';
+        provider_find_inventory(gpu, "VGPU")->total = 99;
+        assert_true(string_set_remove(&gpu->traits, "CUSTOM_GPU"));
+        gpu = provider_tree_find_name(tree, "host_cell1_gpu");
+        assert_non_null(gpu);
+        assert_int_equal(provider_find_inventory(gpu, "VGPU")->total, 8);
+        assert_true(string_set_contains(&gpu->traits, "CUSTOM_GPU"));
+        assert_false(provider_tree_equal(tree, copy));
+}
+
+/* Records are writable in place, also to something that Placement would refuse: a copy is still a
+ * copy. */
+static void test_copy_keeps_invalid_records(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(), *copy = NULL;
+        Provider *gpu = provider_tree_find_name(tree, "host_cell1_gpu");
+
+        provider_find_inventory(gpu, "VGPU")->total = 0;
+        assert_int_equal(provider_tree_copy(&copy, tree), 0);
+        assert_true(provider_tree_equal(tree, copy));
+}
+
+static void change_name(Provider *p)
+{
+        p->name[0]++;
+}
+
+static void change_parent(Provider *p)
+{
+        p->parent = uuid_of(5);
+}
+
+static void change_record(Provider *p)
+{
+        provider_find_inventory(p, "VGPU")->reserved++;
+}
+
+static void change_classes(Provider *p)
+{
+        Inventory inventory = INVENTORY_DEFAULT(1);
+
+        assert_int_equal(provider_set_inventory(p, "CUSTOM_X", &inventory), 0);
+}
+
+static void change_class(Provider *p)
+{
+        change_classes(p);
+        assert_true(provider_remove_inventory(p, "VGPU"));
+}
+
+static void change_traits(Provider *p)
+{
+        assert_int_equal(string_set_add(&p->traits, "CUSTOM_T"), 1);
+}
+
+static void change_aggregates(Provider *p)
+{
+        assert_true(string_set_remove(&p->aggregates, uuid_of(42).text));
+}
+
+static void test_equal_table(void **state)
+{
+        static void (*const changes[])(Provider *) = {
+                change_name,  change_parent, change_record,     change_classes,
+                change_class, change_traits, change_aggregates,
+        };
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(), *other = NULL;
+
+        /* the same providers, added in another order */
+        assert_int_equal(provider_tree_new(&other), 0);
+        add(other, 3, "pool", 0);
+        add(other, 5, "host", 0);
+        add(other, 1, "host_cell1", 5);
+        assert_false(provider_tree_equal(tree, other));
+        add(other, 7, "host_cell1_gpu", 1);
+        add(other, 9, "host_cell0", 5);
+        assert_false(provider_tree_equal(tree, other));
+        assert_int_equal(provider_copy_inventories(provider_tree_find_name(other, "host_cell1_gpu"),
+                                                   provider_tree_find_name(tree, "host_cell1_gpu")),
+                         0);
+        change_traits(provider_tree_find_name(other, "host_cell1_gpu"));
+        assert_false(provider_tree_equal(tree, other));
+
+        for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *changed = NULL;
+
+                assert_int_equal(provider_tree_copy(&changed, tree), 0);
+                assert_true(provider_tree_equal(tree, changed));
+                changes[i](provider_tree_find_name(changed, "host_cell1_gpu"));
+                if (provider_tree_equal(tree, changed) || provider_tree_equal(changed, tree))
+                        fail_msg("change %zu is not seen", i);
+        }
+}
+
+static void test_inventories(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        Provider *host = provider_tree_find_name(tree, "host");
+        Inventory inventory = INVENTORY_DEFAULT(4), invalid = INVENTORY_DEFAULT(0);
+
+        assert_null(provider_find_inventory(host, "VCPU"));
+        assert_int_equal(provider_set_inventory(host, "VCPU", &inventory), 0);
+        assert_int_equal(provider_set_inventory(host, "DISK_GB", &inventory), 0);
+        assert_int_equal(provider_set_inventory(host, "MEMORY_MB", &inventory), 0);
+        assert_string_equal(host->inventories[0].resource_class, "DISK_GB");
+        assert_string_equal(host->inventories[1].resource_class, "MEMORY_MB");
+        assert_string_equal(host->inventories[2].resource_class, "VCPU");
+
+        assert_int_equal(provider_set_inventory(host, "vcpu", &inventory), -EINVAL);
+        assert_int_equal(provider_set_inventory(host, "", &inventory), -EINVAL);
+        assert_int_equal(provider_set_inventory(host, "VCPU", &invalid), -EINVAL);
+        assert_int_equal(provider_find_inventory(host, "VCPU")->total, 4);
+
+        inventory.total = 5;
+        assert_int_equal(provider_set_inventory(host, "VCPU", &inventory), 0);
+        assert_int_equal(provider_find_inventory(host, "VCPU")->total, 5);
+        assert_int_equal(host->n_inventories, 3);
+        /* a record of the provider itself, whose array may move */
+        for (unsigned i = 0; i < 20; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "CUSTOM_%u", i);
+                assert_int_equal(
+                        provider_set_inventory(host, name, provider_find_inventory(host, "VCPU")),
+                        0);
+        }
+        assert_int_equal(provider_find_inventory(host, "CUSTOM_19")->total, 5);
+
+        assert_true(provider_remove_inventory(host, "DISK_GB"));
+        assert_false(provider_remove_inventory(host, "DISK_GB"));
+        assert_int_equal(provider_find_inventory(host, "MEMORY_MB")->total, 4);
+        provider_clear_inventories(host);
+        assert_int_equal(host->n_inventories, 0);
+        assert_int_equal(provider_set_inventory(host, "VCPU", &inventory), 0);
+}
+
+static void test_add_without_memory(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        unsigned failures = 0;
+        char name[32];
+
+        for (unsigned i = 100; i < 120; i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *before = NULL;
+                Uuid uuid = uuid_of(i), host = uuid_of(5);
+                int r;
+
+                snprintf(name, sizeof(name), "p%u", i);
+                assert_int_equal(provider_tree_copy(&before, tree), 0);
+                for (unsigned at = 0;; at++) {
+                        Error error = ERROR_NULL;
+
+                        fail_alloc_at(at);
+                        r = provider_tree_add(tree, &uuid, name, &host, NULL, &error);
+                        if (!fail_alloc_done())
+                                break;
+                        failures++;
+                        assert_int_equal(r, -ENOMEM);
+                        assert_int_equal(error.code, ENOMEM);
+                        assert_true(provider_tree_equal(tree, before));
+                        assert_order(tree);
+                }
+                assert_int_equal(r, 0);
+        }
+        assert_int_equal(tree->n_providers, 25);
+        assert_order(tree);
+        assert_true(failures > 40); /* both arrays failed to grow at least once */
+}
+
+static void test_copy_without_memory(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(), *copy = NULL;
+        unsigned at = 0;
+
+        for (;; at++) {
+                int r;
+
+                fail_alloc_at(at);
+                r = provider_tree_copy(&copy, tree);
+                if (!fail_alloc_done())
+                        break;
+                assert_int_equal(r, -ENOMEM);
+                assert_null(copy);
+        }
+        assert_true(at > 15);
+        assert_true(provider_tree_equal(tree, copy));
+}
+
+static void test_inventories_without_memory(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        Provider *host = provider_tree_find_name(tree, "host");
+        Provider *gpu = provider_tree_find_name(tree, "host_cell1_gpu");
+        Inventory inventory = INVENTORY_DEFAULT(4);
+
+        for (unsigned at = 0; at < 2; at++) {
+                fail_alloc_at(at);
+                assert_int_equal(provider_set_inventory(host, "VCPU", &inventory), -ENOMEM);
+                assert_true(fail_alloc_done());
+                assert_int_equal(host->n_inventories, 0);
+        }
+        assert_int_equal(provider_set_inventory(host, "VCPU", &inventory), 0);
+        for (unsigned at = 0; at < 2; at++) {
+                fail_alloc_at(at);
+                assert_int_equal(provider_copy_inventories(host, gpu), -ENOMEM);
+                assert_true(fail_alloc_done());
+                assert_int_equal(host->n_inventories, 1);
+                assert_int_equal(provider_find_inventory(host, "VCPU")->total, 4);
+        }
+        assert_int_equal(provider_copy_inventories(host, gpu), 0);
+        assert_true(provider_inventories_equal(host, gpu));
+        assert_int_equal(provider_copy_inventories(host, host), 0);
+        assert_true(provider_inventories_equal(host, gpu));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_add_and_find),
+                cmocka_unit_test(test_add_refuses_table),
+                cmocka_unit_test(test_name_length),
+                cmocka_unit_test(test_remove_is_recursive),
+                cmocka_unit_test(test_deep_and_wide),
+                cmocka_unit_test(test_copy_is_deep),
+                cmocka_unit_test(test_copy_keeps_invalid_records),
+                cmocka_unit_test(test_equal_table),
+                cmocka_unit_test(test_inventories),
+                cmocka_unit_test(test_add_without_memory),
+                cmocka_unit_test(test_copy_without_memory),
+                cmocka_unit_test(test_inventories_without_memory),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/resource-request.h"
+
+#include "tests/fail-alloc.h"
+#include "tests/test.h"
+
+static RequestGroup *group(ResourceRequest *request, const char *suffix)
+{
+        RequestGroup *found = NULL;
+
+        assert_int_equal(resource_request_group(request, suffix, &found, NULL), 0);
+        return found;
+}
+
+static void fill(ResourceRequest *request)
+{
+        RequestGroup *to = group(request, "_GPU1");
+
+        request->isolate = true;
+        assert_int_equal(resources_parse("VGPU=1", &to->resources, NULL), 0);
+        assert_int_equal(string_set_add(&to->required, "CUSTOM_NVIDIA_35"), 1);
+        assert_int_equal(string_set_add(&to->forbidden, "CUSTOM_OLD"), 1);
+        to = group(request, "");
+        assert_int_equal(resources_parse("VCPU=2,MEMORY_MB=512", &to->resources, NULL), 0);
+        to = group(request, "_GPU0");
+        assert_int_equal(resources_parse("VGPU=2", &to->resources, NULL), 0);
+}
+
+static void assert_filled(const ResourceRequest *request)
+{
+        static const char *const suffixes[] = { "", "_GPU0", "_GPU1" };
+
+        assert_int_equal(request->n_groups, 3);
+        assert_true(request->isolate);
+        for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+                assert_string_equal(request->groups[i].suffix, suffixes[i]);
+        assert_int_equal(resources_get(&request->groups[0].resources, "VCPU"), 2);
+        assert_int_equal(resources_get(&request->groups[1].resources, "VGPU"), 2);
+        assert_int_equal(resources_get(&request->groups[2].resources, "VGPU"), 1);
+        assert_true(string_set_contains(&request->groups[2].required, "CUSTOM_NVIDIA_35"));
+        assert_true(string_set_contains(&request->groups[2].forbidden, "CUSTOM_OLD"));
+        assert_int_equal(request->groups[1].required.n_items, 0);
+}
+
+static void test_suffix_table(void **state)
+{
+        static const struct {
+                const char *suffix;
+                int r;
+        } cases[] = {
+                { "", 0 },
+                { "1", 0 },
+                { "_COMPUTE", 0 },
+                { "a-Z_09", 0 },
+                { "0123456789012345678901234567890123456789012345678901234567890123", 0 },
+                { "01234567890123456789012345678901234567890123456789012345678901234", -EINVAL },
+                { " ", -EINVAL },
+                { "a b", -EINVAL },
+                { "a\n", -EINVAL },
+                { "a=1", -EINVAL },
+                { "a&b", -EINVAL },
+                { "\xc3\xa9", -EINVAL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+                RequestGroup *found = NULL;
+                Error error = ERROR_NULL;
+                int r = resource_request_group(&request, cases[i].suffix, &found, &error);
+
+                if (r != cases[i].r)
+                        fail_msg("\"%s\": %d, expected %d", cases[i].suffix, r, cases[i].r);
+                assert_int_equal(request.n_groups, r == 0);
+                assert_int_equal(error.text[0] != '\0', r < 0);
+                if (r == 0)
+                        assert_ptr_equal(group(&request, cases[i].suffix), found);
+                else
+                        assert_null(found);
+        }
+}
+
+static void test_groups_are_sorted(void **state)
+{
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+
+        fill(&request);
+        assert_filled(&request);
+        for (unsigned i = 0; i < 20; i++) {
+                char suffix[8];
+
+                snprintf(suffix, sizeof(suffix), "%u", i * 7 % 20);
+                group(&request, suffix);
+        }
+        assert_int_equal(request.n_groups, 23);
+        for (size_t i = 1; i < request.n_groups; i++)
+                assert_true(strcmp(request.groups[i - 1].suffix, request.groups[i].suffix) < 0);
+}
+
+static void test_copy(void **state)
+{
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(resource_request_done) ResourceRequest copy = RESOURCE_REQUEST_INIT;
+
+        fill(&request);
+        group(&copy, "_OLD");
+        assert_int_equal(resource_request_copy(&copy, &request), 0);
+        assert_filled(&copy);
+        assert_int_equal(resource_request_copy(&request, &request), 0);
+        assert_filled(&request);
+        resource_request_done(&request);
+        assert_filled(&copy);
+}
+
+static void test_sum(void **state)
+{
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(resources_done) Resources sum = RESOURCES_INIT;
+        _cleanup_free_ char *text = NULL;
+
+        fill(&request);
+        assert_int_equal(resources_set(&sum, "CUSTOM_OLD", 5), 0);
+        assert_int_equal(resource_request_sum(&request, &sum), 0);
+        text = resources_format(&sum);
+        assert_string_equal(text, "MEMORY_MB=512,VCPU=2,VGPU=3");
+}
+
+/* A failure leaves the result as it was, not half summed up. */
+static void test_sum_failures(void **state)
+{
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(resources_done) Resources sum = RESOURCES_INIT;
+        unsigned at;
+
+        fill(&request);
+        assert_int_equal(resources_set(&sum, "CUSTOM_OLD", 5), 0);
+        for (at = 0;; at++) {
+                int r;
+
+                fail_alloc_at(at);
+                r = resource_request_sum(&request, &sum);
+                if (!fail_alloc_done())
+                        break;
+                assert_int_equal(r, -ENOMEM);
+                assert_int_equal(sum.n_items, 1);
+                assert_int_equal(resources_get(&sum, "CUSTOM_OLD"), 5);
+        }
+        assert_true(at > 2);
+
+        resources_done(&sum);
+        assert_int_equal(resources_set(&sum, "CUSTOM_OLD", 5), 0);
+        assert_int_equal(resources_set(&group(&request, "_GPU0")->resources, "VGPU", UINT64_MAX),
+                         0);
+        assert_int_equal(resource_request_sum(&request, &sum), -EOVERFLOW);
+        assert_int_equal(sum.n_items, 1);
+}
+
+static void test_without_memory(void **state)
+{
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(resource_request_done) ResourceRequest copy = RESOURCE_REQUEST_INIT;
+        RequestGroup *found = NULL;
+        unsigned at;
+
+        for (at = 0; at < 2; at++) {
+                fail_alloc_at(at);
+                assert_int_equal(resource_request_group(&request, "_A", &found, NULL), -ENOMEM);
+                assert_true(fail_alloc_done());
+                assert_null(found);
+                assert_int_equal(request.n_groups, 0);
+        }
+
+        fill(&request);
+        group(&copy, "_OLD");
+        for (at = 0;; at++) {
+                int r;
+
+                fail_alloc_at(at);
+                r = resource_request_copy(&copy, &request);
+                if (!fail_alloc_done())
+                        break;
+                assert_int_equal(r, -ENOMEM);
+                assert_int_equal(copy.n_groups, 1);
+                assert_string_equal(copy.groups[0].suffix, "_OLD");
+        }
+        assert_true(at > 10);
+        assert_filled(&copy);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_suffix_table), cmocka_unit_test(test_groups_are_sorted),
+                cmocka_unit_test(test_copy),         cmocka_unit_test(test_sum),
+                cmocka_unit_test(test_sum_failures), cmocka_unit_test(test_without_memory),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

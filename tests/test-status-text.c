@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/status-text.h"
+#include "tests/test.h"
+
+static void test_table(void **state)
+{
+        static const struct {
+                SyncState sync;
+                const char *sync_error, *hypervisor_error, *claim_error;
+                const char *expected;
+        } cases[] = {
+                { SYNC_SYNCED, "", "", "",
+                  "Placement is equal to the host; 3 provider(s), 2 claim(s)" },
+                { SYNC_STANDALONE, "", "", "", "standalone; 3 provider(s), 2 claim(s)" },
+                { SYNC_OFFLINE, "no route", "", "",
+                  "Placement cannot be used; 3 provider(s), 2 claim(s). no route" },
+                /* The trouble that is nearest to the guests comes first. */
+                { SYNC_OFFLINE, "no route", "no libvirtd", "disk full",
+                  "Placement cannot be used; 3 provider(s), 2 claim(s). no libvirtd" },
+                { SYNC_STALE, "refused", "", "disk full",
+                  "Placement is not equal to the host; 3 provider(s), 2 claim(s). disk full" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                TrackerStatus status = { .sync_state = cases[i].sync };
+                Error claim_error = ERROR_NULL;
+                char text[512];
+
+                if (cases[i].sync_error[0])
+                        error_setf(&status.sync_error, EIO, "%s", cases[i].sync_error);
+                if (cases[i].hypervisor_error[0])
+                        error_setf(&status.hypervisor_error, EIO, "%s", cases[i].hypervisor_error);
+                if (cases[i].claim_error[0])
+                        error_setf(&claim_error, EIO, "%s", cases[i].claim_error);
+                assert_string_equal(status_text(&status, &claim_error, 3, 2, text, sizeof(text)),
+                                    cases[i].expected);
+        }
+}
+
+static void test_a_short_buffer_is_not_overrun(void **state)
+{
+        TrackerStatus status = { .sync_state = SYNC_SYNCED };
+        Error none = ERROR_NULL;
+        char text[8];
+
+        assert_int_equal(strlen(status_text(&status, &none, 1, 1, text, sizeof(text))), 7);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_a_short_buffer_is_not_overrun),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

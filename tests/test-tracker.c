@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The tracker against fakes of its three collaborators: what each is told, in which order, and what
+ * the status says after every way in which a cycle can go. */
+
+#include "agent/tracker.h"
+
+#include <sys/eventfd.h>
+
+#include "base/log.h"
+#include "tests/test.h"
+
+#define ROOT "11111111-2222-3333-4444-555555555555"
+
+/* One world for all fakes; reset by each test. */
+typedef struct World {
+        sd_event *event;
+        Tracker *tracker;
+        int fd;
+        DriverEvent poll_answer; /* what the next polls yield; type NONE: the poll hangs */
+        DriverEvent pending;     /* not taken yet */
+        const char *nodename;
+        bool reshape_needed;
+        int refresh_results[16], publish_results[16]; /* in order; 0 after the last */
+        size_t n_refreshes, n_publishes;
+        ReporterDone done;
+        void *done_userdata;
+        int done_result;
+        sd_event_source *done_source;
+        ProviderTree *mirror;
+        ReporterStatistics statistics;
+        size_t n_polls, n_trees_for_claims, n_told;
+        Error told;
+} World;
+
+static World world;
+
+/* driver.h */
+
+int driver_get_fd(Driver *driver)
+{
+        return world.fd;
+}
+
+int driver_poll(Driver *driver)
+{
+        const uint64_t one = 1;
+
+        world.n_polls++;
+        if (world.poll_answer.type == DRIVER_EVENT_NONE)
+                return 0;
+        world.pending = world.poll_answer;
+        if (world.pending.type == DRIVER_EVENT_SNAPSHOT) {
+                assert_int_equal(snapshot_new(&world.pending.snapshot), 0);
+                free(world.pending.snapshot->nodename);
+                world.pending.snapshot->nodename = strdup(world.nodename);
+        }
+        assert_int_equal(write(world.fd, &one, sizeof(one)), sizeof(one));
+        return 0;
+}
+
+int driver_take(Driver *driver, DriverEvent *ret)
+{
+        uint64_t count;
+
+        if (read(world.fd, &count, sizeof(count)) < 0)
+                assert_int_equal(errno, EAGAIN);
+        *ret = world.pending;
+        world.pending = (DriverEvent){ 0 };
+        return 0;
+}
+
+int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, ProviderTree *tree,
+                                const char *nodename, Allocations *allocations, Error *reterr)
+{
+        Provider *root = provider_tree_find_name(tree, nodename);
+
+        assert_non_null(root);
+        if (world.reshape_needed)
+                return DRIVER_RESHAPE_NEEDED;
+        return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
+}
+
+/* claim-service.h */
+
+void claim_service_tend(ClaimService *service)
+{
+}
+
+void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
+{
+        world.n_trees_for_claims++;
+}
+
+/* reporter.h */
+
+int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
+                 const char *root_name, Error *reterr)
+{
+        *ret = (Reporter *)&world;
+        return 0;
+}
+
+Reporter *reporter_free(Reporter *reporter)
+{
+        return NULL;
+}
+
+static int call_done(sd_event_source *source, void *userdata)
+{
+        Error error = ERROR_NULL;
+        ReporterDone done = world.done;
+
+        world.done = NULL;
+        if (world.done_result)
+                error_setf(&error, EIO, "outcome %d", world.done_result);
+        done((Reporter *)&world, world.done_result, &error, world.done_userdata);
+        return 0;
+}
+
+static int answer_later(int result, ReporterDone done, void *userdata)
+{
+        assert_null(world.done);
+        world.done = done;
+        world.done_userdata = userdata;
+        world.done_result = result;
+        world.done_source = sd_event_source_unref(world.done_source);
+        return sd_event_add_defer(world.event, &world.done_source, call_done, NULL);
+}
+
+int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
+{
+        int result = world.refresh_results[world.n_refreshes++];
+
+        if (result == 0 && !world.mirror)
+                assert_int_equal(provider_tree_new(&world.mirror), 0);
+        return answer_later(result, done, userdata);
+}
+
+const ProviderTree *reporter_tree(Reporter *reporter)
+{
+        return world.mirror;
+}
+
+int reporter_publish(Reporter *reporter, const ProviderTree *desired,
+                     const Allocations *allocations, ReporterDone done, void *userdata)
+{
+        int result = world.publish_results[world.n_publishes++];
+
+        assert_null(allocations);
+        if (result == 0) {
+                world.mirror = provider_tree_free(world.mirror);
+                assert_int_equal(provider_tree_copy(&world.mirror, desired), 0);
+        }
+        return answer_later(result, done, userdata);
+}
+
+int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
+                  Plan **ret, Error *reterr)
+{
+        return -ENODATA;
+}
+
+const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
+{
+        return &world.statistics;
+}
+
+const char *report_outcome_to_text(int outcome)
+{
+        return "outcome";
+}
+
+/* Setting up, and running a cycle to its end. */
+
+static const ReporterConfig reporter_config;
+
+static void start(const ReporterConfig *reporter, bool dry_run)
+{
+        TrackerConfig config = { .reporter = reporter,
+                                 .interval_usec = UINT64_MAX,
+                                 .dry_run = dry_run };
+        Error error = ERROR_NULL;
+
+        assert_int_equal(uuid_from_text(ROOT, &config.root), 0);
+        if (tracker_new(&world.tracker, world.event, &config, &error) < 0)
+                fail_msg("%s", error.text);
+}
+
+static int set_up(void **state)
+{
+        log_set_level(LOG_EMERG);
+        world = (World){ .nodename = "host1" };
+        world.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
+        return world.fd < 0 ? -1 : sd_event_new(&world.event);
+}
+
+static int tear_down(void **state)
+{
+        tracker_free(world.tracker);
+        sd_event_source_unref(world.done_source);
+        sd_event_unref(world.event);
+        provider_tree_free(world.mirror);
+        snapshot_unref(world.pending.snapshot);
+        close(world.fd);
+        return 0;
+}
+
+static void on_told(Tracker *tracker, const Error *error, void *userdata)
+{
+        world.n_told++;
+        world.told = *error;
+}
+
+/* Runs the loop until somebody was told, bounded. */
+static void run_until_told(size_t n_told)
+{
+        for (int i = 0; i < 400 && world.n_told < n_told; i++)
+                assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
+        assert_int_equal(world.n_told, n_told);
+}
+
+static const TrackerStatus *run_cycle(void)
+{
+        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        run_until_told(world.n_told + 1);
+        return tracker_get_status(world.tracker);
+}
+
+static void test_one_cycle(void **state)
+{
+        const TrackerStatus *status;
+
+        start(&reporter_config, false);
+        assert_int_equal(tracker_get_status(world.tracker)->sync_state, SYNC_PENDING);
+        status = run_cycle();
+        assert_int_equal(status->sync_state, SYNC_SYNCED);
+        assert_int_equal(world.told.code, 0);
+        assert_int_equal(world.n_polls, 1);
+        assert_int_equal(world.n_refreshes, 1);
+        assert_int_equal(world.n_publishes, 1);
+        assert_true(status->last_sync_usec > 0);
+        assert_string_equal(tracker_get_tree(world.tracker)->providers[0]->name, "host1");
+        assert_true(world.n_trees_for_claims > 0);
+}
+
+static void test_outcomes(void **state)
+{
+        static const struct {
+                int refresh, publish;
+                SyncState expected;
+        } cases[] = {
+                { 0, 0, SYNC_SYNCED },
+                { REPORT_E_UNREACHABLE, 0, SYNC_OFFLINE },
+                { REPORT_E_UNAVAILABLE, 0, SYNC_OFFLINE },
+                { REPORT_E_UNAUTHORIZED, 0, SYNC_OFFLINE },
+                { 0, REPORT_E_UNREACHABLE, SYNC_OFFLINE },
+                { 0, REPORT_E_FORBIDDEN, SYNC_STALE },
+                { 0, REPORT_E_IN_USE, SYNC_STALE },
+                { 0, REPORT_E_DUPLICATE_NAME, SYNC_STALE },
+                { 0, REPORT_E_REFUSED, SYNC_STALE },
+                { REPORT_E_TOO_OLD, 0, SYNC_STALE },
+                { 0, -ENOMEM, SYNC_STALE },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const TrackerStatus *status;
+
+                set_up(NULL);
+                world.refresh_results[0] = cases[i].refresh;
+                world.publish_results[0] = cases[i].publish;
+                start(&reporter_config, false);
+                status = run_cycle();
+                if (status->sync_state != cases[i].expected)
+                        fail_msg("case %zu: %s", i, sync_state_to_text(status->sync_state));
+                assert_int_equal(world.told.code != 0, cases[i].expected != SYNC_SYNCED);
+                assert_int_equal(status->sync_error.code != 0, cases[i].expected != SYNC_SYNCED);
+                /* The next cycle heals it. */
+                assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
+                tear_down(NULL);
+        }
+}
+
+static void test_conflicts_start_over(void **state)
+{
+        for (int i = 0; i < 3; i++)
+                world.publish_results[i] = REPORT_E_CONFLICT;
+        start(&reporter_config, false);
+        assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
+        assert_int_equal(world.n_polls, 1);
+        assert_int_equal(world.n_refreshes, 4);
+        assert_int_equal(world.n_publishes, 4);
+}
+
+static void test_conflicts_end(void **state)
+{
+        for (int i = 0; i < 16; i++)
+                world.publish_results[i] = REPORT_E_CONFLICT;
+        start(&reporter_config, false);
+        assert_int_equal(run_cycle()->sync_state, SYNC_PENDING);
+        assert_int_not_equal(world.told.code, 0);
+        assert_true(world.n_publishes < 16);
+}
+
+static void fail_polls(const char *words)
+{
+        world.poll_answer.type = DRIVER_EVENT_POLL_FAILED;
+        error_setf(&world.poll_answer.error, ECONNREFUSED, "%s", words);
+}
+
+static void test_no_snapshot_publishes_nothing(void **state)
+{
+        const TrackerStatus *status;
+
+        fail_polls("no libvirtd");
+        start(&reporter_config, false);
+        status = run_cycle();
+        assert_int_equal(world.n_refreshes, 0);
+        assert_string_equal(status->hypervisor_error.text, "no libvirtd");
+        assert_string_equal(world.told.text, "no libvirtd");
+        assert_null(tracker_get_tree(world.tracker));
+}
+
+static void test_the_last_snapshot_is_kept(void **state)
+{
+        const TrackerStatus *status;
+
+        start(&reporter_config, false);
+        run_cycle();
+        fail_polls("gone");
+        status = run_cycle();
+        assert_int_equal(world.n_refreshes, 2);
+        assert_int_equal(status->sync_state, SYNC_SYNCED);
+        assert_string_equal(world.told.text, "gone");
+        assert_non_null(tracker_get_snapshot(world.tracker));
+        world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
+        assert_int_equal(run_cycle()->hypervisor_error.code, 0);
+}
+
+static void test_a_request_during_a_cycle_gets_its_own(void **state)
+{
+        start(&reporter_config, false);
+        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        while (world.n_refreshes == 0)
+                assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
+        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        run_until_told(1);
+        assert_int_equal(world.n_polls, 1);
+        run_until_told(2);
+        assert_int_equal(world.n_polls, 2);
+}
+
+static void test_cancelled_waiters_are_not_told(void **state)
+{
+        int mine;
+
+        start(&reporter_config, false);
+        assert_int_equal(tracker_sync(world.tracker, on_told, &mine), 0);
+        tracker_sync_cancel(world.tracker, &mine);
+        run_cycle();
+        assert_int_equal(world.n_told, 1);
+}
+
+static void test_dry_run_stops_before_the_first_write(void **state)
+{
+        start(&reporter_config, true);
+        run_cycle();
+        assert_int_equal(world.told.code, 0);
+        assert_int_equal(world.n_refreshes, 1);
+        assert_int_equal(world.n_publishes, 0);
+}
+
+static void test_standalone(void **state)
+{
+        start(NULL, false);
+        assert_int_equal(run_cycle()->sync_state, SYNC_STANDALONE);
+        assert_int_equal(world.n_refreshes, 0);
+        assert_int_equal(tracker_get_tree(world.tracker)->n_providers, 1);
+        assert_true(world.n_trees_for_claims > 0);
+}
+
+static void test_a_reshape_is_reported_and_the_old_shape_kept(void **state)
+{
+        const TrackerStatus *status;
+
+        world.reshape_needed = true;
+        start(&reporter_config, false);
+        status = run_cycle();
+        assert_true(status->reshape_needed);
+        assert_int_equal(status->sync_state, SYNC_STALE);
+        world.reshape_needed = false;
+        assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
+}
+
+static void test_a_renamed_host_is_refused(void **state)
+{
+        start(&reporter_config, false);
+        run_cycle();
+        world.nodename = "host2";
+        assert_non_null(strstr(run_cycle()->hypervisor_error.text, "host2"));
+        assert_string_equal(tracker_get_tree(world.tracker)->providers[0]->name, "host1");
+}
+
+static void test_a_root_under_another_name_is_refused(void **state)
+{
+        Uuid root;
+
+        assert_int_equal(uuid_from_text(ROOT, &root), 0);
+        assert_int_equal(provider_tree_new(&world.mirror), 0);
+        assert_int_equal(provider_tree_add(world.mirror, &root, "old", NULL, NULL, NULL), 0);
+        start(&reporter_config, false);
+        assert_int_equal(run_cycle()->sync_state, SYNC_STALE);
+        assert_int_equal(world.n_publishes, 0);
+        assert_non_null(strstr(world.told.text, "old"));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_one_cycle, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_conflicts_start_over, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_conflicts_end, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_no_snapshot_publishes_nothing, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_the_last_snapshot_is_kept, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_request_during_a_cycle_gets_its_own, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_cancelled_waiters_are_not_told, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_dry_run_stops_before_the_first_write, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_standalone, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_reshape_is_reported_and_the_old_shape_kept,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_renamed_host_is_refused, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_root_under_another_name_is_refused, set_up,
+                                                tear_down),
+                cmocka_unit_test(test_outcomes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
