@@ -122,9 +122,8 @@ static void register_callbacks(LibvirtConnection *connection)
         virConnectPtr handle = connection->connection;
         int r;
 
-        r = virConnectRegisterCloseCallback(handle, on_close, connection_ref(connection),
-                                            connection_unref);
-        connection->has_close_callback = keep_or_forget(connection, r, "its end") >= 0;
+        connection->has_close_callback =
+                virConnectRegisterCloseCallback(handle, on_close, connection, NULL) == 0;
         for (size_t i = 0; i < ARRAY_SIZE(domain_events); i++) {
                 r = virConnectDomainEventRegisterAny(handle, NULL, domain_events[i],
                                                      domain_callbacks[i],
