@@ -20,8 +20,10 @@ static const int device_events[] = {
         VIR_NODE_DEVICE_EVENT_ID_UPDATE,
 };
 
-/* Each registered callback holds a reference: libvirt may call one, and frees it, at some time
- * after it was taken back. */
+/* Each event callback holds a reference: libvirt may still call one after it was taken back, and
+ * says when it is done with it. The close callback holds none: libvirt holds a lock while it calls
+ * or takes back that one, and for hypervisors without it pretends to register it and never frees.
+ */
 struct LibvirtConnection {
         unsigned n_references; /* atomic */
         bool lost;             /* atomic */
@@ -33,9 +35,9 @@ struct LibvirtConnection {
         int device_ids[ARRAY_SIZE(device_events)]; /* the same */
 };
 
-static void *connection_ref(LibvirtConnection *connection)
+static LibvirtConnection *connection_ref(LibvirtConnection *connection)
 {
-        __atomic_add_fetch(&connection->n_references, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&connection->n_references, 1, __ATOMIC_ACQ_REL);
         return connection;
 }
 
@@ -50,6 +52,17 @@ static void connection_unref(void *data)
         free(connection);
 }
 
+/* What a callback begins with; connection_unref() is what it ends with. Together with the store in
+ * libvirt_connection_open() this orders it after what was written before it was registered, and
+ * before the end of the object, whatever locks libvirt takes or does not take. */
+static LibvirtConnection *enter_callback(void *data, bool *ret_closing)
+{
+        LibvirtConnection *connection = data;
+
+        *ret_closing = __atomic_load_n(&connection->closing, __ATOMIC_ACQUIRE);
+        return connection_ref(connection);
+}
+
 static void post_loss(LibvirtConnection *connection)
 {
         Error error;
@@ -60,18 +73,24 @@ static void post_loss(LibvirtConnection *connection)
 
 static void on_close(virConnectPtr handle, int reason, void *data)
 {
-        LibvirtConnection *connection = data;
+        bool closing;
+        LibvirtConnection *connection = enter_callback(data, &closing);
 
-        if (__atomic_load_n(&connection->closing, __ATOMIC_ACQUIRE))
-                return;
-        __atomic_store_n(&connection->lost, true, __ATOMIC_RELEASE);
-        post_loss(connection);
+        if (!closing) {
+                __atomic_store_n(&connection->lost, true, __ATOMIC_RELEASE);
+                post_loss(connection);
+        }
+        connection_unref(connection);
 }
 
-static void on_change(LibvirtConnection *connection)
+static void on_change(void *data)
 {
-        if (!__atomic_load_n(&connection->closing, __ATOMIC_ACQUIRE))
+        bool closing;
+        LibvirtConnection *connection = enter_callback(data, &closing);
+
+        if (!closing)
                 mailbox_post_changed(connection->mailbox);
+        connection_unref(connection);
 }
 
 static int on_domain_lifecycle(virConnectPtr handle, virDomainPtr domain, int event, int detail,
@@ -161,9 +180,10 @@ int libvirt_connection_open(LibvirtConnection **ret, const char *uri, unsigned k
                 virConnectClose(handle);
                 return error_oom(reterr);
         }
-        connection->n_references = 1;
         connection->connection = handle;
         connection->mailbox = mailbox_ref(mailbox);
+        connection_ref(connection);
+        __atomic_store_n(&connection->closing, false, __ATOMIC_RELEASE);
         /* refused by libvirt's test driver, unknown to very old daemons */
         if (keepalive_interval > 0 &&
             virConnectSetKeepAlive(handle, (int)keepalive_interval, keepalive_count) != 0)
