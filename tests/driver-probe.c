@@ -14,9 +14,7 @@
 
 #include <getopt.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "base/json.h"
@@ -140,8 +138,6 @@ int main(int argc, char *argv[])
         Error error = ERROR_NULL;
         int interval_msec = 1000, r;
 
-        /* ends with whoever started it */
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (read_options(argc, argv, &config, &probe, &interval_msec) < 0) {
                 fprintf(stderr, "usage: driver-probe [--once] [--interval SEC] "
                                 "[--keepalive SEC,COUNT] [--instances-path DIR] DRIVER URI|FILE\n");
