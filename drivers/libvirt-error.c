@@ -13,7 +13,7 @@ static const char advice_retry[] = "; the connection is made again at the next p
 
 typedef struct Translation {
         int code;         /* VIR_ERR_… */
-        int system_errno; /* 0: any */
+        int system_errno; /* of a VIR_ERR_SYSTEM_ERROR on the way to the daemon; 0: any */
         int result;       /* positive errno */
         const char *advice;
 } Translation;
@@ -42,11 +42,18 @@ static const Translation translations[] = {
         { VIR_ERR_INVALID_ARG, 0, EINVAL, "" },
 };
 
+/* Happened here, between us and the daemon, and not in the daemon, which sends its errors over. */
+static bool is_of_transport(const virError *error)
+{
+        return error->domain == VIR_FROM_RPC || error->domain == VIR_FROM_REMOTE;
+}
+
 static const Translation *find_translation(const virError *error)
 {
         for (size_t i = 0; i < ARRAY_SIZE(translations); i++)
                 if (translations[i].code == error->code &&
-                    (!translations[i].system_errno || translations[i].system_errno == error->int1))
+                    (!translations[i].system_errno ||
+                     (is_of_transport(error) && translations[i].system_errno == error->int1)))
                         return &translations[i];
         return NULL;
 }
@@ -66,9 +73,14 @@ int libvirt_error(Error *reterr, const char *what)
 
 bool libvirt_error_is_gone(void)
 {
-        int code = virGetLastErrorCode();
+        const virError *error = virGetLastError();
 
-        return code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_NO_NODE_DEVICE;
+        if (!error)
+                return false;
+        /* the daemon looks into /sys, which may know of the end of a device before it does */
+        if (error->code == VIR_ERR_SYSTEM_ERROR && !is_of_transport(error))
+                return error->int1 == ENOENT || error->int1 == ENODEV;
+        return error->code == VIR_ERR_NO_DOMAIN || error->code == VIR_ERR_NO_NODE_DEVICE;
 }
 
 bool libvirt_error_is_unsupported(void)
