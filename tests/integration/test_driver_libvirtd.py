@@ -84,7 +84,10 @@ class DriverCase(unittest.TestCase):
         self.addCleanup(self.scratch.close)
 
     def probe(self, uri, *options, **kwargs):
-        return Probe(self.scratch, uri, *options, **kwargs)
+        probe = Probe(self.scratch, uri, *options, **kwargs)
+        # of use when the probe was built with one
+        self.addCleanup(lambda: self.assertNotIn('Sanitizer', probe.child.log.read_text()))
+        return probe
 
 
 class LibvirtdCase(DriverCase):
