@@ -135,6 +135,11 @@ static int order_devices(const void *a, const void *b)
         return strcmp(((const SnapshotDevice *)a)->name, ((const SnapshotDevice *)b)->name);
 }
 
+static int order_mdev_types(const void *a, const void *b)
+{
+        return strcmp(((const MdevType *)a)->id, ((const MdevType *)b)->id);
+}
+
 static int order_mdevs(const void *a, const void *b)
 {
         const SnapshotMdev *x = a, *y = b;
@@ -179,6 +184,16 @@ int snapshot_seal(Snapshot *snapshot, Error *reterr)
         if (device)
                 return error_setf(reterr, EBADMSG, "Device \"%.60s\" is listed twice",
                                   device->name);
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                SnapshotDevice *parent = &snapshot->devices[i];
+                const MdevType *type = sort_unique(parent->mdev_types, parent->n_mdev_types,
+                                                   sizeof(MdevType), order_mdev_types);
+
+                if (type)
+                        return error_setf(reterr, EBADMSG,
+                                          "Device \"%.60s\" lists mdev type %.60s twice",
+                                          parent->name, type->id);
+        }
         mdev = sort_unique(snapshot->mdevs, snapshot->n_mdevs, sizeof(SnapshotMdev), order_mdevs);
         if (mdev)
                 return error_setf(reterr, EBADMSG, "Mediated device %s of %.60s is listed twice",

@@ -144,8 +144,9 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
 }
 
 /* The last step of making one: brings every list into its one order (cells by id, devices by name,
- * mdevs and domains by uuid), so that two polls of an unchanged host are the same whatever order
- * the hypervisor listed things in. -EBADMSG when something is listed twice. */
+ * their mdev types by id, mdevs and domains by uuid), so that two polls of an unchanged host are
+ * the same whatever order the hypervisor listed things in. -EBADMSG when something is listed twice.
+ */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 
 /* Borrowed, or NULL. */

@@ -163,6 +163,9 @@ static void test_hostile(void **state)
                 { DEVICE(", \"mdev_types\": [{\"id\": \"\", \"available_instances\": 1}]"),
                   "id: empty" },
                 { HOST(", \"devices\": [{\"name\": \"d\"}, {\"name\": \"d\"}]"), "twice" },
+                { DEVICE(", \"mdev_types\": [{\"id\": \"t\", \"available_instances\": 1},"
+                         " {\"id\": \"t\", \"available_instances\": 1}]"),
+                  "Device \"d\" lists mdev type t twice" },
                 { HOST(", \"mdevs\": [{\"uuid\": \"x\", \"type\": \"t\", \"parent\": \"d\"}]"),
                   "mdevs: item 0: uuid: not a uuid" },
                 { HOST(", \"domains\": [{\"uuid\": \"" UUID_A "\", \"state\": \"on\"}]"),

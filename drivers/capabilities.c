@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/capabilities.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "drivers/xml.h"
+
+void capabilities_done(Capabilities *capabilities)
+{
+        for (size_t i = 0; i < capabilities->n_cells; i++)
+                snapshot_cell_done(&capabilities->cells[i]);
+        free(capabilities->cells);
+        free(capabilities->arch);
+        free(capabilities->cpu_model);
+        *capabilities = (Capabilities){ 0 };
+}
+
+/* How many children of that name there are, so that arrays are allocated once. */
+static size_t count_children(const XmlNode *parent, const char *name)
+{
+        size_t n = 0;
+
+        XML_FOREACH(child, parent, name)
+                n++;
+        return n;
+}
+
+/* An id that libvirt leaves out for CPUs that are offline. */
+static int read_optional_id(const XmlNode *node, const char *name, int *ret, Error *reterr)
+{
+        const char *text = xml_attribute(node, name);
+        uint64_t value;
+        int r;
+
+        *ret = -1;
+        if (!text[0])
+                return 0;
+        r = xml_number(text, INT32_MAX, name, &value, reterr);
+        if (r < 0)
+                return r;
+        *ret = (int)value;
+        return 0;
+}
+
+static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
+{
+        uint64_t id;
+        int r;
+
+        r = xml_number(xml_attribute(node, "id"), CPU_SET_MAX - 1, "The id of a CPU", &id, reterr);
+        if (r < 0)
+                return r;
+        cpu->id = (unsigned)id;
+        if ((r = read_optional_id(node, "socket_id", &cpu->socket_id, reterr)) < 0 ||
+            (r = read_optional_id(node, "die_id", &cpu->die_id, reterr)) < 0 ||
+            (r = read_optional_id(node, "core_id", &cpu->core_id, reterr)) < 0)
+                return r;
+        r = cpu_set_parse(xml_attribute(node, "siblings"), &cpu->siblings, reterr);
+        return r == -EINVAL ? error_setf(reterr, EBADMSG, "CPU %u: bad siblings", cpu->id) : r;
+}
+
+static int read_cpus(const XmlNode *node, SnapshotCell *cell, Error *reterr)
+{
+        const XmlNode *cpus = xml_child(node, "cpus");
+        size_t n = count_children(cpus, "cpu");
+
+        if (n == 0)
+                return 0;
+        cell->cpus = calloc(n, sizeof(SnapshotCpu));
+        if (!cell->cpus)
+                return error_oom(reterr);
+        XML_FOREACH(cpu, cpus, "cpu") {
+                int r = read_cpu(cpu, &cell->cpus[cell->n_cpus++], reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* <pages unit='KiB' size='2048'>8</pages>: the unit is that of the size. */
+static int read_pages(const XmlNode *node, SnapshotCell *cell, Error *reterr)
+{
+        size_t n = count_children(node, "pages");
+
+        if (n == 0)
+                return 0;
+        cell->pages = calloc(n, sizeof(PageSize));
+        if (!cell->pages)
+                return error_oom(reterr);
+        XML_FOREACH(pages, node, "pages") {
+                PageSize *page = &cell->pages[cell->n_pages++];
+                const char *unit = xml_attribute(pages, "unit");
+                int r;
+
+                if (unit[0] && strcmp(unit, "KiB") != 0)
+                        return error_setf(reterr, EBADMSG, "Unknown unit of pages: \"%.20s\"",
+                                          unit);
+                r = xml_number(xml_attribute(pages, "size"), INT64_MAX, "A page size",
+                               &page->size_kib, reterr);
+                if (r < 0)
+                        return r;
+                r = xml_number(xml_text(pages), INT64_MAX, "A number of pages", &page->count,
+                               reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int read_distances(const XmlNode *node, SnapshotCell *cell, Error *reterr)
+{
+        const XmlNode *distances = xml_child(node, "distances");
+        size_t n = count_children(distances, "sibling");
+
+        if (n == 0)
+                return 0;
+        cell->distances = calloc(n, sizeof(CellDistance));
+        if (!cell->distances)
+                return error_oom(reterr);
+        XML_FOREACH(sibling, distances, "sibling") {
+                CellDistance *distance = &cell->distances[cell->n_distances++];
+                uint64_t id, value;
+                int r;
+
+                r = xml_number(xml_attribute(sibling, "id"), UINT32_MAX, "The id of a sibling cell",
+                               &id, reterr);
+                if (r < 0)
+                        return r;
+                r = xml_number(xml_attribute(sibling, "value"), UINT32_MAX, "A distance", &value,
+                               reterr);
+                if (r < 0)
+                        return r;
+                *distance = (CellDistance){ .cell = (unsigned)id, .distance = (unsigned)value };
+        }
+        return 0;
+}
+
+static int read_cell(const XmlNode *node, SnapshotCell *cell, Error *reterr)
+{
+        uint64_t id;
+        int r;
+
+        r = xml_number(xml_attribute(node, "id"), UINT32_MAX, "The id of a cell", &id, reterr);
+        if (r < 0)
+                return r;
+        cell->id = (unsigned)id;
+        if ((r = xml_memory_kib(xml_child(node, "memory"), &cell->memory_kib, reterr)) < 0 ||
+            (r = read_pages(node, cell, reterr)) < 0 ||
+            (r = read_distances(node, cell, reterr)) < 0 || (r = read_cpus(node, cell, reterr)) < 0)
+                return error_prefixf(reterr, r, "Cell %u", cell->id);
+        return 0;
+}
+
+static int read_cells(const XmlNode *host, Capabilities *capabilities, Error *reterr)
+{
+        const XmlNode *cells = xml_child(xml_child(host, "topology"), "cells");
+        size_t n = count_children(cells, "cell");
+
+        if (n == 0)
+                return 0;
+        capabilities->cells = calloc(n, sizeof(SnapshotCell));
+        if (!capabilities->cells)
+                return error_oom(reterr);
+        XML_FOREACH(cell, cells, "cell") {
+                int r = read_cell(cell, &capabilities->cells[capabilities->n_cells++], reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int read_host(const XmlNode *host, Capabilities *capabilities, Error *reterr)
+{
+        const XmlNode *cpu = xml_child(host, "cpu");
+        int r;
+
+        r = xml_copy(xml_text(xml_child(cpu, "arch")), "arch", &capabilities->arch, reterr);
+        if (r < 0)
+                return r;
+        r = xml_copy(xml_text(xml_child(cpu, "model")), "model", &capabilities->cpu_model, reterr);
+        if (r < 0)
+                return r;
+        return read_cells(host, capabilities, reterr);
+}
+
+int capabilities_parse(const char *text, Capabilities *ret, Error *reterr)
+{
+        _cleanup_(capabilities_done) Capabilities capabilities = { 0 };
+        _cleanup_(xml_document_freep) XmlDocument *document = NULL;
+        int r;
+
+        r = xml_parse(text, "capabilities", &document, reterr);
+        if (r == 0)
+                r = read_host(xml_child(xml_root(document), "host"), &capabilities, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "Capabilities");
+        *ret = capabilities;
+        capabilities = (Capabilities){ 0 };
+        return 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/driver-config.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#define VIRTUAL_DEVICES "/sys/devices/virtual/"
+
+static int check_ratio(const char *option, double ratio, Error *reterr)
+{
+        if (!isfinite(ratio) || ratio < 0 || ratio > INVENTORY_MAX_RATIO)
+                return error_setf(reterr, EINVAL, "%s: not a ratio: %g", option, ratio);
+        return 0;
+}
+
+static int check_amount(const char *option, uint64_t amount, Error *reterr)
+{
+        if (amount > INVENTORY_MAX_AMOUNT)
+                return error_setf(reterr, EINVAL, "%s: more than Placement can hold", option);
+        return 0;
+}
+
+static int check_address(const DriverMdevType *type, const char *address, Error *reterr)
+{
+        char parsed[PCI_ADDRESS_SIZE];
+
+        if (pci_address_parse(address, parsed) == 0)
+                return 0;
+        if (strncmp(address, VIRTUAL_DEVICES, strlen(VIRTUAL_DEVICES)) == 0 &&
+            address[strlen(VIRTUAL_DEVICES)])
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "[mdev_%.60s] device_addresses: \"%.60s\" is neither a PCI address "
+                          "(0000:41:00.0) nor a path below " VIRTUAL_DEVICES,
+                          type->type, address);
+}
+
+static bool type_has_address(const DriverMdevType *type, const char *address)
+{
+        for (char **other = type->device_addresses; other && *other; other++)
+                if (strcasecmp(*other, address) == 0)
+                        return true;
+        return false;
+}
+
+static int check_mdev_type(const DriverConfig *config, size_t index, Error *reterr)
+{
+        const DriverMdevType *type = &config->mdev_types[index];
+
+        if (!type->type || !type->type[0])
+                return error_setf(reterr, EINVAL,
+                                  "[devices] enabled_mdev_types: a type without a name");
+        for (size_t i = 0; i < index; i++)
+                if (strcmp(config->mdev_types[i].type, type->type) == 0)
+                        return error_setf(reterr, EINVAL,
+                                          "[devices] enabled_mdev_types: %.60s is there twice",
+                                          type->type);
+        if (!type->mdev_class || !resource_class_valid(type->mdev_class) ||
+            (strcmp(type->mdev_class, "VGPU") != 0 && !resource_class_is_custom(type->mdev_class)))
+                return error_setf(reterr, EINVAL,
+                                  "[mdev_%.60s] mdev_class: \"%.60s\" is neither VGPU nor CUSTOM_…",
+                                  type->type, type->mdev_class ? type->mdev_class : "");
+        for (char **address = type->device_addresses; address && *address; address++) {
+                int r = check_address(type, *address, reterr);
+
+                if (r < 0)
+                        return r;
+                for (size_t i = 0; i < index; i++)
+                        if (type_has_address(&config->mdev_types[i], *address))
+                                return error_setf(
+                                        reterr, EINVAL,
+                                        "[mdev_%.60s] device_addresses: %.60s stands under "
+                                        "[mdev_%.60s], too",
+                                        type->type, *address, config->mdev_types[i].type);
+        }
+        return 0;
+}
+
+int driver_config_check(const DriverConfig *config, Error *reterr)
+{
+        int r;
+
+        if ((r = check_ratio("cpu_allocation_ratio", config->cpu_allocation_ratio, reterr)) < 0 ||
+            (r = check_ratio("ram_allocation_ratio", config->ram_allocation_ratio, reterr)) < 0 ||
+            (r = check_ratio("disk_allocation_ratio", config->disk_allocation_ratio, reterr)) < 0 ||
+            (r = check_ratio("initial_cpu_allocation_ratio", config->initial_cpu_allocation_ratio,
+                             reterr)) < 0 ||
+            (r = check_ratio("initial_ram_allocation_ratio", config->initial_ram_allocation_ratio,
+                             reterr)) < 0 ||
+            (r = check_ratio("initial_disk_allocation_ratio", config->initial_disk_allocation_ratio,
+                             reterr)) < 0 ||
+            (r = check_amount("reserved_host_cpus", config->reserved_host_cpus, reterr)) < 0 ||
+            (r = check_amount("reserved_host_memory_mb", config->reserved_host_memory_mb, reterr)) <
+                    0 ||
+            (r = check_amount("reserved_host_disk_mb", config->reserved_host_disk_mb, reterr)) < 0)
+                return r;
+        if (config->owner_trait && config->owner_trait[0] &&
+            !resource_class_valid(config->owner_trait))
+                return error_setf(reterr, EINVAL, "owner_trait: not a trait: \"%.60s\"",
+                                  config->owner_trait);
+        for (size_t i = 0; i < config->n_mdev_types; i++) {
+                r = check_mdev_type(config, i, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/libvirt-connection.h"
+
+#include <errno.h>
+#include <libvirt/virterror.h>
+
+#include "base/log.h"
+#include "drivers/libvirt-error.h"
+
+/* Domains: start, stop, define; a device plugged into or out of a running one. */
+static const int domain_events[] = {
+        VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+        VIR_DOMAIN_EVENT_ID_DEVICE_ADDED,
+        VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED,
+};
+
+static const int device_events[] = {
+        VIR_NODE_DEVICE_EVENT_ID_LIFECYCLE,
+        VIR_NODE_DEVICE_EVENT_ID_UPDATE,
+};
+
+/* Each event callback holds a reference: libvirt may still call one after it was taken back, and
+ * says when it is done with it. The close callback holds none: libvirt holds a lock while it calls
+ * or takes back that one, and for hypervisors without it pretends to register it and never frees.
+ */
+struct LibvirtConnection {
+        unsigned n_references; /* atomic */
+        bool lost;             /* atomic */
+        bool closing;          /* atomic */
+        Mailbox *mailbox;
+        virConnectPtr connection;
+        bool has_close_callback;
+        int domain_ids[ARRAY_SIZE(domain_events)]; /* -1: not registered */
+        int device_ids[ARRAY_SIZE(device_events)]; /* the same */
+};
+
+static LibvirtConnection *connection_ref(LibvirtConnection *connection)
+{
+        __atomic_add_fetch(&connection->n_references, 1, __ATOMIC_ACQ_REL);
+        return connection;
+}
+
+/* Also what libvirt calls when a callback is gone. */
+static void connection_unref(void *data)
+{
+        LibvirtConnection *connection = data;
+
+        if (__atomic_sub_fetch(&connection->n_references, 1, __ATOMIC_ACQ_REL) > 0)
+                return;
+        mailbox_unref(connection->mailbox);
+        free(connection);
+}
+
+/* What a callback begins with; connection_unref() is what it ends with. Together with the store in
+ * libvirt_connection_open() this orders it after what was written before it was registered, and
+ * before the end of the object, whatever locks libvirt takes or does not take. */
+static LibvirtConnection *enter_callback(void *data, bool *ret_closing)
+{
+        LibvirtConnection *connection = data;
+
+        *ret_closing = __atomic_load_n(&connection->closing, __ATOMIC_ACQUIRE);
+        return connection_ref(connection);
+}
+
+static void post_loss(LibvirtConnection *connection)
+{
+        Error error;
+
+        error_setf(&error, ECONNRESET, "The connection to the hypervisor broke");
+        mailbox_post_error(connection->mailbox, DRIVER_EVENT_LOST, &error);
+}
+
+static void on_close(virConnectPtr handle, int reason, void *data)
+{
+        bool closing;
+        LibvirtConnection *connection = enter_callback(data, &closing);
+
+        if (!closing) {
+                __atomic_store_n(&connection->lost, true, __ATOMIC_RELEASE);
+                post_loss(connection);
+        }
+        connection_unref(connection);
+}
+
+static void on_change(void *data)
+{
+        bool closing;
+        LibvirtConnection *connection = enter_callback(data, &closing);
+
+        if (!closing)
+                mailbox_post_changed(connection->mailbox);
+        connection_unref(connection);
+}
+
+static int on_domain_lifecycle(virConnectPtr handle, virDomainPtr domain, int event, int detail,
+                               void *data)
+{
+        on_change(data);
+        return 0;
+}
+
+static void on_domain_device(virConnectPtr handle, virDomainPtr domain, const char *alias,
+                             void *data)
+{
+        on_change(data);
+}
+
+static void on_device_lifecycle(virConnectPtr handle, virNodeDevicePtr device, int event,
+                                int detail, void *data)
+{
+        on_change(data);
+}
+
+static void on_device_update(virConnectPtr handle, virNodeDevicePtr device, void *data)
+{
+        on_change(data);
+}
+
+/* Events that a hypervisor does not have are lived without: polls find the change later. */
+static int keep_or_forget(LibvirtConnection *connection, int id, const char *what)
+{
+        if (id >= 0)
+                return id;
+        log_debug("No events of %s: %s", what, virGetLastErrorMessage());
+        connection_unref(connection);
+        return -1;
+}
+
+static void register_callbacks(LibvirtConnection *connection)
+{
+        static const virConnectDomainEventGenericCallback domain_callbacks[] = {
+                VIR_DOMAIN_EVENT_CALLBACK(on_domain_lifecycle),
+                VIR_DOMAIN_EVENT_CALLBACK(on_domain_device),
+                VIR_DOMAIN_EVENT_CALLBACK(on_domain_device),
+        };
+        static const virConnectNodeDeviceEventGenericCallback device_callbacks[] = {
+                VIR_NODE_DEVICE_EVENT_CALLBACK(on_device_lifecycle),
+                VIR_NODE_DEVICE_EVENT_CALLBACK(on_device_update),
+        };
+        virConnectPtr handle = connection->connection;
+        int r;
+
+        connection->has_close_callback =
+                virConnectRegisterCloseCallback(handle, on_close, connection, NULL) == 0;
+        for (size_t i = 0; i < ARRAY_SIZE(domain_events); i++) {
+                r = virConnectDomainEventRegisterAny(handle, NULL, domain_events[i],
+                                                     domain_callbacks[i],
+                                                     connection_ref(connection), connection_unref);
+                connection->domain_ids[i] = keep_or_forget(connection, r, "domains");
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(device_events); i++) {
+                r = virConnectNodeDeviceEventRegisterAny(
+                        handle, NULL, device_events[i], device_callbacks[i],
+                        connection_ref(connection), connection_unref);
+                connection->device_ids[i] = keep_or_forget(connection, r, "devices");
+        }
+}
+
+/* libvirt asks for passwords with this when it was given credential types to ask for: it was not,
+ * and gets a refusal. */
+static int refuse_credentials(virConnectCredentialPtr credentials, unsigned n_credentials,
+                              void *data)
+{
+        return -1;
+}
+
+int libvirt_connection_open(LibvirtConnection **ret, const char *uri, unsigned keepalive_interval,
+                            unsigned keepalive_count, Mailbox *mailbox, Error *reterr)
+{
+        virConnectAuth no_auth = { .cb = refuse_credentials };
+        LibvirtConnection *connection;
+        virConnectPtr handle;
+
+        handle = virConnectOpenAuth(uri, &no_auth, 0);
+        if (!handle)
+                return libvirt_error(reterr, "Cannot connect to the hypervisor");
+        connection = calloc(1, sizeof(LibvirtConnection));
+        if (!connection) {
+                virConnectClose(handle);
+                return error_oom(reterr);
+        }
+        connection->connection = handle;
+        connection->mailbox = mailbox_ref(mailbox);
+        connection_ref(connection);
+        __atomic_store_n(&connection->closing, false, __ATOMIC_RELEASE);
+        /* refused by libvirt's test driver, unknown to very old daemons */
+        if (keepalive_interval > 0 &&
+            virConnectSetKeepAlive(handle, (int)keepalive_interval, keepalive_count) != 0)
+                log_debug("No keepalive on %s: %s", uri, virGetLastErrorMessage());
+        register_callbacks(connection);
+        *ret = connection;
+        return 0;
+}
+
+LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection)
+{
+        virConnectPtr handle;
+
+        if (!connection)
+                return NULL;
+        handle = connection->connection;
+        __atomic_store_n(&connection->closing, true, __ATOMIC_RELEASE);
+        if (connection->has_close_callback)
+                virConnectUnregisterCloseCallback(handle, on_close);
+        for (size_t i = 0; i < ARRAY_SIZE(domain_events); i++)
+                if (connection->domain_ids[i] >= 0)
+                        virConnectDomainEventDeregisterAny(handle, connection->domain_ids[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(device_events); i++)
+                if (connection->device_ids[i] >= 0)
+                        virConnectNodeDeviceEventDeregisterAny(handle, connection->device_ids[i]);
+        virConnectClose(handle);
+        connection_unref(connection);
+        return NULL;
+}
+
+virConnectPtr libvirt_connection_get(const LibvirtConnection *connection)
+{
+        return connection->connection;
+}
+
+bool libvirt_connection_is_alive(const LibvirtConnection *connection)
+{
+        return !__atomic_load_n(&connection->lost, __ATOMIC_ACQUIRE) &&
+               virConnectIsAlive(connection->connection) == 1;
+}
+
+void libvirt_connection_report_loss(const LibvirtConnection *connection)
+{
+        if (__atomic_load_n(&connection->lost, __ATOMIC_ACQUIRE))
+                post_loss((LibvirtConnection *)connection);
+}

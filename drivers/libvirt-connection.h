@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One connection to a hypervisor: opened without ever asking a person, kept alive, and listened to.
+ *
+ * What libvirt tells between calls becomes events in the mailbox: DRIVER_EVENT_CHANGED when a
+ * domain or a device came, went or changed, DRIVER_EVENT_LOST when the connection broke. Its
+ * callbacks run on libvirt's event thread and do nothing else. Everything here may block as long as
+ * the hypervisor does: virt thread only. */
+
+#include <libvirt/libvirt.h>
+
+#include "drivers/mailbox.h"
+
+typedef struct LibvirtConnection LibvirtConnection;
+
+/* libvirt_event_loop_start() must have been called. An interval of 0 means no keepalive. Negative
+ * errno with words. */
+int libvirt_connection_open(LibvirtConnection **ret, const char *uri, unsigned keepalive_interval,
+                            unsigned keepalive_count, Mailbox *mailbox, Error *reterr);
+LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection);
+DEFINE_CLEANUP(LibvirtConnection *, libvirt_connection_free);
+
+/* Borrowed. */
+virConnectPtr libvirt_connection_get(const LibvirtConnection *connection);
+
+/* False once it broke, whether or not a call has noticed. Does not block. */
+bool libvirt_connection_is_alive(const LibvirtConnection *connection);
+
+/* Posts DRIVER_EVENT_LOST again when it broke: for after a snapshot, which covered the first one
+ * up. */
+void libvirt_connection_report_loss(const LibvirtConnection *connection);

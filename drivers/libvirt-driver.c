@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Three threads take part:
+ *
+ *   main     sets "requested" under the lock and writes the order eventfd; takes from the mailbox.
+ *   virt     sleeps in a read of that eventfd. For each order it connects if it is not connected,
+ *            polls, and posts a snapshot or a failure. The only one that makes libvirt calls, so
+ *            the only one that a hypervisor which hangs can stop.
+ *   events   libvirt's own loop (libvirt-event-loop.h): sends keepalives, which end a hung call on
+ *            the virt thread, and runs the callbacks of libvirt-connection.c.
+ *
+ * Everything that the virt thread touches is in LibvirtState, with copies of the configuration, and
+ * both it and the driver hold a reference. driver_free() waits two seconds for the thread; one that
+ * is still in a call is left behind with its reference and cleans up if it ever returns.
+ *
+ * LIMITATIONS: keepalive begins when a connection is open. Against a daemon that is stopped before
+ * that, the poll hangs in the opening until the daemon goes on or its socket closes. */
+
+#include "drivers/libvirt-driver.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include "drivers/libvirt-connection.h"
+#include "drivers/libvirt-event-loop.h"
+#include "drivers/libvirt-poll.h"
+#include "drivers/mailbox.h"
+#include "drivers/provider-update.h"
+#include "drivers/thread.h"
+
+#define STOP_TIMEOUT_SEC 2
+
+typedef struct LibvirtState {
+        unsigned n_references; /* atomic: the driver and the virt thread */
+        Mailbox *mailbox;
+        char *uri;
+        char *instances_path;
+        unsigned keepalive_interval;
+        unsigned keepalive_count;
+        int order_fd;
+        pthread_t thread;
+
+        pthread_mutex_t lock; /* guards what follows */
+        pthread_cond_t changed;
+        bool requested; /* a poll is wanted that has not begun */
+        bool polling;
+        bool stopping;
+        bool ended;
+} LibvirtState;
+
+static LibvirtState *state_unref(LibvirtState *state)
+{
+        if (!state || __atomic_sub_fetch(&state->n_references, 1, __ATOMIC_ACQ_REL) > 0)
+                return NULL;
+        pthread_cond_destroy(&state->changed);
+        pthread_mutex_destroy(&state->lock);
+        closep(&state->order_fd);
+        mailbox_unref(state->mailbox);
+        free(state->uri);
+        free(state->instances_path);
+        free(state);
+        return NULL;
+}
+DEFINE_CLEANUP(LibvirtState *, state_unref);
+
+/* The virt thread */
+
+static int ensure_connection(const LibvirtState *state, LibvirtConnection **connection,
+                             Error *reterr)
+{
+        if (*connection && libvirt_connection_is_alive(*connection))
+                return 0;
+        *connection = libvirt_connection_free(*connection);
+        return libvirt_connection_open(connection, state->uri, state->keepalive_interval,
+                                       state->keepalive_count, state->mailbox, reterr);
+}
+
+static void poll_once(const LibvirtState *state, LibvirtConnection **connection)
+{
+        Snapshot *snapshot;
+        Error error = ERROR_NULL;
+        int r;
+
+        r = ensure_connection(state, connection, &error);
+        if (r == 0)
+                r = libvirt_poll(libvirt_connection_get(*connection), state->instances_path,
+                                 &snapshot, &error);
+        if (r < 0) {
+                error_prefixf(&error, r, "%.60s", state->uri);
+                mailbox_post_error(state->mailbox, DRIVER_EVENT_POLL_FAILED, &error);
+                return;
+        }
+        mailbox_post_snapshot(state->mailbox, snapshot);
+        libvirt_connection_report_loss(*connection);
+}
+
+/* Waits for an order. True when it is a poll, which is then under way; false to end. */
+static bool wait_for_order(LibvirtState *state)
+{
+        bool poll;
+
+        for (;;) {
+                eventfd_t count;
+                bool stop;
+
+                if (eventfd_read(state->order_fd, &count) < 0 && errno != EINTR)
+                        return false;
+                pthread_mutex_lock(&state->lock);
+                stop = state->stopping;
+                poll = state->requested && !stop;
+                state->polling = poll;
+                state->requested = false;
+                pthread_mutex_unlock(&state->lock);
+                if (stop || poll)
+                        return poll;
+        }
+}
+
+static void *run_virt_thread(void *data)
+{
+        LibvirtState *state = data;
+        LibvirtConnection *connection = NULL;
+
+        while (wait_for_order(state)) {
+                poll_once(state, &connection);
+                pthread_mutex_lock(&state->lock);
+                state->polling = false;
+                pthread_mutex_unlock(&state->lock);
+        }
+        libvirt_connection_free(connection);
+
+        pthread_mutex_lock(&state->lock);
+        state->ended = true;
+        pthread_cond_signal(&state->changed);
+        pthread_mutex_unlock(&state->lock);
+        state_unref(state);
+        return NULL;
+}
+
+/* The main thread */
+
+static int init_lock(LibvirtState *state)
+{
+        pthread_condattr_t attributes;
+        int r;
+
+        r = pthread_mutex_init(&state->lock, NULL);
+        if (r > 0)
+                return -r;
+        r = pthread_condattr_init(&attributes);
+        if (r == 0) {
+                pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+                r = pthread_cond_init(&state->changed, &attributes);
+                pthread_condattr_destroy(&attributes);
+        }
+        if (r > 0)
+                pthread_mutex_destroy(&state->lock);
+        return -r;
+}
+
+static int state_new(LibvirtState **ret, const DriverConfig *config)
+{
+        _cleanup_(state_unrefp) LibvirtState *state = NULL;
+        LibvirtState *bare = calloc(1, sizeof(LibvirtState));
+        int r;
+
+        if (!bare)
+                return -ENOMEM;
+        r = init_lock(bare);
+        if (r < 0) {
+                free(bare);
+                return r;
+        }
+        state = bare;
+        state->n_references = 1;
+        state->order_fd = eventfd(0, EFD_CLOEXEC);
+        if (state->order_fd < 0)
+                return -errno;
+        r = mailbox_new(&state->mailbox);
+        if (r < 0)
+                return r;
+        state->keepalive_interval = (unsigned)MIN(config->keepalive_interval_sec, INT32_MAX);
+        state->keepalive_count = (unsigned)MIN(config->keepalive_count, INT32_MAX);
+        state->uri = strdup(config->connection_uri);
+        state->instances_path = strdup(config->instances_path ? config->instances_path : "");
+        if (!state->uri || !state->instances_path)
+                return -ENOMEM;
+        *ret = TAKE_PTR(state);
+        return 0;
+}
+
+static int libvirt_init(Driver *driver, const DriverConfig *config, Error *reterr)
+{
+        _cleanup_(state_unrefp) LibvirtState *state = NULL;
+        int r;
+
+        if (!config->connection_uri || !config->connection_uri[0])
+                return error_setf(reterr, EINVAL, "[libvirt] connection_uri: not set");
+        r = libvirt_event_loop_start(reterr);
+        if (r < 0)
+                return r;
+        r = state_new(&state, config);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot make the libvirt driver: %s", strerror(-r));
+        __atomic_add_fetch(&state->n_references, 1, __ATOMIC_RELAXED);
+        r = thread_start("virt", run_virt_thread, state, &state->thread);
+        if (r < 0) {
+                state_unref(state);
+                return error_setf(reterr, r, "Cannot start the virt thread: %s", strerror(-r));
+        }
+        driver->state = TAKE_PTR(state);
+        return 0;
+}
+
+static bool wait_for_end(LibvirtState *state)
+{
+        struct timespec deadline;
+        bool ended;
+        int r = 0;
+
+        clock_gettime(CLOCK_MONOTONIC, &deadline);
+        deadline.tv_sec += STOP_TIMEOUT_SEC;
+        pthread_mutex_lock(&state->lock);
+        while (!state->ended && r == 0)
+                r = pthread_cond_timedwait(&state->changed, &state->lock, &deadline);
+        ended = state->ended;
+        pthread_mutex_unlock(&state->lock);
+        return ended;
+}
+
+static void libvirt_done(Driver *driver)
+{
+        LibvirtState *state = TAKE_PTR(driver->state);
+
+        pthread_mutex_lock(&state->lock);
+        state->stopping = true;
+        pthread_mutex_unlock(&state->lock);
+        (void)eventfd_write(state->order_fd, 1);
+        if (wait_for_end(state))
+                pthread_join(state->thread, NULL);
+        else
+                pthread_detach(state->thread);
+        state_unref(state);
+}
+
+static int libvirt_get_fd(Driver *driver)
+{
+        LibvirtState *state = driver->state;
+
+        return mailbox_get_fd(state->mailbox);
+}
+
+static int libvirt_request_poll(Driver *driver)
+{
+        LibvirtState *state = driver->state;
+        bool busy;
+
+        pthread_mutex_lock(&state->lock);
+        busy = state->polling || state->requested;
+        state->requested = true;
+        pthread_mutex_unlock(&state->lock);
+        if (eventfd_write(state->order_fd, 1) < 0)
+                return -errno;
+        return busy;
+}
+
+static int libvirt_take(Driver *driver, DriverEvent *ret)
+{
+        LibvirtState *state = driver->state;
+
+        return mailbox_take(state->mailbox, ret);
+}
+
+const DriverOps libvirt_driver_ops = {
+        .name = "libvirt",
+        .init = libvirt_init,
+        .done = libvirt_done,
+        .get_fd = libvirt_get_fd,
+        .poll = libvirt_request_poll,
+        .take = libvirt_take,
+        .update_provider_tree = provider_update,
+};

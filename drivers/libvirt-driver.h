@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The driver of hosts that libvirt manages. All calls are made on its virt thread; see
+ * libvirt-driver.c for the protocol. */
+
+#include "drivers/driver.h"
+
+extern const DriverOps libvirt_driver_ops;

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/libvirt-error.h"
+
+#include <errno.h>
+#include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
+
+static const char advice_daemon[] = "; is libvirtd (or virtqemud) running?";
+static const char advice_group[] = "; add the user that the agent runs as to the group libvirt";
+static const char advice_uri[] = "; check [libvirt] connection_uri";
+static const char advice_retry[] = "; the connection is made again at the next poll";
+
+typedef struct Translation {
+        int code;         /* VIR_ERR_… */
+        int system_errno; /* of a VIR_ERR_SYSTEM_ERROR on the way to the daemon; 0: any */
+        int result;       /* positive errno */
+        const char *advice;
+} Translation;
+
+static const Translation translations[] = {
+        { VIR_ERR_SYSTEM_ERROR, ENOENT, ECONNREFUSED, advice_daemon },
+        { VIR_ERR_SYSTEM_ERROR, ECONNREFUSED, ECONNREFUSED, advice_daemon },
+        { VIR_ERR_SYSTEM_ERROR, EACCES, EACCES, advice_group },
+        { VIR_ERR_SYSTEM_ERROR, EPERM, EACCES, advice_group },
+        { VIR_ERR_SYSTEM_ERROR, ECONNRESET, ECONNRESET, advice_retry },
+        { VIR_ERR_SYSTEM_ERROR, EPIPE, ECONNRESET, advice_retry },
+        { VIR_ERR_AUTH_FAILED, 0, EACCES, advice_group },
+        { VIR_ERR_AUTH_UNAVAILABLE, 0, EACCES, advice_group },
+        { VIR_ERR_AUTH_CANCELLED, 0, EACCES, advice_group },
+        { VIR_ERR_ACCESS_DENIED, 0, EACCES, advice_group },
+        { VIR_ERR_OPERATION_DENIED, 0, EACCES, "; the connection is read-only" },
+        { VIR_ERR_NO_CONNECT, 0, EINVAL, advice_uri },
+        { VIR_ERR_XML_ERROR, 0, EBADMSG, "" },
+        { VIR_ERR_NO_MEMORY, 0, ENOMEM, "" },
+        { VIR_ERR_OPERATION_TIMEOUT, 0, ETIMEDOUT, "" },
+        { VIR_ERR_AGENT_UNRESPONSIVE, 0, ETIMEDOUT, "" },
+        { VIR_ERR_NO_SUPPORT, 0, EOPNOTSUPP, "" },
+        { VIR_ERR_ARGUMENT_UNSUPPORTED, 0, EOPNOTSUPP, "" },
+        { VIR_ERR_CONFIG_UNSUPPORTED, 0, EOPNOTSUPP, "" },
+        { VIR_ERR_OPERATION_UNSUPPORTED, 0, EOPNOTSUPP, "" },
+        { VIR_ERR_INVALID_ARG, 0, EINVAL, "" },
+};
+
+/* Happened here, between us and the daemon, and not in the daemon, which sends its errors over. */
+static bool is_of_transport(const virError *error)
+{
+        return error->domain == VIR_FROM_RPC || error->domain == VIR_FROM_REMOTE;
+}
+
+static const Translation *find_translation(const virError *error)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(translations); i++)
+                if (translations[i].code == error->code &&
+                    (!translations[i].system_errno ||
+                     (is_of_transport(error) && translations[i].system_errno == error->int1)))
+                        return &translations[i];
+        return NULL;
+}
+
+int libvirt_error(Error *reterr, const char *what)
+{
+        const virError *error = virGetLastError();
+        const Translation *translation;
+
+        if (!error || error->code == VIR_ERR_OK)
+                return error_setf(reterr, EIO, "%s: libvirt does not say why", what);
+        translation = find_translation(error);
+        return error_setf(reterr, translation ? translation->result : EIO, "%s: %.140s%s", what,
+                          error->message ? error->message : "no message",
+                          translation ? translation->advice : "");
+}
+
+bool libvirt_error_is_gone(void)
+{
+        const virError *error = virGetLastError();
+
+        if (!error)
+                return false;
+        /* the daemon looks into /sys, which may know of the end of a device before it does */
+        if (error->code == VIR_ERR_SYSTEM_ERROR && !is_of_transport(error))
+                return error->int1 == ENOENT || error->int1 == ENODEV;
+        return error->code == VIR_ERR_NO_DOMAIN || error->code == VIR_ERR_NO_NODE_DEVICE;
+}
+
+bool libvirt_error_is_unsupported(void)
+{
+        int code = virGetLastErrorCode();
+
+        /* "unsupported flags" comes as an invalid argument */
+        return code == VIR_ERR_NO_SUPPORT || code == VIR_ERR_ARGUMENT_UNSUPPORTED ||
+               code == VIR_ERR_CONFIG_UNSUPPORTED || code == VIR_ERR_OPERATION_UNSUPPORTED ||
+               code == VIR_ERR_INVALID_ARG;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One poll of a hypervisor through libvirt: everything that a Snapshot holds. It asks for XML and
+ * hands it to the parsers; what a hypervisor does not support is left out, what vanished since it
+ * was listed is left out, everything else that fails fails the poll.
+ *
+ * Blocks as long as the hypervisor does: virt thread only. */
+
+#include <libvirt/libvirt.h>
+
+#include "drivers/snapshot.h"
+
+/* Negative errno with words. */
+int libvirt_poll(virConnectPtr connection, const char *instances_path, Snapshot **ret,
+                 Error *reterr);

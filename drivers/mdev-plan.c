@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/mdev-plan.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+void mdev_plan_done(MdevPlan *plan)
+{
+        free(plan->offers);
+        *plan = (MdevPlan){ 0 };
+}
+
+/* libvirt names a device that is no PCI function SUBSYSTEM_NAME, which are the last two parts of
+ * its path in /sys/devices/virtual, with '_' for everything that is not a letter or a digit. */
+static bool path_is_device(const char *path, const char *device_name)
+{
+        const char *tail = path + strlen(path);
+        unsigned n_parts = 0;
+
+        while (tail > path && n_parts < 2) {
+                tail--;
+                if (*tail == '/')
+                        n_parts++;
+        }
+        if (n_parts < 2)
+                return false;
+        for (tail++; *tail && *device_name; tail++, device_name++)
+                if (*device_name != (isalnum((unsigned char)*tail) ? *tail : '_'))
+                        return false;
+        return *tail == '\0' && *device_name == '\0';
+}
+
+static bool address_is_device(const char *address, const SnapshotDevice *device)
+{
+        char parsed[PCI_ADDRESS_SIZE];
+
+        if (device->is_pci && pci_address_parse(address, parsed) == 0)
+                return strcmp(parsed, device->address) == 0;
+        return address[0] == '/' && !device->is_pci && path_is_device(address, device->name);
+}
+
+const DriverMdevType *mdev_type_of_device(const DriverConfig *config, const SnapshotDevice *device)
+{
+        const DriverMdevType *rest = NULL;
+
+        for (size_t i = 0; i < config->n_mdev_types; i++) {
+                const DriverMdevType *type = &config->mdev_types[i];
+
+                if (!type->device_addresses || !type->device_addresses[0]) {
+                        if (!rest)
+                                rest = type;
+                        continue;
+                }
+                for (char **address = type->device_addresses; *address; address++)
+                        if (address_is_device(*address, device))
+                                return type;
+        }
+        return rest;
+}
+
+static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < snapshot->n_mdevs; i++)
+                if (strcmp(snapshot->mdevs[i].parent, offer->device->name) == 0 &&
+                    strcmp(snapshot->mdevs[i].type, offer->type->type) == 0)
+                        n++;
+        return n;
+}
+
+/* The device's own record of its configured type, or NULL when it does not know that type. */
+static const MdevType *find_mdev_type(const SnapshotDevice *device, const DriverMdevType *type)
+{
+        for (size_t i = 0; type && i < device->n_mdev_types; i++)
+                if (strcmp(device->mdev_types[i].id, type->type) == 0)
+                        return &device->mdev_types[i];
+        return NULL;
+}
+
+/* What max_instances leaves for devices that do not exist yet, after those that do. */
+static uint64_t room_left(const MdevPlan *plan, const DriverMdevType *type)
+{
+        uint64_t existing = 0;
+
+        if (type->max_instances == 0)
+                return UINT64_MAX;
+        for (size_t i = 0; i < plan->n_offers; i++)
+                if (plan->offers[i].type == type)
+                        existing += plan->offers[i].existing;
+        return type->max_instances > existing ? type->max_instances - existing : 0;
+}
+
+static void share_out(MdevPlan *plan, const DriverMdevType *type)
+{
+        uint64_t room = room_left(plan, type);
+
+        for (size_t i = 0; i < plan->n_offers; i++) {
+                MdevOffer *offer = &plan->offers[i];
+                uint64_t available;
+
+                if (offer->type != type)
+                        continue;
+                available = MIN(find_mdev_type(offer->device, type)->available_instances, room);
+                available = MIN(available, INVENTORY_MAX_AMOUNT);
+                if (room != UINT64_MAX)
+                        room -= available;
+                offer->total = MIN(offer->existing + available, INVENTORY_MAX_AMOUNT);
+        }
+}
+
+static void drop_empty(MdevPlan *plan)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < plan->n_offers; i++)
+                if (plan->offers[i].total > 0)
+                        plan->offers[n++] = plan->offers[i];
+        plan->n_offers = n;
+}
+
+int mdev_plan_make(const DriverConfig *config, const Snapshot *snapshot, MdevPlan *ret)
+{
+        _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
+        size_t n_allocated = 0;
+
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                MdevOffer offer = { .device = &snapshot->devices[i] };
+
+                if (offer.device->n_mdev_types == 0)
+                        continue;
+                offer.type = mdev_type_of_device(config, offer.device);
+                if (!find_mdev_type(offer.device, offer.type))
+                        continue;
+                offer.existing = count_existing(snapshot, &offer);
+                if (array_grow(&plan.offers, sizeof(MdevOffer), plan.n_offers, &n_allocated) < 0)
+                        return -ENOMEM;
+                plan.offers[plan.n_offers++] = offer;
+        }
+        for (size_t i = 0; i < config->n_mdev_types; i++)
+                share_out(&plan, &config->mdev_types[i]);
+        drop_empty(&plan);
+        *ret = plan;
+        plan = (MdevPlan){ 0 };
+        return 0;
+}
+
+const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name)
+{
+        for (size_t i = 0; i < plan->n_offers; i++)
+                if (strcmp(plan->offers[i].device->name, device_name) == 0)
+                        return &plan->offers[i];
+        return NULL;
+}

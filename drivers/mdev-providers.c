@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/mdev-providers.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+/* More than Placement takes: a name that does not even fit this is refused all the same. */
+#define NAME_SIZE (2 * PROVIDER_NAME_MAX)
+
+static const char owner_prefix[] = "OWNER_";
+
+static void make_name(const Provider *root, const SnapshotDevice *device, char ret[NAME_SIZE])
+{
+        snprintf(ret, NAME_SIZE, "%s_%s", root->name, device->name);
+}
+
+Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
+                              const SnapshotDevice *device)
+{
+        char name[NAME_SIZE];
+
+        make_name(root, device, name);
+        return provider_tree_find_name(tree, name);
+}
+
+static int ensure_provider(ProviderTree *tree, const Provider *root, const SnapshotDevice *device,
+                           Provider **ret, Error *reterr)
+{
+        char name[NAME_SIZE];
+        Provider *provider;
+        Uuid uuid;
+        int r;
+
+        make_name(root, device, name);
+        provider = provider_tree_find_name(tree, name);
+        if (provider && !provider_tree_in_subtree(tree, provider, &root->uuid))
+                return error_setf(reterr, EINVAL,
+                                  "Provider %s (%s) is not below %s: remove or rename it", name,
+                                  provider->uuid.text, root->name);
+        if (provider) {
+                *ret = provider;
+                return 0;
+        }
+        uuid = uuid_make_child(&root->uuid, name);
+        r = provider_tree_add(tree, &uuid, name, &root->uuid, ret, reterr);
+        return r == -EEXIST ? error_prefixf(reterr, -EINVAL, "Provider %s", name) : r;
+}
+
+static int update_provider(const DriverConfig *config, const MdevOffer *offer, Provider *provider,
+                           Error *reterr)
+{
+        const Inventory record = {
+                .total = offer->total,
+                .min_unit = 1,
+                .max_unit = offer->total,
+                .step_size = 1,
+                .allocation_ratio = 1.0,
+        };
+        int r;
+
+        provider_clear_inventories(provider);
+        r = provider_set_inventory(provider, offer->type->mdev_class, &record);
+        if (r < 0)
+                return error_prefixf(reterr, r, "Inventory %.60s of %s", offer->type->mdev_class,
+                                     provider->name);
+        if (config->owner_trait && config->owner_trait[0] &&
+            string_set_add(&provider->traits, config->owner_trait) < 0)
+                return error_oom(reterr);
+        return 0;
+}
+
+/* libvirt's name of a PCI function: pci_0000_41_00_0. */
+static bool is_pci_name(const char *name)
+{
+        static const char shape[] = "pci_xxxx_xx_xx_x";
+
+        if (strlen(name) != strlen(shape))
+                return false;
+        for (size_t i = 0; shape[i]; i++)
+                if (shape[i] == 'x' ? !isxdigit((unsigned char)name[i]) : name[i] != shape[i])
+                        return false;
+        return true;
+}
+
+/* libvirt's name of any device has letters, digits and '_'. */
+static bool is_device_name(const char *name)
+{
+        for (const char *c = name; *c; c++)
+                if (!isalnum((unsigned char)*c) && *c != '_')
+                        return false;
+        return name[0] != '\0';
+}
+
+static bool is_mdev_class(const DriverConfig *config, const char *resource_class)
+{
+        for (size_t i = 0; i < config->n_mdev_types; i++)
+                if (strcmp(config->mdev_types[i].mdev_class, resource_class) == 0)
+                        return true;
+        return strcmp(resource_class, "VGPU") == 0;
+}
+
+static bool has_mdevs_only(const DriverConfig *config, const Provider *provider)
+{
+        for (size_t i = 0; i < provider->n_inventories; i++)
+                if (!is_mdev_class(config, provider->inventories[i].resource_class))
+                        return false;
+        return provider->n_inventories > 0;
+}
+
+static bool has_foreign_owner(const DriverConfig *config, const Provider *provider)
+{
+        for (size_t i = 0; i < provider->traits.n_items; i++) {
+                const char *trait = provider->traits.items[i];
+
+                if (strncmp(trait, owner_prefix, strlen(owner_prefix)) == 0 &&
+                    (!config->owner_trait || strcmp(trait, config->owner_trait) != 0))
+                        return true;
+        }
+        return false;
+}
+
+/* Was this provider made here, or by Nova before, for a device with mediated devices? */
+static bool is_mdev_provider(const DriverConfig *config, const ProviderTree *tree,
+                             const Provider *root, const Provider *provider)
+{
+        size_t n = strlen(root->name);
+        const char *device_name;
+        bool owned;
+
+        if (provider == root || !provider_tree_in_subtree(tree, provider, &root->uuid))
+                return false;
+        if (strncmp(provider->name, root->name, n) != 0 || provider->name[n] != '_')
+                return false;
+        if (has_foreign_owner(config, provider))
+                return false;
+        device_name = provider->name + n + 1;
+        owned = config->owner_trait && config->owner_trait[0] &&
+                string_set_contains(&provider->traits, config->owner_trait);
+        return (is_pci_name(device_name) && owned) ||
+               (is_device_name(device_name) && has_mdevs_only(config, provider));
+}
+
+static void remove_gone(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
+                        const Provider *root)
+{
+        /* backwards: what goes is below, and so behind, what comes next */
+        for (size_t i = tree->n_providers; i > 0; i--) {
+                Provider *provider = tree->providers[i - 1];
+
+                if (!is_mdev_provider(config, tree, root, provider) ||
+                    mdev_plan_find(plan, provider->name + strlen(root->name) + 1))
+                        continue;
+                if (provider_tree_has_children(tree, &provider->uuid))
+                        provider_clear_inventories(provider);
+                else
+                        provider_tree_remove(tree, &provider->uuid);
+        }
+}
+
+int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
+                          const Provider *root, Error *reterr)
+{
+        remove_gone(config, plan, tree, root);
+        for (size_t i = 0; i < plan->n_offers; i++) {
+                Provider *provider;
+                int r;
+
+                r = ensure_provider(tree, root, plan->offers[i].device, &provider, reterr);
+                if (r < 0)
+                        return r;
+                r = update_provider(config, &plan->offers[i], provider, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/node-device.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "drivers/xml.h"
+
+void node_device_done(NodeDevice *device)
+{
+        snapshot_device_done(&device->device);
+        snapshot_mdev_done(&device->mdev);
+        free(device->parent);
+        *device = (NodeDevice){ 0 };
+}
+
+static int read_address(const XmlNode *node, char ret[PCI_ADDRESS_SIZE], Error *reterr)
+{
+        uint64_t domain, bus, slot, function;
+        int r;
+
+        if ((r = xml_number(xml_attribute(node, "domain"), UINT32_MAX, "domain", &domain, reterr)) <
+                    0 ||
+            (r = xml_number(xml_attribute(node, "bus"), UINT32_MAX, "bus", &bus, reterr)) < 0 ||
+            (r = xml_number(xml_attribute(node, "slot"), UINT32_MAX, "slot", &slot, reterr)) < 0 ||
+            (r = xml_number(xml_attribute(node, "function"), UINT32_MAX, "function", &function,
+                            reterr)) < 0)
+                return r;
+        /* one that does not fit stays "" */
+        (void)pci_address_format(domain, bus, slot, function, ret);
+        return 0;
+}
+
+static int read_own_address(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
+{
+        static const char *const names[] = { "domain", "bus", "slot", "function" };
+        uint64_t numbers[ARRAY_SIZE(names)];
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                int r = xml_number(xml_text(xml_child(pci, names[i])), UINT32_MAX, names[i],
+                                   &numbers[i], reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        device->is_pci = pci_address_format(numbers[0], numbers[1], numbers[2], numbers[3],
+                                            device->address) == 0;
+        return 0;
+}
+
+/* <vendor id='0x10de'>NVIDIA Corporation</vendor> */
+static int read_id(const XmlNode *node, const char *what, uint32_t *ret_id, char **ret_name,
+                   Error *reterr)
+{
+        uint64_t id = 0;
+        int r;
+
+        r = xml_optional_number(xml_attribute(node, "id"), UINT32_MAX, what, &id, reterr);
+        if (r < 0)
+                return r;
+        *ret_id = (uint32_t)id;
+        return xml_copy(xml_text(node), what, ret_name, reterr);
+}
+
+static int read_small(const char *text, const char *what, int *ret, Error *reterr)
+{
+        uint64_t value;
+        int r;
+
+        if (!text[0])
+                return 0;
+        r = xml_number(text, INT32_MAX, what, &value, reterr);
+        if (r < 0)
+                return r;
+        *ret = (int)value;
+        return 0;
+}
+
+static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
+{
+        const XmlNode *virtual = xml_child_of_type(pci, "capability", "virt_functions");
+        const XmlNode *physical = xml_child_of_type(pci, "capability", "phys_function");
+        char address[PCI_ADDRESS_SIZE] = "";
+        int r;
+
+        if (virtual) {
+                device->is_physical_function = true;
+                r = xml_optional_number(xml_attribute(virtual, "maxCount"), UINT32_MAX, "maxCount",
+                                        &device->max_virtual_functions, reterr);
+                if (r < 0)
+                        return r;
+        }
+        if (xml_child(physical, "address")) {
+                r = read_address(xml_child(physical, "address"), address, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return xml_copy(address, "physical function", &device->physical_function, reterr);
+}
+
+static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
+{
+        uint64_t class_code = 0;
+        int r;
+
+        r = xml_optional_number(xml_text(xml_child(pci, "class")), UINT32_MAX, "class", &class_code,
+                                reterr);
+        if (r < 0)
+                return r;
+        device->class_code = (uint32_t)class_code;
+        if ((r = read_own_address(pci, device, reterr)) < 0 ||
+            (r = read_id(xml_child(pci, "vendor"), "vendor", &device->vendor_id, &device->vendor,
+                         reterr)) < 0 ||
+            (r = read_id(xml_child(pci, "product"), "product", &device->product_id,
+                         &device->product, reterr)) < 0 ||
+            (r = read_small(xml_attribute(xml_child(pci, "numa"), "node"), "numa node",
+                            &device->numa_node, reterr)) < 0 ||
+            (r = read_small(xml_attribute(xml_child(pci, "iommuGroup"), "number"), "iommuGroup",
+                            &device->iommu_group, reterr)) < 0)
+                return r;
+        return read_functions(pci, device, reterr);
+}
+
+static int read_mdev_type(const XmlNode *node, MdevType *type, Error *reterr)
+{
+        int r;
+
+        if ((r = xml_copy(xml_attribute(node, "id"), "mdev type", &type->id, reterr)) < 0 ||
+            (r = xml_copy(xml_text(xml_child(node, "name")), "name", &type->name, reterr)) < 0 ||
+            (r = xml_copy(xml_text(xml_child(node, "deviceAPI")), "deviceAPI", &type->device_api,
+                          reterr)) < 0)
+                return r;
+        if (!type->id[0])
+                return error_setf(reterr, EBADMSG, "An mdev type has no id");
+        return xml_number(xml_text(xml_child(node, "availableInstances")), INT64_MAX,
+                          "availableInstances", &type->available_instances, reterr);
+}
+
+static int read_mdev_types(const XmlNode *types, SnapshotDevice *device, Error *reterr)
+{
+        size_t n_allocated = 0;
+
+        XML_FOREACH(type, types, "type") {
+                int r;
+
+                if (device->n_mdev_types >= SNAPSHOT_LIST_MAX)
+                        return error_setf(reterr, EBADMSG, "More than %d mdev types",
+                                          SNAPSHOT_LIST_MAX);
+                if (array_grow(&device->mdev_types, sizeof(MdevType), device->n_mdev_types,
+                               &n_allocated) < 0)
+                        return error_oom(reterr);
+                device->mdev_types[device->n_mdev_types] = (MdevType){ 0 };
+                r = read_mdev_type(type, &device->mdev_types[device->n_mdev_types++], reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int set_empty_texts(SnapshotDevice *device)
+{
+        char **const texts[] = { &device->driver, &device->vendor, &device->product,
+                                 &device->physical_function };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                if (!*texts[i] && !(*texts[i] = strdup("")))
+                        return -ENOMEM;
+        return 0;
+}
+
+/* A PCI function, a parent of mediated devices, or both. */
+static int read_device(const XmlNode *root, NodeDevice *node_device, Error *reterr)
+{
+        const XmlNode *capability = xml_child(root, "capability");
+        const XmlNode *types = xml_child_of_type(root, "capability", "mdev_types");
+        SnapshotDevice *device = &node_device->device;
+        bool is_pci = strcmp(xml_attribute(capability, "type"), "pci") == 0;
+        int r;
+
+        /* mtty has the capability itself, PCI, channel and crypto devices have it within theirs */
+        if (!types)
+                types = xml_child_of_type(capability, "capability", "mdev_types");
+        if (!is_pci && !types)
+                return 0;
+        device->numa_node = NUMA_NODE_NONE;
+        device->iommu_group = -1;
+        r = xml_copy(xml_text(xml_child(xml_child(root, "driver"), "name")), "driver",
+                     &device->driver, reterr);
+        if (r < 0)
+                return r;
+        if (is_pci) {
+                r = read_pci(capability, device, reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = read_mdev_types(types, device, reterr);
+        if (r < 0)
+                return r;
+        if (set_empty_texts(device) < 0)
+                return error_oom(reterr);
+        if (device->is_pci || types)
+                node_device->kind = NODE_DEVICE_DEVICE;
+        return 0;
+}
+
+/* libvirt's name of a mediated device is "mdev_UUID", since 7.7 "mdev_UUID_PARENT", with '_' for
+ * every '-' of the uuid (facts G4.8). */
+static int uuid_from_name(const char *name, Uuid *ret)
+{
+        static const char prefix[] = "mdev_";
+        char text[UUID_TEXT_LENGTH + 1];
+        size_t n = strlen(prefix);
+
+        if (strncmp(name, prefix, n) != 0 || strlen(name) < n + UUID_TEXT_LENGTH)
+                return -EINVAL;
+        memcpy(text, name + n, UUID_TEXT_LENGTH);
+        text[UUID_TEXT_LENGTH] = '\0';
+        if (name[n + UUID_TEXT_LENGTH] && name[n + UUID_TEXT_LENGTH] != '_')
+                return -EINVAL;
+        for (char *c = text; *c; c++)
+                if (*c == '_')
+                        *c = '-';
+        return uuid_from_text(text, ret);
+}
+
+static int read_mdev(const XmlNode *mdev, const char *name, NodeDevice *device, Error *reterr)
+{
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        r = xml_copy(xml_text(xml_child(mdev, "uuid")), "uuid", &text, reterr);
+        if (r < 0)
+                return r;
+        if (uuid_from_text(text, &device->mdev.uuid) < 0 &&
+            uuid_from_name(name, &device->mdev.uuid) < 0)
+                return error_setf(reterr, EBADMSG, "No uuid");
+        r = xml_copy(xml_attribute(xml_child(mdev, "type"), "id"), "type", &device->mdev.type,
+                     reterr);
+        if (r < 0)
+                return r;
+        if (!device->mdev.type[0])
+                return error_setf(reterr, EBADMSG, "No type");
+        if (!device->parent[0])
+                return error_setf(reterr, EBADMSG, "No parent");
+        device->mdev.parent = TAKE_PTR(device->parent);
+        device->kind = NODE_DEVICE_MDEV;
+        return 0;
+}
+
+static int read_node_device(const XmlNode *root, NodeDevice *device, Error *reterr)
+{
+        _cleanup_free_ char *name = NULL;
+        const XmlNode *capability = xml_child(root, "capability");
+        int r;
+
+        if ((r = xml_copy(xml_text(xml_child(root, "name")), "name", &name, reterr)) < 0 ||
+            (r = xml_copy(xml_text(xml_child(root, "parent")), "parent", &device->parent, reterr)) <
+                    0)
+                return r;
+        if (!name[0])
+                return error_setf(reterr, EBADMSG, "It has no name");
+        if (strcmp(xml_attribute(capability, "type"), "mdev") == 0)
+                r = read_mdev(capability, name, device, reterr);
+        else if (strcmp(xml_attribute(capability, "type"), "vdpa") == 0)
+                device->kind = NODE_DEVICE_VDPA;
+        else
+                r = read_device(root, device, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%.60s", name);
+        if (device->kind == NODE_DEVICE_DEVICE) {
+                device->device.name = TAKE_PTR(name);
+                device->device.parent = TAKE_PTR(device->parent);
+        }
+        return 0;
+}
+
+int node_device_parse(const char *text, NodeDevice *ret, Error *reterr)
+{
+        _cleanup_(node_device_done) NodeDevice device = { 0 };
+        _cleanup_(xml_document_freep) XmlDocument *document = NULL;
+        int r;
+
+        r = xml_parse(text, "device", &document, reterr);
+        if (r == 0)
+                r = read_node_device(xml_root(document), &device, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "Node device");
+        *ret = device;
+        device = (NodeDevice){ 0 };
+        return 0;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/static-driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "drivers/mailbox.h"
+#include "drivers/provider-update.h"
+
+#define FILE_SIZE_MAX (64 * 1024 * 1024)
+
+static int static_init(Driver *driver, const DriverConfig *config, Error *reterr)
+{
+        Mailbox *mailbox = NULL;
+        int r;
+
+        if (!config->static_path || !config->static_path[0])
+                return error_setf(reterr, EINVAL,
+                                  "[static] path: not set, but the driver \"static\" needs it");
+        r = mailbox_new(&mailbox);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot make a mailbox: %s", strerror(-r));
+        driver->state = mailbox;
+        return 0;
+}
+
+static void static_done(Driver *driver)
+{
+        driver->state = mailbox_unref(driver->state);
+}
+
+static int static_get_fd(Driver *driver)
+{
+        return mailbox_get_fd(driver->state);
+}
+
+/* Regular files only: a FIFO would stop the main thread. */
+static int open_file(const char *path, size_t *ret_size, Error *reterr)
+{
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return error_setf(reterr, errno, "%s", strerror(errno));
+        if (!S_ISREG(st.st_mode))
+                return error_setf(reterr, EINVAL, "Not a regular file");
+        if (st.st_size > FILE_SIZE_MAX)
+                return error_setf(reterr, EFBIG, "Larger than %d MiB", FILE_SIZE_MAX >> 20);
+        *ret_size = (size_t)st.st_size;
+        return TAKE_FD(fd);
+}
+
+static int read_file(const char *path, char **ret, size_t *ret_size, Error *reterr)
+{
+        _cleanup_close_ int fd = -EBADF;
+        _cleanup_free_ char *text = NULL;
+        size_t size, n = 0;
+
+        fd = open_file(path, &size, reterr);
+        if (fd < 0)
+                return fd;
+        text = malloc(size + 1);
+        if (!text)
+                return error_oom(reterr);
+        while (n < size) {
+                ssize_t got = read(fd, text + n, size - n);
+
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got < 0)
+                        return error_setf(reterr, errno, "%s", strerror(errno));
+                if (got == 0)
+                        break;
+                n += (size_t)got;
+        }
+        *ret = TAKE_PTR(text);
+        *ret_size = n;
+        return 0;
+}
+
+static uint64_t now_realtime_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static int read_host(const char *path, Snapshot **ret, Error *reterr)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        _cleanup_json_ json_t *json = NULL;
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        char *name;
+        int r;
+
+        if ((r = read_file(path, &text, &size, reterr)) < 0 ||
+            (r = json_parse(text, size, &json, reterr)) < 0 ||
+            (r = snapshot_from_json(json, &snapshot, reterr)) < 0)
+                return r;
+        /* the file says which driver found it, and when */
+        name = strdup(static_driver_ops.name);
+        if (!name)
+                return error_oom(reterr);
+        free(snapshot->driver);
+        snapshot->driver = name;
+        snapshot->taken_realtime_usec = now_realtime_usec();
+        *ret = TAKE_PTR(snapshot);
+        return 0;
+}
+
+static int static_poll(Driver *driver)
+{
+        const char *path = driver->config->static_path;
+        Snapshot *snapshot;
+        Error error = ERROR_NULL;
+        int r;
+
+        r = read_host(path, &snapshot, &error);
+        if (r < 0) {
+                error_prefixf(&error, r, "%s", path);
+                mailbox_post_error(driver->state, DRIVER_EVENT_POLL_FAILED, &error);
+        } else {
+                mailbox_post_snapshot(driver->state, snapshot);
+        }
+        return 0;
+}
+
+static int static_take(Driver *driver, DriverEvent *ret)
+{
+        return mailbox_take(driver->state, ret);
+}
+
+const DriverOps static_driver_ops = {
+        .name = "static",
+        .init = static_init,
+        .done = static_done,
+        .get_fd = static_get_fd,
+        .poll = static_poll,
+        .take = static_take,
+        .update_provider_tree = provider_update,
+};

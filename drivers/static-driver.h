@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The driver of a host that is written down in a JSON file (the one that "computectl discover
+ * --json" prints): for trials, tests and scale. The file is read anew at each poll. It has no
+ * thread and sees no changes between polls. */
+
+#include "drivers/driver.h"
+
+extern const DriverOps static_driver_ops;

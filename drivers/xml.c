@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/xml.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <libxml/SAX2.h>
+#include <libxml/parser.h>
+#include <libxml/parserInternals.h>
+#include <string.h>
+
+#include "drivers/snapshot.h"
+
+struct XmlDocument {
+        xmlDoc *doc;
+};
+
+/* What a parser has seen so far; hangs on its context. */
+typedef struct Limits {
+        size_t n_items;
+        bool too_many;
+        bool has_doctype;
+} Limits;
+
+DEFINE_CLEANUP(xmlParserCtxt *, xmlFreeParserCtxt);
+
+/* libvirt never sends a document type, and everything that makes XML dangerous starts with one. */
+static void refuse_doctype(void *context, const xmlChar *name, const xmlChar *external_id,
+                           const xmlChar *system_id)
+{
+        xmlParserCtxt *parser = context;
+        Limits *limits = parser->_private;
+
+        limits->has_doctype = true;
+        xmlStopParser(parser);
+}
+
+static void count_element(void *context, const xmlChar *name, const xmlChar *prefix,
+                          const xmlChar *uri, int n_namespaces, const xmlChar **namespaces,
+                          int n_attributes, int n_defaulted, const xmlChar **attributes)
+{
+        xmlParserCtxt *parser = context;
+        Limits *limits = parser->_private;
+
+        limits->n_items += 1 + (size_t)n_attributes + (size_t)n_namespaces;
+        if (limits->n_items > XML_ITEMS_MAX) {
+                limits->too_many = true;
+                xmlStopParser(parser);
+                return;
+        }
+        xmlSAX2StartElementNs(context, name, prefix, uri, n_namespaces, namespaces, n_attributes,
+                              n_defaulted, attributes);
+}
+
+static int explain_failure(xmlParserCtxt *parser, const Limits *limits, Error *reterr)
+{
+        const xmlError *error = xmlCtxtGetLastError(parser);
+
+        if (limits->has_doctype)
+                return error_setf(reterr, EBADMSG, "The XML has a document type");
+        if (limits->too_many)
+                return error_setf(reterr, EBADMSG, "The XML has more than %d elements",
+                                  XML_ITEMS_MAX);
+        if (error && error->code == XML_ERR_NO_MEMORY)
+                return error_oom(reterr);
+        return error_setf(reterr, EBADMSG, "Not XML (line %d): %.*s", error ? error->line : 0,
+                          error && error->message ? (int)strcspn(error->message, "\n") : 7,
+                          error && error->message ? error->message : "unknown");
+}
+
+static int parse_document(const char *text, size_t size, xmlDoc **ret, Error *reterr)
+{
+        _cleanup_(xmlFreeParserCtxtp) xmlParserCtxt *parser = xmlNewParserCtxt();
+        Limits limits = { 0 };
+        xmlDoc *doc;
+
+        if (!parser || !parser->sax)
+                return error_oom(reterr);
+        parser->_private = &limits;
+        parser->sax->internalSubset = refuse_doctype;
+        parser->sax->startElementNs = count_element;
+        parser->sax->comment = NULL;
+        parser->sax->processingInstruction = NULL;
+        doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, "UTF-8",
+                                XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING |
+                                        XML_PARSE_NOCDATA);
+        if (doc && (limits.has_doctype || limits.too_many || !parser->wellFormed)) {
+                xmlFreeDoc(doc);
+                doc = NULL;
+        }
+        if (!doc)
+                return explain_failure(parser, &limits, reterr);
+        *ret = doc;
+        return 0;
+}
+
+int xml_parse(const char *text, const char *root_name, XmlDocument **ret, Error *reterr)
+{
+        _cleanup_(xml_document_freep) XmlDocument *document = calloc(1, sizeof(XmlDocument));
+        size_t size = strnlen(text, XML_SIZE_MAX + 1);
+        const xmlNode *root;
+        int r;
+
+        if (!document)
+                return error_oom(reterr);
+        if (size > XML_SIZE_MAX)
+                return error_setf(reterr, EBADMSG, "The XML is longer than %d bytes", XML_SIZE_MAX);
+        r = parse_document(text, size, &document->doc, reterr);
+        if (r < 0)
+                return r;
+        root = xmlDocGetRootElement(document->doc);
+        if (!root || strcmp((const char *)root->name, root_name) != 0)
+                return error_setf(reterr, EBADMSG, "Expected <%s>, found <%.40s>", root_name,
+                                  root ? (const char *)root->name : "");
+        *ret = TAKE_PTR(document);
+        return 0;
+}
+
+XmlDocument *xml_document_free(XmlDocument *document)
+{
+        if (!document)
+                return NULL;
+        xmlFreeDoc(document->doc);
+        free(document);
+        return NULL;
+}
+
+const XmlNode *xml_root(const XmlDocument *document)
+{
+        return xmlDocGetRootElement(document->doc);
+}
+
+static const XmlNode *find_from(const XmlNode *node, const char *name)
+{
+        for (; node; node = node->next)
+                if (node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0)
+                        return node;
+        return NULL;
+}
+
+const XmlNode *xml_child(const XmlNode *parent, const char *name)
+{
+        return parent ? find_from(parent->children, name) : NULL;
+}
+
+const XmlNode *xml_next(const XmlNode *node, const char *name)
+{
+        return node ? find_from(node->next, name) : NULL;
+}
+
+const XmlNode *xml_child_of_type(const XmlNode *parent, const char *name, const char *type)
+{
+        XML_FOREACH(child, parent, name)
+                if (strcmp(xml_attribute(child, "type"), type) == 0)
+                        return child;
+        return NULL;
+}
+
+const char *xml_text(const XmlNode *node)
+{
+        const XmlNode *child = node ? node->children : NULL;
+
+        return child && child->type == XML_TEXT_NODE && child->content
+                       ? (const char *)child->content
+                       : "";
+}
+
+const char *xml_attribute(const XmlNode *node, const char *name)
+{
+        if (!node)
+                return "";
+        for (const xmlAttr *attribute = node->properties; attribute; attribute = attribute->next)
+                if (strcmp((const char *)attribute->name, name) == 0)
+                        return attribute->children && attribute->children->content
+                                       ? (const char *)attribute->children->content
+                                       : "";
+        return "";
+}
+
+/* The text without the spaces around it. */
+static const char *trim(const char *text, size_t *ret_length)
+{
+        size_t length;
+
+        while (isspace((unsigned char)*text))
+                text++;
+        length = strlen(text);
+        while (length > 0 && isspace((unsigned char)text[length - 1]))
+                length--;
+        *ret_length = length;
+        return text;
+}
+
+int xml_copy(const char *text, const char *what, char **ret, Error *reterr)
+{
+        size_t length;
+        char *copy;
+
+        text = trim(text, &length);
+        if (length > SNAPSHOT_TEXT_MAX)
+                return error_setf(reterr, EBADMSG, "%s is longer than %d bytes", what,
+                                  SNAPSHOT_TEXT_MAX);
+        copy = strndup(text, length);
+        if (!copy)
+                return error_oom(reterr);
+        free(*ret);
+        *ret = copy;
+        return 0;
+}
+
+static int digit_of(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        c = (char)tolower((unsigned char)c);
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+}
+
+int xml_number(const char *text, uint64_t max, const char *what, uint64_t *ret, Error *reterr)
+{
+        uint64_t value = 0, base = 10;
+        size_t length;
+        const char *c = trim(text, &length), *end = c + length;
+
+        if (length > 2 && c[0] == '0' && c[1] == 'x') {
+                base = 16;
+                c += 2;
+        }
+        if (c == end)
+                return error_setf(reterr, EBADMSG, "%s is missing", what);
+        for (; c < end; c++) {
+                uint64_t digit = (uint64_t)digit_of(*c);
+
+                if (digit >= base)
+                        return error_setf(reterr, EBADMSG, "%s is no number: \"%.40s\"", what,
+                                          text);
+                if (u64_mul_overflow(value, base, &value) ||
+                    u64_add_overflow(value, digit, &value) || value > max)
+                        return error_setf(reterr, EBADMSG, "%s is too large: \"%.40s\"", what,
+                                          text);
+        }
+        *ret = value;
+        return 0;
+}
+
+int xml_optional_number(const char *text, uint64_t max, const char *what, uint64_t *value,
+                        Error *reterr)
+{
+        return text[0] ? xml_number(text, max, what, value, reterr) : 0;
+}
+
+/* The units of libvirt's "scaled integers", in bytes. */
+static int unit_bytes(const char *unit, uint64_t *ret)
+{
+        static const struct {
+                const char *names[3];
+                uint64_t bytes;
+        } units[] = {
+                { { "b", "byte", "bytes" }, 1 },
+                { { "KiB", "k", "" }, UINT64_C(1) << 10 },
+                { { "KB", "KB", "KB" }, 1000 },
+                { { "MiB", "M", "M" }, UINT64_C(1) << 20 },
+                { { "MB", "MB", "MB" }, 1000000 },
+                { { "GiB", "G", "G" }, UINT64_C(1) << 30 },
+                { { "GB", "GB", "GB" }, 1000000000 },
+                { { "TiB", "T", "T" }, UINT64_C(1) << 40 },
+                { { "TB", "TB", "TB" }, UINT64_C(1000000000000) },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+                for (size_t j = 0; j < ARRAY_SIZE(units[i].names); j++)
+                        if (strcmp(unit, units[i].names[j]) == 0) {
+                                *ret = units[i].bytes;
+                                return 0;
+                        }
+        return -EINVAL;
+}
+
+int xml_memory_kib(const XmlNode *node, uint64_t *ret, Error *reterr)
+{
+        const char *unit = xml_attribute(node, "unit");
+        uint64_t value = 0, bytes;
+        int r;
+
+        if (!node) {
+                *ret = 0;
+                return 0;
+        }
+        if (unit_bytes(unit, &bytes) < 0)
+                return error_setf(reterr, EBADMSG, "Unknown unit of memory: \"%.20s\"", unit);
+        r = xml_number(xml_text(node), INT64_MAX, "An amount of memory", &value, reterr);
+        if (r < 0)
+                return r;
+        if (u64_mul_overflow(value, bytes >= 1024 && bytes % 1024 == 0 ? bytes / 1024 : bytes,
+                             &value))
+                return error_setf(reterr, EBADMSG, "An amount of memory is too large");
+        *ret = bytes % 1024 == 0 ? value : value / 1024;
+        return 0;
+}

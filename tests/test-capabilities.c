@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/capabilities.h"
+#include "tests/test.h"
+
+#define HOST(cells)                                                                           \
+        "<capabilities><host><uuid>x</uuid><cpu><arch>x86_64</arch><model>EPYC</model></cpu>" \
+        "<topology>" cells "</topology></host><guest/></capabilities>"
+
+static void test_uneven_host(void **state)
+{
+        static const char text[] = HOST(
+                "<cells num='3'>"
+                "<cell id='0'><memory unit='KiB'>2097152</memory>"
+                "<pages unit='KiB' size='4'>262144</pages>"
+                "<pages unit='KiB' size='2048'>512</pages>"
+                "<distances><sibling id='0' value='10'/><sibling id='5' value='21'/></distances>"
+                "<cpus num='3'><cpu id='0' socket_id='0' die_id='0' core_id='3' siblings='0,2'/>"
+                "<cpu id='2' socket_id='0' die_id='0' core_id='3' siblings='0,2'/>"
+                "<cpu id='7'/></cpus></cell>"
+                "<cell id='5'><memory unit='KiB'>1048576</memory><cpus num='0'/></cell>"
+                "<cell id='9'><cpus num='1'><cpu id='2' siblings='2'/></cpus></cell></cells>");
+        _cleanup_(capabilities_done) Capabilities capabilities = { 0 };
+        const SnapshotCell *cell;
+
+        assert_int_equal(capabilities_parse(text, &capabilities, NULL), 0);
+        assert_string_equal(capabilities.arch, "x86_64");
+        assert_string_equal(capabilities.cpu_model, "EPYC");
+        assert_int_equal(capabilities.n_cells, 3);
+
+        cell = &capabilities.cells[0];
+        assert_int_equal(cell->memory_kib, 2097152);
+        assert_int_equal(cell->n_pages, 2);
+        assert_int_equal(cell->pages[1].size_kib, 2048);
+        assert_int_equal(cell->pages[1].count, 512);
+        assert_int_equal(cell->n_distances, 2);
+        assert_int_equal(cell->distances[1].cell, 5);
+        assert_int_equal(cell->distances[1].distance, 21);
+        assert_int_equal(cell->n_cpus, 3);
+        assert_int_equal(cell->cpus[1].core_id, 3);
+        assert_true(cpu_set_contains(&cell->cpus[1].siblings, 0));
+        assert_int_equal(cell->cpus[2].socket_id, -1); /* offline */
+        assert_int_equal(cpu_set_count(&cell->cpus[2].siblings), 0);
+
+        assert_int_equal(capabilities.cells[1].id, 5); /* sparse, memory only */
+        assert_int_equal(capabilities.cells[1].n_cpus, 0);
+        assert_int_equal(capabilities.cells[2].memory_kib, 0); /* and a CPU of another cell */
+        assert_int_equal(capabilities.cells[2].cpus[0].id, 2);
+}
+
+static void test_table(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *words; /* NULL: fine, and no cells */
+        } cases[] = {
+                { HOST("<cells num='0'/>"), NULL },
+                { HOST(""), NULL },
+                { "<capabilities/>", NULL },
+                { "<capabilities><host/></capabilities>", NULL },
+                { "<node/>", "Expected <capabilities>" },
+                { "", "Not XML" },
+                { "\n<capabilities><host>", "Not XML (line 2)" },
+                { HOST("<cells><cell/></cells>"), "The id of a cell is missing" },
+                { HOST("<cells><cell id='-1'/></cells>"), "no number" },
+                { HOST("<cells><cell id='4294967296'/></cells>"), "too large" },
+                { HOST("<cells><cell id='1'><memory>much</memory></cell></cells>"),
+                  "Cell 1: An amount of memory is no number: \"much\"" },
+                { HOST("<cells><cell id='1'><cpus><cpu id='65536'/></cpus></cell></cells>"),
+                  "Cell 1: The id of a CPU is too large" },
+                { HOST("<cells><cell id='1'><cpus><cpu id='1' siblings='0-x'/></cpus></cell>"
+                       "</cells>"),
+                  "Cell 1: CPU 1: bad siblings" },
+                { HOST("<cells><cell id='1'><cpus><cpu id='1' core_id='a'/></cpus></cell></cells>"),
+                  "core_id is no number" },
+                { HOST("<cells><cell id='1'><pages size='4'/></cell></cells>"),
+                  "A number of pages is missing" },
+                { HOST("<cells><cell id='1'><pages unit='MiB' size='4'>1</pages></cell></cells>"),
+                  "Unknown unit of pages" },
+                { HOST("<cells><cell id='1'><distances><sibling id='2'/></distances></cell>"
+                       "</cells>"),
+                  "A distance is missing" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(capabilities_done) Capabilities capabilities = { 0 };
+                Error error = ERROR_NULL;
+                int r = capabilities_parse(cases[i].text, &capabilities, &error);
+
+                if (r != (cases[i].words ? -EBADMSG : 0))
+                        fail_msg("case %zu: %d (%s)", i, r, error.text);
+                if (cases[i].words && !strstr(error.text, cases[i].words))
+                        fail_msg("case %zu: \"%s\"", i, error.text);
+                assert_int_equal(capabilities.n_cells, 0);
+        }
+}
+
+static void test_missing_texts(void **state)
+{
+        _cleanup_(capabilities_done) Capabilities capabilities = { 0 };
+
+        assert_int_equal(capabilities_parse("<capabilities/>", &capabilities, NULL), 0);
+        assert_string_equal(capabilities.arch, "");
+        assert_string_equal(capabilities.cpu_model, "");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_uneven_host),
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_missing_texts),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <math.h>
+
+#include "drivers/driver-config.h"
+#include "tests/host-fixture.h"
+
+static void test_amounts(void **state)
+{
+        static const struct {
+                double ratio;
+                uint64_t reserved;
+                const char *owner, *words;
+        } cases[] = {
+                { 0, 0, "", NULL },
+                { 16.5, INVENTORY_MAX_AMOUNT, "OWNER_NOVA", NULL },
+                { 0, 0, NULL, NULL },
+                { -1, 0, "", "cpu_allocation_ratio" },
+                { NAN, 0, "", "cpu_allocation_ratio" },
+                { INFINITY, 0, "", "cpu_allocation_ratio" },
+                { 0, INVENTORY_MAX_AMOUNT + 1, "", "reserved_host_memory_mb" },
+                { 0, 0, "owner nova", "owner_trait" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                DriverConfig config = config_make(NULL, 0);
+                Error error = ERROR_NULL;
+                int r;
+
+                config.cpu_allocation_ratio = cases[i].ratio;
+                config.reserved_host_memory_mb = cases[i].reserved;
+                config.owner_trait = cases[i].owner;
+                r = driver_config_check(&config, &error);
+                if (r != (cases[i].words ? -EINVAL : 0) ||
+                    (cases[i].words && !strstr(error.text, cases[i].words)))
+                        fail_msg("case %zu: %d (%s)", i, r, error.text);
+        }
+}
+
+static void test_mdev_types(void **state)
+{
+        static char *no_addresses[] = { NULL };
+        static char *pci[] = { TEXT("0000:41:00.0"), TEXT("ABCD:41:00.1"), NULL };
+        static char *same_pci[] = { TEXT("abcd:41:00.1"), NULL };
+        static char *virtual[] = { TEXT("/sys/devices/virtual/mtty/mtty"), NULL };
+        static char *bad[] = { TEXT("41:00.0"), NULL };
+        static char *bad_path[] = { TEXT("/sys/devices/pci0000:00/0000:00:01.0"), NULL };
+        static char *bare_path[] = { TEXT("/sys/devices/virtual/"), NULL };
+        static const struct {
+                DriverMdevType types[2];
+                const char *words;
+        } cases[] = {
+                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", no_addresses, "CUSTOM_B", 3) },
+                  NULL },
+                { { MDEV_TYPE("a", pci, "VGPU", 0), MDEV_TYPE("b", virtual, "CUSTOM_B", 0) },
+                  NULL },
+                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("a", pci, "VGPU", 0) },
+                  "a is there twice" },
+                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("", NULL, "VGPU", 0) },
+                  "without a name" },
+                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", NULL, "PGPU", 0) },
+                  "[mdev_b] mdev_class" },
+                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", NULL, "CUSTOM_b", 0) },
+                  "mdev_class" },
+                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", NULL, NULL, 0) },
+                  "mdev_class" },
+                { { MDEV_TYPE("a", pci, "VGPU", 0), MDEV_TYPE("b", same_pci, "VGPU", 0) },
+                  "abcd:41:00.1 stands under [mdev_a], too" },
+                { { MDEV_TYPE("a", bad, "VGPU", 0), MDEV_TYPE("b", NULL, "VGPU", 0) },
+                  "\"41:00.0\" is neither" },
+                { { MDEV_TYPE("a", bad_path, "VGPU", 0), MDEV_TYPE("b", NULL, "VGPU", 0) },
+                  "is neither" },
+                { { MDEV_TYPE("a", bare_path, "VGPU", 0), MDEV_TYPE("b", NULL, "VGPU", 0) },
+                  "is neither" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                DriverMdevType types[2] = { cases[i].types[0], cases[i].types[1] };
+                DriverConfig config = config_make(types, 2);
+                Error error = ERROR_NULL;
+                int r = driver_config_check(&config, &error);
+
+                if (r != (cases[i].words ? -EINVAL : 0) ||
+                    (cases[i].words && !strstr(error.text, cases[i].words)))
+                        fail_msg("case %zu: %d (%s)", i, r, error.text);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_amounts),
+                cmocka_unit_test(test_mdev_types),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

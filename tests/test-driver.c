@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tests/host-fixture.h"
+
+static void test_refusals(void **state)
+{
+        static const struct {
+                const char *name, *uri, *static_path;
+                double ratio;
+                int r;
+                const char *words;
+        } cases[] = {
+                { "xen", "x", "x", 0, -ENOENT, "no driver \"xen\" (but libvirt and static)" },
+                { "", "x", "x", 0, -ENOENT, "no driver" },
+                { "libvirt", "", "x", 0, -EINVAL, "[libvirt] connection_uri" },
+                { "libvirt", NULL, "x", 0, -EINVAL, "[libvirt] connection_uri" },
+                { "static", "x", "", 0, -EINVAL, "[static] path" },
+                { "static", "x", NULL, 0, -EINVAL, "[static] path" },
+                { "static", "x", "x", -1, -EINVAL, "cpu_allocation_ratio" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                DriverConfig config = config_make(NULL, 0);
+                Driver *driver = NULL;
+                Error error = ERROR_NULL;
+                int r;
+
+                config.connection_uri = cases[i].uri;
+                config.static_path = cases[i].static_path;
+                config.cpu_allocation_ratio = cases[i].ratio;
+                r = driver_new(&driver, cases[i].name, &config, &error);
+                if (r != cases[i].r || !strstr(error.text, cases[i].words))
+                        fail_msg("case %zu: %d (%s)", i, r, error.text);
+                assert_null(driver);
+        }
+        assert_null(driver_free(NULL));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_refusals),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

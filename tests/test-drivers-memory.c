@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What turns foreign text into a snapshot, and a snapshot into a tree, with every single allocation
+ * failing in turn: -ENOMEM, nothing made, nothing lost (which the run under AddressSanitizer sees).
+ */
+
+#include "drivers/capabilities.h"
+#include "drivers/domain.h"
+#include "drivers/driver-config.h"
+#include "drivers/node-device.h"
+#include "drivers/provider-update.h"
+#include "tests/fail-alloc.h"
+#include "tests/host-fixture.h"
+
+#define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
+#define UUID_MDEV  "11111111-1111-4111-8111-111111111111"
+
+static const char host_members[] =
+        "\"online_cpus\": \"0-3\", \"memory_kib\": 1048576, \"disk_total_bytes\": 1099511627776,"
+        " \"cells\": [{\"id\": 0, \"cpus\": [{\"id\": 0, \"siblings\": \"0\"}],"
+        "             \"pages\": [{\"size_kib\": 4, \"count\": 1}],"
+        "             \"distances\": [{\"cell\": 0, \"distance\": 10}]}],"
+        " \"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\","
+        "   \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 3}]}],"
+        " \"mdevs\": [{\"uuid\": \"" UUID_MDEV "\", \"type\": \"A\","
+        "            \"parent\": \"pci_0000_41_00_0\"}],"
+        " \"domains\": [{\"uuid\": \"" UUID_GUEST "\", \"state\": \"running\","
+        "   \"mdevs\": [\"" UUID_MDEV "\"], \"pci_addresses\": [\"0000:05:00.0\"]}]";
+
+static DriverMdevType types[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
+
+/* Each of these does its work once with the n-th allocation failing, and checks what it made. */
+
+static int read_capabilities(void)
+{
+        _cleanup_(capabilities_done) Capabilities capabilities = { 0 };
+
+        return capabilities_parse(
+                "<capabilities><host><cpu><arch>x</arch></cpu><topology><cells><cell id='0'>"
+                "<memory>1</memory><pages size='4'>1</pages>"
+                "<distances><sibling id='0' value='10'/></distances>"
+                "<cpus><cpu id='0' siblings='0'/><cpu id='1' siblings='1'/></cpus>"
+                "</cell></cells></topology></host></capabilities>",
+                &capabilities, NULL);
+}
+
+static int read_gpu(void)
+{
+        _cleanup_(node_device_done) NodeDevice device = { 0 };
+
+        return node_device_parse(
+                "<device><name>p</name><parent>c</parent><driver><name>d</name></driver>"
+                "<capability type='pci'><domain>0</domain><bus>1</bus><slot>0</slot>"
+                "<function>0</function><vendor id='0x1'>v</vendor><product id='0x2'>p</product>"
+                "<capability type='mdev_types'><type id='A'><name>n</name>"
+                "<deviceAPI>vfio-pci</deviceAPI><availableInstances>1</availableInstances></type>"
+                "</capability></capability></device>",
+                &device, NULL);
+}
+
+static int read_mdev(void)
+{
+        _cleanup_(node_device_done) NodeDevice device = { 0 };
+
+        return node_device_parse("<device><name>m</name><parent>p</parent><capability type='mdev'>"
+                                 "<type id='A'/><uuid>" UUID_MDEV "</uuid></capability></device>",
+                                 &device, NULL);
+}
+
+static int read_domain(void)
+{
+        _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
+
+        return domain_parse(
+                "<domain><name>n</name><uuid>" UUID_GUEST "</uuid><devices>"
+                "<hostdev type='mdev'><source><address uuid='" UUID_MDEV "'/></source></hostdev>"
+                "<hostdev type='pci'><source><address domain='0' bus='5' slot='0' function='0'/>"
+                "</source></hostdev></devices></domain>",
+                &domain, NULL);
+}
+
+static int parse_cpus(void)
+{
+        _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT, copy = CPU_SET_INIT;
+        int r = cpu_set_parse("0-3,^2,200", &set, NULL);
+
+        return r < 0 ? r : cpu_set_copy(&copy, &set);
+}
+
+static json_t *host_json; /* made outside of the trouble */
+
+static int read_host(void)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        int r = snapshot_from_json(host_json, &snapshot, NULL);
+
+        assert_int_equal(r == 0, snapshot != NULL);
+        return r;
+}
+
+static int make_empty_snapshot(void)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+
+        return snapshot_new(&snapshot);
+}
+
+static void test_readers(void **state)
+{
+        static const struct {
+                const char *name;
+                int (*work)(void);
+        } cases[] = {
+                { "capabilities", read_capabilities },
+                { "gpu", read_gpu },
+                { "mdev", read_mdev },
+                { "domain", read_domain },
+                { "cpus", parse_cpus },
+                { "host", read_host },
+                { "empty", make_empty_snapshot },
+        };
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);
+
+        host_json = snapshot_to_json(host);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                unsigned n = 0;
+
+                for (;; n++) {
+                        int r;
+
+                        fail_alloc_at(n);
+                        r = cases[i].work();
+                        if (!fail_alloc_done()) {
+                                assert_int_equal(r, 0);
+                                break;
+                        }
+                        if (r != -ENOMEM)
+                                fail_msg("%s, allocation %u: %d", cases[i].name, n, r);
+                }
+                assert_true(n > 0);
+        }
+        json_decref(host_json);
+}
+
+/* The whole update, with a reshape in it. */
+static void test_update(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);
+        const Inventory record = INVENTORY_DEFAULT(4);
+        DriverConfig config = config_make(types, ARRAY_SIZE(types));
+        unsigned n = 0;
+
+        for (bool more = true; more; n++) {
+                Provider *root;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                _cleanup_(allocations_freep) Allocations *allocations = NULL;
+                Consumer *consumer;
+                Uuid uuid;
+                int r;
+
+                assert_int_equal(uuid_from_text(UUID_GUEST, &uuid), 0);
+                assert_int_equal(provider_set_inventory(root, "VGPU", &record), 0);
+                assert_int_equal(allocations_new(&allocations), 0);
+                assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
+                assert_int_equal(consumer_set(consumer, &root->uuid, "VGPU", 1), 0);
+                fail_alloc_at(n);
+                r = provider_update(&config, host, tree, "cn1", allocations, NULL);
+                more = fail_alloc_done();
+                if (r != (more ? -ENOMEM : DRIVER_UPDATED))
+                        fail_msg("allocation %u: %d", n, r);
+        }
+        assert_true(n > 10);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_readers),
+                cmocka_unit_test(test_update),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

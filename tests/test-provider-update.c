@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/provider-update.h"
+#include "tests/host-fixture.h"
+
+#define UUID_FOREIGN "aaaaaaaa-0000-4000-8000-000000000009"
+#define UUID_GUEST   "bbbbbbbb-0000-4000-8000-000000000001"
+#define UUID_GUEST_2 "bbbbbbbb-0000-4000-8000-000000000002"
+#define UUID_MDEV_1  "11111111-1111-4111-8111-111111111111"
+#define UUID_MDEV_2  "22222222-2222-4222-8222-222222222222"
+#define UUID_MDEV_3  "33333333-3333-4333-8333-333333333333"
+
+#define GPU(slot, available)                                                            \
+        "{\"name\": \"pci_0000_41_0" slot "_0\", \"address\": \"0000:41:0" slot ".0\"," \
+        " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": " available "}]}"
+#define TWO_GPUS "\"devices\": [" GPU("0", "14") ", " GPU("1", "16") "]"
+#define MDEV(uuid, slot) \
+        "{\"uuid\": \"" uuid "\", \"type\": \"A\", \"parent\": \"pci_0000_41_0" slot "_0\"}"
+#define DOMAIN(uuid, mdevs) \
+        "{\"uuid\": \"" uuid "\", \"state\": \"running\", \"mdevs\": [" mdevs "]}"
+
+static DriverMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
+
+static Uuid uuid_of(const char *text)
+{
+        Uuid uuid = UUID_NULL;
+
+        assert_int_equal(uuid_from_text(text, &uuid), 0);
+        return uuid;
+}
+
+/* Runs it and checks the result; the words matter only on failure. */
+static void update(const DriverConfig *config, const char *host_members, ProviderTree *tree,
+                   Allocations *allocations, int expected, const char *words)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);
+        Error error = ERROR_NULL;
+        int r = provider_update(config, host, tree, "cn1", allocations, &error);
+
+        if (r != expected || (words && !strstr(error.text, words)))
+                fail_msg("%d (%s), expected %d (%s)", r, error.text, expected, words ? words : "");
+}
+
+static void expect_inventory(const Provider *provider, const char *resource_class, uint64_t total,
+                             uint64_t reserved, double ratio)
+{
+        const Inventory expected = {
+                .total = total,
+                .reserved = reserved,
+                .min_unit = 1,
+                .max_unit = total,
+                .step_size = 1,
+                .allocation_ratio = ratio,
+        };
+        const Inventory *found = provider_find_inventory(provider, resource_class);
+
+        if (!found || !inventory_equal(found, &expected))
+                fail_msg("%s of %s: total %lld", resource_class, provider->name,
+                         found ? (long long)found->total : -1);
+}
+
+/* C2 */
+static void test_root_table(void **state)
+{
+        static const struct {
+                const char *host;
+                uint64_t reserved_cpus, reserved_mb, reserved_disk_mb;
+                uint64_t vcpu, memory, disk, disk_reserved; /* 0: no such class */
+        } cases[] = {
+                { "\"online_cpus\": \"0-7\", \"memory_kib\": 8388608,"
+                  " \"disk_total_bytes\": 107374182400",
+                  0, 512, 0, 8, 8192, 100, 0 },
+                { "\"online_cpus\": \"0-7\", \"memory_kib\": 8389631,"
+                  " \"disk_total_bytes\": 107374182399",
+                  8, 8192, 1025, 8, 8192, 99, 2 },
+                { "\"online_cpus\": \"1\", \"memory_kib\": 1024, \"disk_total_bytes\": 1073741824",
+                  0, 0, 1024, 1, 1, 1, 1 },
+                /* G4.7: what there is none of is left out, reserved or not */
+                { "\"memory_kib\": 1023, \"disk_total_bytes\": 1073741823", 4, 512, 1, 0, 0, 0, 0 },
+                { "\"online_cpus\": \"0\", \"memory_kib\": 9223372036854775807", 0, 0, 0, 1,
+                  INVENTORY_MAX_AMOUNT, 0, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Provider *root;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                DriverConfig config = config_make(NULL, 0);
+
+                config.reserved_host_cpus = cases[i].reserved_cpus;
+                config.reserved_host_memory_mb = cases[i].reserved_mb;
+                config.reserved_host_disk_mb = cases[i].reserved_disk_mb;
+                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
+                assert_int_equal(root->n_inventories,
+                                 !!cases[i].vcpu + !!cases[i].memory + !!cases[i].disk);
+                if (cases[i].vcpu)
+                        expect_inventory(root, "VCPU", cases[i].vcpu, cases[i].reserved_cpus, 4.0);
+                if (cases[i].memory)
+                        expect_inventory(root, "MEMORY_MB", cases[i].memory, cases[i].reserved_mb,
+                                         1.0);
+                if (cases[i].disk)
+                        expect_inventory(root, "DISK_GB", cases[i].disk, cases[i].disk_reserved,
+                                         1.0);
+        }
+}
+
+static void test_reserved_too_much(void **state)
+{
+        static const struct {
+                uint64_t cpus, mb, disk_mb;
+                const char *words;
+        } cases[] = {
+                { 3, 0, 0, "reserved_host_cpus reserves 3 of VCPU, but the host has only 2" },
+                { 0, 1025, 0, "reserved_host_memory_mb" },
+                { 0, 0, 1025, "reserved_host_disk_mb reserves 2 of DISK_GB" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                DriverConfig config = config_make(NULL, 0);
+
+                config.reserved_host_cpus = cases[i].cpus;
+                config.reserved_host_memory_mb = cases[i].mb;
+                config.reserved_host_disk_mb = cases[i].disk_mb;
+                update(&config,
+                       "\"online_cpus\": \"0-1\", \"memory_kib\": 1048576,"
+                       " \"disk_total_bytes\": 1073741824",
+                       tree, NULL, -EINVAL, cases[i].words);
+        }
+}
+
+/* C2, last part: configured, else what an operator set, else the initial one */
+static void test_ratio_table(void **state)
+{
+        static const struct {
+                double configured, initial, present, expected; /* present 0: no inventory yet */
+        } cases[] = {
+                { 16, 4, 0, 16 }, { 16, 4, 2, 16 }, { 0, 4, 0, 4 },
+                { 0, 4, 2, 2 },   { 0, 0, 0, 1 },   { 0, 0, 8, 8 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Provider *root;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                DriverConfig config = config_make(NULL, 0);
+
+                config.cpu_allocation_ratio = cases[i].configured;
+                config.initial_cpu_allocation_ratio = cases[i].initial;
+                if (cases[i].present > 0) {
+                        Inventory old = INVENTORY_DEFAULT(99);
+
+                        old.allocation_ratio = cases[i].present;
+                        assert_int_equal(provider_set_inventory(root, "VCPU", &old), 0);
+                }
+                update(&config, "\"online_cpus\": \"0-3\"", tree, NULL, DRIVER_UPDATED, NULL);
+                expect_inventory(root, "VCPU", 4, 0, cases[i].expected);
+        }
+}
+
+/* C10: the root's inventory is the driver's, its traits and aggregates are not */
+static void test_root_ownership_c10(void **state)
+{
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        DriverConfig config = config_make(NULL, 0);
+        const Inventory record = INVENTORY_DEFAULT(5);
+
+        assert_int_equal(provider_set_inventory(root, "CUSTOM_BY_HAND", &record), 0);
+        assert_int_equal(string_set_add(&root->traits, "CUSTOM_GOLD"), 1);
+        assert_int_equal(string_set_add(&root->aggregates, UUID_FOREIGN), 1);
+        update(&config, "\"online_cpus\": \"0\"", tree, NULL, DRIVER_UPDATED, NULL);
+        assert_null(provider_find_inventory(root, "CUSTOM_BY_HAND"));
+        assert_int_equal(root->traits.n_items, 3);
+        assert_true(string_set_contains(&root->traits, "CUSTOM_GOLD"));
+        assert_true(string_set_contains(&root->traits, "COMPUTE_NODE"));
+        assert_true(string_set_contains(&root->traits, "OWNER_COMPUTE_AGENT"));
+        assert_int_equal(root->aggregates.n_items, 1);
+}
+
+static void test_no_owner_trait(void **state)
+{
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        DriverConfig config = config_make(type_a, 1);
+
+        config.owner_trait = "";
+        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        assert_int_equal(root->traits.n_items, 1);
+        assert_int_equal(tree->providers[1]->traits.n_items, 0);
+}
+
+static void test_gpus(void **state)
+{
+        Provider *root, *gpu;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *again = NULL;
+        DriverConfig config = config_make(type_a, 1);
+        Uuid expected = uuid_make_child(&root->uuid, "cn1_pci_0000_41_00_0");
+
+        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        assert_int_equal(tree->n_providers, 3);
+        gpu = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
+        assert_non_null(gpu);
+        assert_true(uuid_equal(&gpu->uuid, &expected));
+        assert_true(uuid_equal(&gpu->parent, &root->uuid));
+        assert_int_equal(gpu->n_inventories, 1);
+        expect_inventory(gpu, "VGPU", 14, 0, 1.0);
+        assert_true(string_set_contains(&gpu->traits, "OWNER_COMPUTE_AGENT"));
+        assert_null(provider_find_inventory(root, "VGPU"));
+
+        /* a second time changes nothing */
+        assert_int_equal(provider_tree_copy(&again, tree), 0);
+        update(&config, TWO_GPUS, again, NULL, DRIVER_UPDATED, NULL);
+        assert_true(provider_tree_equal(tree, again));
+}
+
+/* G2.10, C4: what an earlier install made is adopted by its name, with traits and aggregates */
+static void test_adopt(void **state)
+{
+        Provider *root, *old;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        DriverConfig config = config_make(type_a, 1);
+        const Inventory record = INVENTORY_DEFAULT(3);
+        Uuid uuid = uuid_of(UUID_FOREIGN);
+
+        assert_int_equal(
+                provider_tree_add(tree, &uuid, "cn1_pci_0000_41_01_0", &root->uuid, &old, NULL), 0);
+        assert_int_equal(provider_set_inventory(old, "CUSTOM_OLD_CLASS", &record), 0);
+        assert_int_equal(string_set_add(&old->traits, "CUSTOM_NVIDIA_35"), 1);
+        assert_int_equal(string_set_add(&old->aggregates, UUID_GUEST), 1);
+        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        assert_int_equal(tree->n_providers, 3);
+        old = provider_tree_find(tree, &uuid);
+        assert_int_equal(old->n_inventories, 1);
+        expect_inventory(old, "VGPU", 16, 0, 1.0);
+        assert_int_equal(old->traits.n_items, 2);
+        assert_int_equal(old->aggregates.n_items, 1);
+}
+
+/* G2.6: a type without addresses keeps its class */
+static void test_class_by_type_g2_6(void **state)
+{
+        DriverMdevType types[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        DriverConfig config = config_make(types, 1);
+
+        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        expect_inventory(provider_tree_find_name(tree, "cn1_pci_0000_41_00_0"), "CUSTOM_A", 14, 0,
+                         1.0);
+}
+
+/* G2.5 and C10: which providers go when nothing is enabled and no device is there */
+static void test_gone_g2_5(void **state)
+{
+        static const struct {
+                const char *name, *resource_class, *trait;
+                bool gone;
+        } cases[] = {
+                { "cn1_pci_0000_41_00_0", "VGPU", "OWNER_COMPUTE_AGENT", true },
+                { "cn1_pci_0000_41_00_0", "CUSTOM_OLD", "OWNER_COMPUTE_AGENT", true },
+                { "cn1_pci_0000_41_00_0", NULL, "OWNER_COMPUTE_AGENT", true },
+                { "cn1_pci_0000_41_00_0", "VGPU", NULL, true },
+                { "cn1_pci_0000_41_00_0", "CUSTOM_A", NULL, true }, /* configured for others */
+                { "cn1_mtty_mtty", "VGPU", "OWNER_COMPUTE_AGENT", true },
+                { "cn1_pci_0000_41_00_0", "CUSTOM_OLD", NULL, false },
+                { "cn1_pci_0000_41_00_0", NULL, NULL, false },
+                { "cn1_pci_0000_41_00_0", "VGPU", "OWNER_CYBORG", false },
+                { "cn1_mtty_mtty", NULL, "OWNER_COMPUTE_AGENT", false },
+                { "cn1_NUMA0", "VCPU", "OWNER_COMPUTE_AGENT", false },
+                { "cn1_amd_sev", "MEM_ENCRYPTION_CONTEXT", "OWNER_COMPUTE_AGENT", false },
+                { "cn1_0000:81:00.0", "CUSTOM_PCI_8086_1572", "OWNER_COMPUTE_AGENT", false },
+                { "cn1:Open vSwitch agent", NULL, "OWNER_COMPUTE_AGENT", false },
+                { "cn2_pci_0000_41_00_0", "VGPU", "OWNER_COMPUTE_AGENT", false },
+                { "cn10_pci_0000_41_00_0", "VGPU", "OWNER_COMPUTE_AGENT", false },
+        };
+        DriverMdevType types[] = { MDEV_TYPE("B", NULL, "CUSTOM_A", 0) };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Provider *root, *child;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                DriverConfig config = config_make(types, 1);
+                const Inventory record = INVENTORY_DEFAULT(4);
+                Uuid uuid = uuid_of(UUID_FOREIGN);
+
+                assert_int_equal(
+                        provider_tree_add(tree, &uuid, cases[i].name, &root->uuid, &child, NULL),
+                        0);
+                if (cases[i].resource_class)
+                        assert_int_equal(
+                                provider_set_inventory(child, cases[i].resource_class, &record), 0);
+                if (cases[i].trait)
+                        assert_int_equal(string_set_add(&child->traits, cases[i].trait), 1);
+                update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
+                child = provider_tree_find(tree, &uuid);
+                if (!child != cases[i].gone)
+                        fail_msg("case %zu: %s", i, cases[i].name);
+                if (child && cases[i].resource_class)
+                        assert_true(inventory_equal(
+                                provider_find_inventory(child, cases[i].resource_class), &record));
+        }
+}
+
+/* Total 0 is gone, too; providers that others put below it are not torn away with it. */
+static void test_empty_gpu_with_foreign_child(void **state)
+{
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        DriverConfig config = config_make(type_a, 1);
+        Provider *gpu;
+        Uuid uuid = uuid_of(UUID_FOREIGN);
+
+        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        gpu = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
+        assert_int_equal(provider_tree_add(tree, &uuid, "somebody's", &gpu->uuid, NULL, NULL), 0);
+        update(&config, "\"devices\": [" GPU("0", "0") ", " GPU("1", "0") "]", tree, NULL,
+               DRIVER_UPDATED, NULL);
+        assert_int_equal(tree->n_providers, 3);
+        assert_non_null(provider_tree_find(tree, &uuid));
+        assert_int_equal(gpu->n_inventories, 0);
+        assert_null(provider_tree_find_name(tree, "cn1_pci_0000_41_01_0"));
+}
+
+/* Sharing providers and other services' children, with a name of ours or not, are not ours. */
+static void test_foreign_roots(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL), *before = NULL;
+        DriverConfig config = config_make(type_a, 1);
+        const Inventory record = INVENTORY_DEFAULT(4);
+        Provider *shared;
+        Uuid uuid = uuid_of(UUID_FOREIGN);
+
+        assert_int_equal(
+                provider_tree_add(tree, &uuid, "cn1_pci_0000_99_00_0", NULL, &shared, NULL), 0);
+        assert_int_equal(provider_set_inventory(shared, "VGPU", &record), 0);
+        assert_int_equal(provider_tree_copy(&before, tree), 0);
+        update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
+        assert_non_null(provider_tree_find(tree, &uuid));
+
+        /* but a device of ours cannot have that name then */
+        update(&config,
+               "\"devices\": [{\"name\": \"pci_0000_99_00_0\", \"address\": \"0000:99:00.0\","
+               " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
+               before, NULL, -EINVAL, "is not below cn1");
+}
+
+static void test_root_missing(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new("");
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        DriverConfig config = config_make(NULL, 0);
+        Error error = ERROR_NULL;
+        Uuid uuid = uuid_of(UUID_FOREIGN);
+
+        assert_int_equal(provider_update(&config, host, tree, "cn2", NULL, &error), -ENOENT);
+        assert_true(error.text[0] != '\0');
+        assert_int_equal(provider_tree_add(tree, &uuid, "cn2", &root->uuid, NULL, NULL), 0);
+        assert_int_equal(provider_update(&config, host, tree, "cn2", NULL, NULL), -ENOENT);
+}
+
+static void test_name_too_long(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        DriverConfig config = config_make(type_a, 1);
+        char name[1001], host[1200];
+
+        memset(name, 'x', 1000);
+        name[1000] = '\0';
+        snprintf(host, sizeof(host),
+                 "\"devices\": [{\"name\": \"%s\","
+                 " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
+                 name);
+        update(&config, host, tree, NULL, -EINVAL, "1 to 200 characters");
+}
+
+/* Reshape (C5.1) */
+
+typedef struct Held {
+        const char *consumer;
+        uint64_t amount; /* of VGPU on the root */
+} Held;
+
+/* A tree as Nova had it before Stein, and who holds what on its root. */
+static void make_old_shape(const Held *held, size_t n_held, ProviderTree **ret_tree,
+                           Allocations **ret_allocations)
+{
+        const Inventory record = INVENTORY_DEFAULT(30);
+        Provider *root;
+        ProviderTree *tree = tree_new(&root);
+        Allocations *allocations = NULL;
+
+        assert_int_equal(provider_set_inventory(root, "VGPU", &record), 0);
+        assert_int_equal(allocations_new(&allocations), 0);
+        for (size_t i = 0; i < n_held; i++) {
+                Uuid uuid = uuid_of(held[i].consumer), other = uuid_of(UUID_FOREIGN);
+                Consumer *consumer;
+
+                assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
+                assert_int_equal(consumer_set(consumer, &root->uuid, "VGPU", held[i].amount), 0);
+                assert_int_equal(consumer_set(consumer, &root->uuid, "VCPU", 2), 0);
+                assert_int_equal(consumer_set(consumer, &other, "VGPU", 7), 0);
+        }
+        *ret_tree = tree;
+        *ret_allocations = allocations;
+}
+
+static uint64_t held_on(const Allocations *allocations, const char *consumer_uuid,
+                        const ProviderTree *tree, const char *name, const char *resource_class)
+{
+        Uuid uuid = uuid_of(consumer_uuid);
+        const Consumer *consumer = allocations_find(allocations, &uuid);
+        const Provider *provider = provider_tree_find_name(tree, name);
+        const Resources *resources = provider ? consumer_find(consumer, &provider->uuid) : NULL;
+
+        return resources ? resources_get(resources, resource_class) : 0;
+}
+
+#define OLD_HOST                                                                                \
+        TWO_GPUS ", \"mdevs\": [" MDEV(UUID_MDEV_1, "0") ", " MDEV(UUID_MDEV_2, "1") ", " MDEV( \
+                UUID_MDEV_3, "1") "]"
+
+static void test_reshape_needed(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL, *before = NULL;
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        DriverConfig config = config_make(type_a, 1);
+
+        make_old_shape(NULL, 0, &tree, &allocations);
+        assert_int_equal(provider_tree_copy(&before, tree), 0);
+        update(&config, TWO_GPUS, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
+        assert_true(provider_tree_equal(tree, before));
+
+        /* nobody holds any: nothing moves, the shape is new */
+        update(&config, TWO_GPUS, tree, allocations, DRIVER_UPDATED, NULL);
+        assert_null(provider_find_inventory(tree->providers[0], "VGPU"));
+        assert_int_equal(tree->n_providers, 3);
+        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+}
+
+/* No GPU to move to: the root's VGPU just goes, as Nova does it. */
+static void test_no_gpus_no_reshape(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        DriverConfig config = config_make(type_a, 1);
+
+        make_old_shape(NULL, 0, &tree, &allocations);
+        update(&config, "\"online_cpus\": \"0\"", tree, NULL, DRIVER_UPDATED, NULL);
+        assert_null(provider_find_inventory(tree->providers[0], "VGPU"));
+}
+
+static void test_reshape(void **state)
+{
+        static const Held held[] = { { UUID_GUEST, 1 }, { UUID_GUEST_2, 2 } };
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        DriverConfig config = config_make(type_a, 1);
+        Uuid guest = uuid_of(UUID_GUEST), other = uuid_of(UUID_FOREIGN);
+
+        make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
+        update(&config,
+               OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_2 "\"") ", " DOMAIN(
+                       UUID_GUEST_2, "\"" UUID_MDEV_1 "\", \"" UUID_MDEV_3 "\"") "]",
+               tree, allocations, DRIVER_UPDATED, NULL);
+
+        assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VGPU"), 0);
+        assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VCPU"), 2);
+        assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1_pci_0000_41_01_0", "VGPU"), 1);
+        assert_int_equal(held_on(allocations, UUID_GUEST_2, tree, "cn1_pci_0000_41_00_0", "VGPU"),
+                         1);
+        assert_int_equal(held_on(allocations, UUID_GUEST_2, tree, "cn1_pci_0000_41_01_0", "VGPU"),
+                         1);
+        /* G2.14: what is held on another host's provider stays there */
+        assert_int_equal(
+                resources_get(consumer_find(allocations_find(allocations, &guest), &other), "VGPU"),
+                7);
+        expect_inventory(provider_tree_find_name(tree, "cn1_pci_0000_41_01_0"), "VGPU", 18, 0, 1.0);
+        assert_null(provider_find_inventory(tree->providers[0], "VGPU"));
+}
+
+static void test_reshape_table(void **state)
+{
+        static DriverMdevType custom[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
+        static const struct {
+                const char *about, *host;
+                DriverMdevType *types;
+                int r;
+                const char *words;
+        } cases[] = {
+                { "C5.1: amounts differ, real use wins",
+                  OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1
+                                                                 "\", \"" UUID_MDEV_2 "\"") "]",
+                  type_a, DRIVER_UPDATED, NULL },
+                { "no domain", OLD_HOST, type_a, -EINVAL, "it has no domain on this host" },
+                { "no mdev", OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "") "]", type_a,
+                  -EINVAL, "its domain has no mediated device" },
+                { "an mdev that is not there",
+                  TWO_GPUS ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1 "\"") "]", type_a,
+                  -EINVAL, UUID_MDEV_1 " is not on this host" },
+                { "an mdev of a device that offers none",
+                  "\"devices\": [" GPU("1", "16") "], \"mdevs\": [" MDEV(
+                          UUID_MDEV_1, "0") "], \"domains\": [" DOMAIN(UUID_GUEST,
+                                                                       "\"" UUID_MDEV_1 "\"") "]",
+                  type_a, -EINVAL, "pci_0000_41_00_0, which offers none" },
+                { "another class",
+                  OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1 "\"") "]", custom,
+                  -EINVAL, "offers CUSTOM_A and not VGPU" },
+        };
+        static const Held held[] = { { UUID_GUEST, 1 } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+                _cleanup_(allocations_freep) Allocations *allocations = NULL;
+                DriverConfig config = config_make(cases[i].types, 1);
+
+                make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
+                update(&config, cases[i].host, tree, allocations, cases[i].r, cases[i].words);
+                if (cases[i].r == DRIVER_UPDATED)
+                        assert_int_equal(held_on(allocations, UUID_GUEST, tree,
+                                                 "cn1_pci_0000_41_00_0", "VGPU") +
+                                                 held_on(allocations, UUID_GUEST, tree,
+                                                         "cn1_pci_0000_41_01_0", "VGPU"),
+                                         2);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_root_table),
+                cmocka_unit_test(test_reserved_too_much),
+                cmocka_unit_test(test_ratio_table),
+                cmocka_unit_test(test_root_ownership_c10),
+                cmocka_unit_test(test_no_owner_trait),
+                cmocka_unit_test(test_gpus),
+                cmocka_unit_test(test_adopt),
+                cmocka_unit_test(test_class_by_type_g2_6),
+                cmocka_unit_test(test_gone_g2_5),
+                cmocka_unit_test(test_empty_gpu_with_foreign_child),
+                cmocka_unit_test(test_foreign_roots),
+                cmocka_unit_test(test_root_missing),
+                cmocka_unit_test(test_name_too_long),
+                cmocka_unit_test(test_reshape_needed),
+                cmocka_unit_test(test_no_gpus_no_reshape),
+                cmocka_unit_test(test_reshape),
+                cmocka_unit_test(test_reshape_table),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

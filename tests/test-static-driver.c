@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include "tests/host-fixture.h"
+
+#define HOST(members) "{\"format\": \"compute-agent-host/1\", \"nodename\": \"cn1\"" members "}"
+
+typedef struct Fixture {
+        char folder[64];
+        char path[96];
+        DriverConfig config;
+        Driver *driver;
+} Fixture;
+
+static int set_up(void **state)
+{
+        Fixture *fixture = calloc(1, sizeof(Fixture));
+
+        strcpy(fixture->folder, "/tmp/compute-agent-test-XXXXXX");
+        if (!mkdtemp(fixture->folder))
+                return -1;
+        snprintf(fixture->path, sizeof(fixture->path), "%s/host.json", fixture->folder);
+        fixture->config = config_make(NULL, 0);
+        fixture->config.static_path = fixture->path;
+        *state = fixture;
+        return driver_new(&fixture->driver, "static", &fixture->config, NULL);
+}
+
+static int tear_down(void **state)
+{
+        Fixture *fixture = *state;
+
+        driver_free(fixture->driver);
+        unlink(fixture->path);
+        rmdir(fixture->folder);
+        free(fixture);
+        return 0;
+}
+
+static void write_file(const Fixture *fixture, const char *text)
+{
+        _cleanup_fclose_ FILE *file = fopen(fixture->path, "w");
+
+        assert_non_null(file);
+        assert_true(fputs(text, file) >= 0);
+}
+
+/* Polls and takes the one event that must come of it. */
+static void poll_driver(Fixture *fixture, DriverEvent *ret)
+{
+        struct pollfd fd = { .fd = driver_get_fd(fixture->driver), .events = POLLIN };
+        DriverEvent none;
+
+        assert_int_equal(driver_poll(fixture->driver), 0);
+        assert_int_equal(poll(&fd, 1, 0), 1);
+        assert_int_equal(driver_take(fixture->driver, ret), 0);
+        assert_int_equal(driver_take(fixture->driver, &none), 0);
+        assert_int_equal(none.type, DRIVER_EVENT_NONE);
+        assert_int_equal(poll(&fd, 1, 0), 0);
+}
+
+static void test_file_is_read_anew(void **state)
+{
+        Fixture *fixture = *state;
+        DriverEvent event;
+
+        write_file(fixture, HOST(", \"driver\": \"libvirt\", \"memory_kib\": 1024"));
+        poll_driver(fixture, &event);
+        assert_int_equal(event.type, DRIVER_EVENT_SNAPSHOT);
+        assert_int_equal(event.snapshot->memory_kib, 1024);
+        assert_string_equal(event.snapshot->driver, "static");
+        assert_true(event.snapshot->taken_realtime_usec > UINT64_C(1600000000000000));
+        snapshot_unref(event.snapshot);
+
+        write_file(fixture, HOST(", \"memory_kib\": 2048"));
+        poll_driver(fixture, &event);
+        assert_int_equal(event.snapshot->memory_kib, 2048);
+        snapshot_unref(event.snapshot);
+}
+
+static void test_bad_files(void **state)
+{
+        static const struct {
+                const char *text; /* NULL: no file */
+                const char *words;
+        } cases[] = {
+                { NULL, "host.json: No such file" },
+                { "", "Not JSON" },
+                { "{", "Not JSON" },
+                { "\xff\xfe", "Not JSON" },
+                { "[]", "host.json: A host is a JSON object" },
+                { HOST(", \"memory_kib\": -1"), "memory_kib: out of range" },
+                { HOST(", \"nodename\": \"again\""), "duplicate" },
+        };
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                DriverEvent event;
+
+                if (cases[i].text)
+                        write_file(fixture, cases[i].text);
+                poll_driver(fixture, &event);
+                assert_int_equal(event.type, DRIVER_EVENT_POLL_FAILED);
+                assert_null(event.snapshot);
+                if (!strstr(event.error.text, cases[i].words))
+                        fail_msg("case %zu: \"%s\"", i, event.error.text);
+        }
+}
+
+/* None of these may stop the main thread or fill the memory. */
+static void test_no_regular_files(void **state)
+{
+        Fixture *fixture = *state;
+        DriverEvent event;
+        int fd;
+
+        assert_int_equal(mkfifo(fixture->path, 0600), 0);
+        poll_driver(fixture, &event);
+        assert_non_null(strstr(event.error.text, "Not a regular file"));
+        unlink(fixture->path);
+
+        assert_int_equal(symlink("/dev/zero", fixture->path), 0);
+        poll_driver(fixture, &event);
+        assert_non_null(strstr(event.error.text, "Not a regular file"));
+        unlink(fixture->path);
+
+        fd = open(fixture->path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_int_equal(ftruncate(fd, 65 * 1024 * 1024), 0);
+        close(fd);
+        poll_driver(fixture, &event);
+        assert_non_null(strstr(event.error.text, "Larger than 64 MiB"));
+}
+
+static void test_update(void **state)
+{
+        Fixture *fixture = *state;
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        DriverEvent event;
+
+        write_file(fixture, HOST(", \"online_cpus\": \"0-3\""));
+        poll_driver(fixture, &event);
+        assert_int_equal(driver_update_provider_tree(fixture->driver, event.snapshot, tree, "cn1",
+                                                     NULL, NULL),
+                         DRIVER_UPDATED);
+        assert_int_equal(provider_find_inventory(root, "VCPU")->total, 4);
+        snapshot_unref(event.snapshot);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_file_is_read_anew, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_bad_files, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_no_regular_files, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_update, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The libvirt driver through its public contract, over libvirt's test driver, which needs no
+ * daemon. The suite runs it under ThreadSanitizer, too. */
+
+#include <libvirt/libvirt.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "tests/host-fixture.h"
+
+#define UUID_MDEV "c60cc60c-c60c-4c60-8c60-c60cc60cc60c"
+
+static const char host_xml[] =
+        "<node>"
+        "<domain type='test'><name>guest</name><memory unit='MiB'>512</memory><vcpu>2</vcpu>"
+        "<uuid>5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02</uuid>"
+        "<os><type>hvm</type></os></domain>"
+        "<cpu><mhz>2400</mhz><model>x86_64</model><active>4</active><nodes>1</nodes>"
+        "<sockets>1</sockets><cores>4</cores><threads>1</threads></cpu>"
+        "<memory>8388608</memory>"
+        "<device><name>pci_0000_41_00_0</name><parent>computer</parent>"
+        "<capability type='pci'><class>0x030200</class><domain>0</domain><bus>65</bus>"
+        "<slot>0</slot><function>0</function><product id='0x13bd'>Tesla M10</product>"
+        "<vendor id='0x10de'>NVIDIA</vendor>"
+        "<capability type='mdev_types'><type id='nvidia-35'><name>GRID M10-0B</name>"
+        "<deviceAPI>vfio-pci</deviceAPI><availableInstances>15</availableInstances></type>"
+        "</capability><iommuGroup number='27'><address domain='0x0000' bus='0x41' slot='0x00'"
+        " function='0x0'/></iommuGroup><numa node='1'/></capability></device>"
+        "<device><name>mdev_c60cc60c_c60c_4c60_8c60_c60cc60cc60c_0000_41_00_0</name>"
+        "<parent>pci_0000_41_00_0</parent><capability type='mdev'><type id='nvidia-35'/>"
+        "<uuid>" UUID_MDEV "</uuid><parent_addr>0000:41:00.0</parent_addr>"
+        "<iommuGroup number='3'/></capability></device>"
+        "</node>";
+
+static DriverMdevType types[] = { MDEV_TYPE("nvidia-35", NULL, "VGPU", 0) };
+
+static double now_seconds(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Waits for an event of that type, ten seconds at most; others are passed over. */
+static void wait_for(Driver *driver, DriverEventType type, DriverEvent *ret)
+{
+        struct pollfd fd = { .fd = driver_get_fd(driver), .events = POLLIN };
+        double deadline = now_seconds() + 10;
+
+        for (;;) {
+                assert_int_equal(driver_take(driver, ret), 0);
+                if (ret->type == type)
+                        return;
+                snapshot_unref(ret->snapshot);
+                if (ret->type == DRIVER_EVENT_POLL_FAILED)
+                        fail_msg("%s", ret->error.text);
+                if (ret->type != DRIVER_EVENT_NONE)
+                        continue;
+                if (now_seconds() > deadline || poll(&fd, 1, 10000) <= 0)
+                        fail_msg("No event of type %d came", type);
+        }
+}
+
+static void open_driver(const char *uri, DriverConfig *config, Driver **ret)
+{
+        Error error = ERROR_NULL;
+
+        *config = config_make(types, ARRAY_SIZE(types));
+        config->connection_uri = uri;
+        config->keepalive_interval_sec = 5; /* which the test driver refuses */
+        config->keepalive_count = 5;
+        if (driver_new(ret, "libvirt", config, &error) < 0)
+                fail_msg("%s", error.text);
+}
+
+static Snapshot *poll_once(Driver *driver)
+{
+        DriverEvent event;
+
+        assert_true(driver_poll(driver) >= 0);
+        wait_for(driver, DRIVER_EVENT_SNAPSHOT, &event);
+        return event.snapshot;
+}
+
+static void test_default_host(void **state)
+{
+        _cleanup_(driver_freep) Driver *driver = NULL;
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+        DriverConfig config;
+
+        open_driver("test:///default", &config, &driver);
+        host = poll_once(driver);
+        assert_string_equal(host->driver, "libvirt");
+        assert_string_equal(host->hypervisor, "TEST");
+        assert_true(host->nodename[0] != '\0');
+        assert_string_equal(host->arch, "i686");
+        assert_int_equal(host->memory_kib, 3145728);
+        assert_int_equal(host->n_cells, 2);
+        assert_int_equal(host->cells[1].memory_kib, 4194304);
+        assert_int_equal(host->cells[1].pages[0].size_kib, 8);
+        assert_int_equal(host->cells[1].cpus[7].id, 15);
+        assert_true(cpu_set_contains(&host->online_cpus, 0));
+        assert_int_equal(host->n_domains, 1);
+        assert_string_equal(host->domains[0].name, "test");
+        assert_int_equal(host->domains[0].state, DOMAIN_RUNNING);
+        assert_true(host->domains[0].persistent);
+        assert_true(host->disk_total_bytes > 0);
+        assert_true(host->taken_realtime_usec > UINT64_C(1600000000000000));
+}
+
+typedef struct File {
+        char path[64];
+        char uri[80];
+} File;
+
+static int write_host(void **state)
+{
+        File *file = calloc(1, sizeof(File));
+        int fd;
+
+        strcpy(file->path, "/tmp/compute-agent-host-XXXXXX");
+        fd = mkstemp(file->path);
+        if (fd < 0 || write(fd, host_xml, strlen(host_xml)) != (ssize_t)strlen(host_xml))
+                return -1;
+        close(fd);
+        snprintf(file->uri, sizeof(file->uri), "test://%s", file->path);
+        *state = file;
+        return 0;
+}
+
+static int remove_host(void **state)
+{
+        File *file = *state;
+
+        unlink(file->path);
+        free(file);
+        return 0;
+}
+
+static void test_gpu_host(void **state)
+{
+        const File *file = *state;
+        _cleanup_(driver_freep) Driver *driver = NULL;
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        const SnapshotDevice *gpu;
+        const Provider *provider;
+        Provider *root;
+        DriverConfig config;
+        char name[64];
+        Uuid uuid;
+
+        open_driver(file->uri, &config, &driver);
+        host = poll_once(driver);
+        assert_int_equal(host->n_cells, 0);
+        assert_int_equal(host->n_devices, 1);
+        gpu = snapshot_find_device(host, "pci_0000_41_00_0");
+        assert_non_null(gpu);
+        assert_string_equal(gpu->address, "0000:41:00.0");
+        assert_string_equal(gpu->product, "Tesla M10");
+        assert_int_equal(gpu->numa_node, 1);
+        assert_int_equal(gpu->mdev_types[0].available_instances, 15);
+        assert_int_equal(uuid_from_text(UUID_MDEV, &uuid), 0);
+        assert_non_null(snapshot_find_mdev(host, &uuid));
+        assert_string_equal(snapshot_find_mdev(host, &uuid)->parent, "pci_0000_41_00_0");
+
+        /* and the tree of it */
+        tree = tree_new(&root);
+        free(root->name);
+        root->name = strdup(host->nodename);
+        assert_int_equal(
+                driver_update_provider_tree(driver, host, tree, host->nodename, NULL, NULL),
+                DRIVER_UPDATED);
+        assert_int_equal(provider_find_inventory(root, "MEMORY_MB")->total, 8192);
+        snprintf(name, sizeof(name), "%.40s_pci_0000_41_00_0", host->nodename);
+        provider = provider_tree_find_name(tree, name);
+        assert_non_null(provider);
+        assert_int_equal(provider_find_inventory(provider, "VGPU")->total, 16);
+}
+
+/* test:///default is one host for the whole process: what this thread does to its guest, the
+ * driver's connection is told. */
+static void test_domain_events(void **state)
+{
+        _cleanup_(driver_freep) Driver *driver = NULL;
+        virConnectPtr other;
+        virDomainPtr domain;
+        DriverConfig config;
+        DriverEvent event;
+        Snapshot *host;
+
+        open_driver("test:///default", &config, &driver);
+        host = poll_once(driver);
+        snapshot_unref(host);
+
+        other = virConnectOpen("test:///default");
+        assert_non_null(other);
+        domain = virDomainLookupByName(other, "test");
+        assert_non_null(domain);
+        assert_int_equal(virDomainDestroy(domain), 0);
+        wait_for(driver, DRIVER_EVENT_CHANGED, &event);
+        host = poll_once(driver);
+        assert_int_equal(host->domains[0].state, DOMAIN_SHUTOFF);
+        snapshot_unref(host);
+
+        assert_int_equal(virDomainCreate(domain), 0);
+        wait_for(driver, DRIVER_EVENT_CHANGED, &event);
+        assert_int_equal(virDomainSuspend(domain), 0);
+        wait_for(driver, DRIVER_EVENT_CHANGED, &event);
+        host = poll_once(driver);
+        assert_int_equal(host->domains[0].state, DOMAIN_PAUSED);
+        snapshot_unref(host);
+        assert_int_equal(virDomainResume(domain), 0);
+        virDomainFree(domain);
+        virConnectClose(other);
+}
+
+/* Requests while one runs are merged into one more poll, and the caller is told. */
+static void test_requests_are_merged(void **state)
+{
+        _cleanup_(driver_freep) Driver *driver = NULL;
+        DriverConfig config;
+        DriverEvent event;
+        struct pollfd fd = { .events = POLLIN };
+        unsigned n_busy = 0, n_snapshots = 0;
+
+        open_driver("test:///default", &config, &driver);
+        fd.fd = driver_get_fd(driver);
+        assert_int_equal(driver_poll(driver), 0);
+        for (unsigned i = 0; i < 1000; i++) {
+                int r = driver_poll(driver);
+
+                assert_true(r == 0 || r == 1);
+                n_busy += (unsigned)r;
+        }
+        assert_true(n_busy > 0);
+        while (poll(&fd, 1, 300) == 1) {
+                assert_int_equal(driver_take(driver, &event), 0);
+                n_snapshots += event.type == DRIVER_EVENT_SNAPSHOT;
+                snapshot_unref(event.snapshot);
+        }
+        assert_true(n_snapshots >= 1 && n_snapshots < 1000);
+}
+
+static void test_no_daemon(void **state)
+{
+        static const struct {
+                const char *uri, *words;
+        } cases[] = {
+                { "qemu:///system?socket=/nonexistent/libvirt-sock", "is libvirtd" },
+                { "test:///nonexistent/host.xml", "/nonexistent/host.xml" },
+                { "http://127.0.0.1/", "http" },
+                { "::: not a uri", "uri" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(driver_freep) Driver *driver = NULL;
+                DriverConfig config;
+                DriverEvent event;
+
+                open_driver(cases[i].uri, &config, &driver);
+                /* every poll tries again, and says so again */
+                for (unsigned j = 0; j < 3; j++) {
+                        assert_true(driver_poll(driver) >= 0);
+                        wait_for(driver, DRIVER_EVENT_POLL_FAILED, &event);
+                        assert_true(event.error.code > 0);
+                        if (!strstr(event.error.text, cases[i].words))
+                                fail_msg("%s: \"%s\"", cases[i].uri, event.error.text);
+                }
+        }
+}
+
+/* Heals as soon as the host is there, with nobody restarting anything. */
+static void test_heals(void **state)
+{
+        File *file = *state;
+        _cleanup_(driver_freep) Driver *driver = NULL;
+        Snapshot *host;
+        DriverConfig config;
+        DriverEvent event;
+        char hidden[80];
+
+        snprintf(hidden, sizeof(hidden), "%s.away", file->path);
+        assert_int_equal(rename(file->path, hidden), 0);
+        open_driver(file->uri, &config, &driver);
+        assert_int_equal(driver_poll(driver), 0);
+        wait_for(driver, DRIVER_EVENT_POLL_FAILED, &event);
+        assert_int_equal(rename(hidden, file->path), 0);
+        host = poll_once(driver);
+        assert_int_equal(host->n_devices, 1);
+        snapshot_unref(host);
+}
+
+/* A hypervisor that accepts the connection and never says a word. */
+static void test_free_does_not_hang(void **state)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        char folder[] = "/tmp/compute-agent-test-XXXXXX", uri[160];
+        Driver *driver = NULL;
+        DriverConfig config;
+        DriverEvent event;
+        double start;
+        int fd;
+
+        assert_non_null(mkdtemp(folder));
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", folder);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_true(fd >= 0);
+        assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(listen(fd, 4), 0);
+        snprintf(uri, sizeof(uri), "qemu:///system?socket=%s", address.sun_path);
+
+        open_driver(uri, &config, &driver);
+        assert_int_equal(driver_poll(driver), 0);
+        usleep(300000);
+        assert_int_equal(driver_take(driver, &event), 0);
+        assert_int_equal(event.type, DRIVER_EVENT_NONE);
+        assert_int_equal(driver_poll(driver), 1); /* still at it */
+        start = now_seconds();
+        driver_free(driver);
+        assert_true(now_seconds() - start < 3);
+        assert_true(now_seconds() - start > 1.5);
+
+        /* the thread that was left behind comes back from its call, and finds that all is over */
+        close(fd);
+        unlink(address.sun_path);
+        rmdir(folder);
+        usleep(300000);
+}
+
+static void test_idle_free_is_quick(void **state)
+{
+        Driver *driver = NULL;
+        DriverConfig config;
+        double start = now_seconds();
+
+        for (unsigned i = 0; i < 20; i++) {
+                open_driver("test:///default", &config, &driver);
+                assert_true(driver_poll(driver) >= 0);
+                driver_free(driver);
+        }
+        assert_true(now_seconds() - start < 10);
+}
+
+static void on_signal(int number)
+{
+        fail_msg("signal %d was delivered", number);
+}
+
+/* A signal that the main thread blocks must stay pending for its signalfd, not run on a thread. */
+static void test_threads_block_signals(void **state)
+{
+        struct sigaction action = { .sa_handler = on_signal }, before;
+        const struct timespec pause = { .tv_nsec = 200 * 1000 * 1000 };
+        sigset_t set, old;
+        Driver *driver = NULL;
+        DriverConfig config;
+        Snapshot *host;
+
+        sigemptyset(&set);
+        sigaddset(&set, SIGUSR1);
+        assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+        open_driver("test:///default", &config, &driver);
+        host = poll_once(driver);
+        snapshot_unref(host);
+        assert_int_equal(pthread_sigmask(SIG_BLOCK, &set, &old), 0);
+        assert_int_equal(kill(getpid(), SIGUSR1), 0);
+        assert_int_equal(sigtimedwait(&set, NULL, &pause), SIGUSR1);
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+        sigaction(SIGUSR1, &before, NULL);
+        driver_free(driver);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_default_host),
+                cmocka_unit_test_setup_teardown(test_gpu_host, write_host, remove_host),
+                cmocka_unit_test(test_domain_events),
+                cmocka_unit_test(test_requests_are_merged),
+                cmocka_unit_test(test_no_daemon),
+                cmocka_unit_test_setup_teardown(test_heals, write_host, remove_host),
+                cmocka_unit_test(test_free_does_not_hang),
+                cmocka_unit_test(test_idle_free_is_quick),
+                cmocka_unit_test(test_threads_block_signals),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
