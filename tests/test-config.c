@@ -290,117 +290,118 @@ static void test_log_level(void **state)
         }
 }
 
+/* Every type's bad values, with the words. */
+static const struct {
+        const char *text, *expected;
+} refused[] = {
+        { "[DEFAULT]\n\nstate_path = agent\n",
+          "x.conf:3: [DEFAULT] state_path: \"agent\" is not allowed; allowed is an "
+          "absolute path" },
+        { "[DEFAULT]\nstate_path =\n",
+          "x.conf:2: [DEFAULT] state_path: \"\" is not allowed; allowed is an absolute "
+          "path" },
+        { "[DEFAULT]\nstate_path = $state_path\n",
+          "x.conf:2: [DEFAULT] state_path: \"$state_path\" is not allowed; allowed is an "
+          "absolute path" },
+        { "[DEFAULT]\nclaim_db = /x\n",
+          "x.conf:2: [DEFAULT] claim_db: \"/x\" is not allowed; allowed is the path of a "
+          "file, relative to state_path" },
+        { "[DEFAULT]\ninstances_path = $pybasedir/x\n",
+          "x.conf:2: [DEFAULT] instances_path: \"$pybasedir/x\" is not allowed; allowed is "
+          "an absolute path" },
+        { "[DEFAULT]\nhost = a b\n", "x.conf:2: [DEFAULT] host: \"a b\" is not allowed; "
+                                     "allowed is a name of up to 255 "
+                                     "printable characters without spaces" },
+        { "[DEFAULT]\ncompute_driver = fake.FakeDriver\n",
+          "x.conf:2: [DEFAULT] compute_driver: \"fake.FakeDriver\" is not allowed; allowed "
+          "is libvirt, libvirt.LibvirtDriver or static" },
+        { "[DEFAULT]\ndebug = maybe\n",
+          "x.conf:2: [DEFAULT] debug: \"maybe\" is not allowed; allowed is true or false" },
+        { "[DEFAULT]\nclaim_expiry_time = -1\n",
+          "x.conf:2: [DEFAULT] claim_expiry_time: \"-1\" is not allowed; allowed is a "
+          "whole "
+          "number from 0 to 2147483647" },
+        { "[DEFAULT]\nupdate_resources_interval = 2147483648\n",
+          "x.conf:2: [DEFAULT] update_resources_interval: \"2147483648\" is not allowed; "
+          "allowed is a whole number of seconds up to 2147483647, 0 for 60, or -1 for "
+          "never" },
+        { "[DEFAULT]\nreserved_host_memory_mb = 512 MB\n",
+          "x.conf:2: [DEFAULT] reserved_host_memory_mb: \"512 MB\" is not allowed; allowed "
+          "is a whole number from 0 to 2147483647" },
+        { "[DEFAULT]\ncpu_allocation_ratio = -1\n",
+          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"-1\" is not allowed; allowed is a "
+          "number from 0 to 1000000" },
+        { "[DEFAULT]\ncpu_allocation_ratio = four\n",
+          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"four\" is not allowed; allowed is a "
+          "number from 0 to 1000000" },
+        { "[DEFAULT]\ninitial_ram_allocation_ratio = 0.0\n",
+          "x.conf:2: [DEFAULT] initial_ram_allocation_ratio: \"0.0\" is not allowed; "
+          "allowed is a number from 0.001 to 1000000" },
+        { "[agent]\nlog_level = loud\n",
+          "x.conf:2: [agent] log_level: \"loud\" is not allowed; allowed is debug, info, "
+          "notice, warning, err or crit" },
+        { "[agent]\nowner_trait = nova\n",
+          "x.conf:2: [agent] owner_trait: \"nova\" is not allowed; allowed is a trait's "
+          "name (A-Z, 0-9, _; up to 255), or nothing for none" },
+        { "[libvirt]\nconnection_uri = system\n",
+          "x.conf:2: [libvirt] connection_uri: \"system\" is not allowed; allowed is a "
+          "libvirt URI such as qemu:///system" },
+        { "[libvirt]\nkeepalive_interval = 3601\n",
+          "x.conf:2: [libvirt] keepalive_interval: \"3601\" is not allowed; allowed is a "
+          "whole number from 0 to 3600" },
+        { "[static]\npath = host.json\n",
+          "x.conf:2: [static] path: \"host.json\" is not allowed; allowed is an absolute "
+          "path" },
+        { "[DEFAULT]\ncompute_driver = static\n",
+          "x.conf:2: compute_driver = static needs [static] path, the JSON file of a "
+          "host" },
+        { "[placement]\nauth_type = kerberos\n",
+          "x.conf:2: [placement] auth_type: \"kerberos\" is not allowed; allowed is none, "
+          "admin_token, password or v3applicationcredential" },
+        { "[placement]\nendpoint_override = placement:8778\n",
+          "x.conf:2: [placement] endpoint_override: \"placement:8778\" is not allowed; "
+          "allowed is unix:///PATH, or http://HOST… or https://HOST… without user name, "
+          "query and fragment" },
+        { "[placement]\nmax_connections = 0\n",
+          "x.conf:2: [placement] max_connections: \"0\" is not allowed; allowed is a whole "
+          "number from 1 to 64" },
+        { "[placement]\ntimeout = 1.5\n", "x.conf:2: [placement] timeout: \"1.5\" is not "
+                                          "allowed; allowed is a whole number "
+                                          "from 1 to 3600" },
+        { "[placement]\nauth_url = unix:///x\n",
+          "x.conf:2: [placement] auth_url: \"unix:///x\" is not allowed; allowed is "
+          "http://HOST… or https://HOST… without user name, query and fragment" },
+        { "\n[placement]\n",
+          "x.conf:2: [placement] endpoint_override is not set; auth_type = none needs it "
+          "(http://HOST…, https://HOST… or unix:///PATH)" },
+        { "[placement]\nauth_type = admin_token\ntoken = x\n",
+          "x.conf:1: [placement] endpoint_override is not set; auth_type = admin_token "
+          "needs it (http://HOST…, https://HOST… or unix:///PATH)" },
+        { "[placement]\nauth_type = admin_token\nendpoint = http://h/\n",
+          "x.conf:1: [placement] token is not set, nor is there a credential "
+          "placement-token; auth_type = admin_token needs it" },
+        { "[placement]\nauth_url = http://h/\n",
+          "x.conf:1: [placement] auth_type is not set, but auth_url is; allowed is "
+          "password "
+          "or v3applicationcredential" },
+        { "[devices]\nenabled_mdev_types = nvidia-35, ../x\n",
+          "x.conf:2: [devices] enabled_mdev_types: \"../x\" is not allowed; allowed is a "
+          "list of mdev types such as nvidia-35, with commas between them" },
+        { "[DEFAULT]\nno sense\n", "x.conf:2: not of the form OPTION = VALUE" },
+        /* A long value is cut between two characters. */
+        { "[DEFAULT]\ndebug = \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
+          "\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
+          "\xa9\xc3\xa9x\xe2\x82\xac\n",
+          "x.conf:2: [DEFAULT] debug: "
+          "\"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
+          "\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
+          "\xa9\xc3\xa9\xc3\xa9x\"… is not allowed; allowed is true or false" },
+};
+
 static void test_refused(void **state)
 {
-        static const struct {
-                const char *text, *expected;
-        } cases[] = {
-                { "[DEFAULT]\n\nstate_path = agent\n",
-                  "x.conf:3: [DEFAULT] state_path: \"agent\" is not allowed; allowed is an "
-                  "absolute path" },
-                { "[DEFAULT]\nstate_path =\n",
-                  "x.conf:2: [DEFAULT] state_path: \"\" is not allowed; allowed is an absolute "
-                  "path" },
-                { "[DEFAULT]\nstate_path = $state_path\n",
-                  "x.conf:2: [DEFAULT] state_path: \"$state_path\" is not allowed; allowed is an "
-                  "absolute path" },
-                { "[DEFAULT]\nclaim_db = /x\n",
-                  "x.conf:2: [DEFAULT] claim_db: \"/x\" is not allowed; allowed is the path of a "
-                  "file, relative to state_path" },
-                { "[DEFAULT]\ninstances_path = $pybasedir/x\n",
-                  "x.conf:2: [DEFAULT] instances_path: \"$pybasedir/x\" is not allowed; allowed is "
-                  "an absolute path" },
-                { "[DEFAULT]\nhost = a b\n", "x.conf:2: [DEFAULT] host: \"a b\" is not allowed; "
-                                             "allowed is a name of up to 255 "
-                                             "printable characters without spaces" },
-                { "[DEFAULT]\ncompute_driver = fake.FakeDriver\n",
-                  "x.conf:2: [DEFAULT] compute_driver: \"fake.FakeDriver\" is not allowed; allowed "
-                  "is libvirt, libvirt.LibvirtDriver or static" },
-                { "[DEFAULT]\ndebug = maybe\n",
-                  "x.conf:2: [DEFAULT] debug: \"maybe\" is not allowed; allowed is true or false" },
-                { "[DEFAULT]\nclaim_expiry_time = -1\n",
-                  "x.conf:2: [DEFAULT] claim_expiry_time: \"-1\" is not allowed; allowed is a "
-                  "whole "
-                  "number from 0 to 2147483647" },
-                { "[DEFAULT]\nupdate_resources_interval = 2147483648\n",
-                  "x.conf:2: [DEFAULT] update_resources_interval: \"2147483648\" is not allowed; "
-                  "allowed is a whole number of seconds up to 2147483647, 0 for 60, or -1 for "
-                  "never" },
-                { "[DEFAULT]\nreserved_host_memory_mb = 512 MB\n",
-                  "x.conf:2: [DEFAULT] reserved_host_memory_mb: \"512 MB\" is not allowed; allowed "
-                  "is a whole number from 0 to 2147483647" },
-                { "[DEFAULT]\ncpu_allocation_ratio = -1\n",
-                  "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"-1\" is not allowed; allowed is a "
-                  "number from 0 to 1000000" },
-                { "[DEFAULT]\ncpu_allocation_ratio = four\n",
-                  "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"four\" is not allowed; allowed is a "
-                  "number from 0 to 1000000" },
-                { "[DEFAULT]\ninitial_ram_allocation_ratio = 0.0\n",
-                  "x.conf:2: [DEFAULT] initial_ram_allocation_ratio: \"0.0\" is not allowed; "
-                  "allowed is a number from 0.001 to 1000000" },
-                { "[agent]\nlog_level = loud\n",
-                  "x.conf:2: [agent] log_level: \"loud\" is not allowed; allowed is debug, info, "
-                  "notice, warning, err or crit" },
-                { "[agent]\nowner_trait = nova\n",
-                  "x.conf:2: [agent] owner_trait: \"nova\" is not allowed; allowed is a trait's "
-                  "name (A-Z, 0-9, _; up to 255), or nothing for none" },
-                { "[libvirt]\nconnection_uri = system\n",
-                  "x.conf:2: [libvirt] connection_uri: \"system\" is not allowed; allowed is a "
-                  "libvirt URI such as qemu:///system" },
-                { "[libvirt]\nkeepalive_interval = 3601\n",
-                  "x.conf:2: [libvirt] keepalive_interval: \"3601\" is not allowed; allowed is a "
-                  "whole number from 0 to 3600" },
-                { "[static]\npath = host.json\n",
-                  "x.conf:2: [static] path: \"host.json\" is not allowed; allowed is an absolute "
-                  "path" },
-                { "[DEFAULT]\ncompute_driver = static\n",
-                  "x.conf:2: compute_driver = static needs [static] path, the JSON file of a "
-                  "host" },
-                { "[placement]\nauth_type = kerberos\n",
-                  "x.conf:2: [placement] auth_type: \"kerberos\" is not allowed; allowed is none, "
-                  "admin_token, password or v3applicationcredential" },
-                { "[placement]\nendpoint_override = placement:8778\n",
-                  "x.conf:2: [placement] endpoint_override: \"placement:8778\" is not allowed; "
-                  "allowed is unix:///PATH, or http://HOST… or https://HOST… without user name, "
-                  "query and fragment" },
-                { "[placement]\nmax_connections = 0\n",
-                  "x.conf:2: [placement] max_connections: \"0\" is not allowed; allowed is a whole "
-                  "number from 1 to 64" },
-                { "[placement]\ntimeout = 1.5\n", "x.conf:2: [placement] timeout: \"1.5\" is not "
-                                                  "allowed; allowed is a whole number "
-                                                  "from 1 to 3600" },
-                { "[placement]\nauth_url = unix:///x\n",
-                  "x.conf:2: [placement] auth_url: \"unix:///x\" is not allowed; allowed is "
-                  "http://HOST… or https://HOST… without user name, query and fragment" },
-                { "\n[placement]\n",
-                  "x.conf:2: [placement] endpoint_override is not set; auth_type = none needs it "
-                  "(http://HOST…, https://HOST… or unix:///PATH)" },
-                { "[placement]\nauth_type = admin_token\ntoken = x\n",
-                  "x.conf:1: [placement] endpoint_override is not set; auth_type = admin_token "
-                  "needs it (http://HOST…, https://HOST… or unix:///PATH)" },
-                { "[placement]\nauth_type = admin_token\nendpoint = http://h/\n",
-                  "x.conf:1: [placement] token is not set, nor is there a credential "
-                  "placement-token; auth_type = admin_token needs it" },
-                { "[placement]\nauth_url = http://h/\n",
-                  "x.conf:1: [placement] auth_type is not set, but auth_url is; allowed is "
-                  "password "
-                  "or v3applicationcredential" },
-                { "[devices]\nenabled_mdev_types = nvidia-35, ../x\n",
-                  "x.conf:2: [devices] enabled_mdev_types: \"../x\" is not allowed; allowed is a "
-                  "list of mdev types such as nvidia-35, with commas between them" },
-                { "[DEFAULT]\nno sense\n", "x.conf:2: not of the form OPTION = VALUE" },
-                /* A long value is cut between two characters. */
-                { "[DEFAULT]\ndebug = \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
-                  "\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
-                  "\xa9\xc3\xa9x\xe2\x82\xac\n",
-                  "x.conf:2: [DEFAULT] debug: "
-                  "\"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
-                  "\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
-                  "\xa9\xc3\xa9\xc3\xa9x\"… is not allowed; allowed is true or false" },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                expect_refused(*state, cases[i].text, cases[i].expected);
+        for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+                expect_refused(*state, refused[i].text, refused[i].expected);
 }
 
 /* "SECRET" is in each of these files, and in no word. */
