@@ -7,24 +7,46 @@
 
 #include "tests/test.h"
 
-char *scratch_folder_make(void)
-{
-        const char *base = getenv("TMPDIR") ?: "/tmp";
-        char *folder;
-
-        assert_true(asprintf(&folder, "%s/compute-agent-test-XXXXXX", base) > 0);
-        assert_non_null(mkdtemp(folder));
-        return folder;
-}
+/* A test that fails jumps over its cleanup: what is left is removed at the end. */
+static char *left[64];
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
         return remove(path);
 }
 
+static void remove_left(void)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(left); i++)
+                if (left[i])
+                        scratch_folder_remove(left[i]);
+}
+
+char *scratch_folder_make(void)
+{
+        static bool registered;
+        const char *base = getenv("TMPDIR") ?: "/tmp";
+        char *folder;
+        size_t i = 0;
+
+        if (!registered)
+                assert_int_equal(atexit(remove_left), 0);
+        registered = true;
+        while (i < ARRAY_SIZE(left) && left[i])
+                i++;
+        assert_true(i < ARRAY_SIZE(left));
+        assert_true(asprintf(&folder, "%s/compute-agent-test-XXXXXX", base) > 0);
+        assert_non_null(mkdtemp(folder));
+        left[i] = folder;
+        return folder;
+}
+
 void scratch_folder_remove(char *folder)
 {
         nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        for (size_t i = 0; i < ARRAY_SIZE(left); i++)
+                if (left[i] == folder)
+                        left[i] = NULL;
         free(folder);
 }
 
