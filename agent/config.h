@@ -3,15 +3,34 @@
 
 /* The configuration: nova.conf's own sections and option names, read with libini_config.
  *
- * One table (config.c) says for each option its type, default and what is allowed; it is the only
- * place. An unknown section or key is a warning with file and line, a bad value an error with file,
- * line, key and what is allowed. Values are checked here, so that nobody else has to. Nothing is
- * read after config_load() returned. */
+ * One table (config-table.c) says for each option its type, default and what is allowed; it is the
+ * only place. An unknown section or key is a warning with file and line, a bad value an error with
+ * file, line, key and what is allowed. Values are checked here, so that nobody else has to. Nothing
+ * is read after config_load() returned.
+ *
+ * Names of sections and options are compared without regard to case (libini_config does).
+ * "$state_path" is replaced in options that are paths; no other reference of oslo.config is. */
 
 #include "base/error.h"
 #include "base/string-set.h"
 #include "drivers/driver.h"
 #include "report/reporter.h"
+
+/* Options of [placement] that the Keystone client takes. NULL when not set. */
+typedef struct ConfigKeystone {
+        char *auth_url;
+        char *username, *user_id, *user_domain_name, *user_domain_id;
+        char *password; /* or the credential "placement-password"; never logged */
+        char *project_name, *project_id, *project_domain_name, *project_domain_id;
+        char *domain_name, *domain_id, *default_domain_name, *default_domain_id;
+        char *system_scope, *trust_id;
+        char *application_credential_id, *application_credential_name;
+        char *application_credential_secret; /* or the credential
+                                              * "placement-application-credential-secret"; never
+                                              * logged */
+        char *region_name, *service_type, *service_name, *interface;
+        char **valid_interfaces; /* NULL-terminated */
+} ConfigKeystone;
 
 typedef struct Config {
         /* [DEFAULT] */
@@ -19,7 +38,8 @@ typedef struct Config {
         char *claim_db;                /* "claim.sqlite", relative to state_path */
         char *instances_path;          /* default "/var/lib/nova/instances", as Nova has it */
         char *host;                    /* "" : the host's name */
-        char *compute_driver;          /* "libvirt" (also "libvirt.LibvirtDriver") or "static" */
+        char *compute_driver;          /* "libvirt" or "static", the names of driver_new() */
+        bool debug;                    /* only its part in log_level counts */
         int log_level;                 /* [DEFAULT] debug = true, or [agent] log_level */
         uint64_t claim_expiry_usec;    /* claim_expiry_time, seconds; 300; 0 never */
         uint64_t update_interval_usec; /* update_resources_interval, seconds; 0: the default of 60;
@@ -28,30 +48,49 @@ typedef struct Config {
         /* [agent] */
         char *owner_trait; /* "OWNER_NOVA"; "" for none */
         /* [libvirt], [static], [devices], [mdev_*]: in driver, which borrows from strings owned
-         * here */
+         * here, but for mdev_types, which it owns */
         char *connection_uri;
-        char *static_path;
+        char *static_path;         /* NULL unless set */
+        char **enabled_mdev_types; /* as written; those that count are in driver.mdev_types */
         DriverConfig driver;
         /* [placement] */
         bool has_placement;       /* the section is there: else the agent is standalone */
-        char *placement_endpoint; /* endpoint_override, or endpoint */
+        char *placement_endpoint; /* endpoint_override, or endpoint; NULL when auth_type looks it up
+                                   * in Keystone */
+        char *placement_fallback; /* endpoint */
         char *placement_token;    /* token, or the credential "placement-token"; never logged */
         char *cafile, *certfile, *keyfile;
+        ConfigKeystone keystone;
         ReporterConfig reporter; /* borrows from strings owned here */
         /* what was read */
         char **files; /* in the order of reading, NULL-terminated */
 } Config;
 
-/* Called for everything worth a warning: "FILE:LINE: unknown option [placement] foo, ignoring". */
+/* Called for everything worth a warning: "FILE:LINE: unknown option [placement] foo, ignoring". The
+ * text is borrowed for the call and holds no secret. */
 typedef void (*ConfigWarning)(const char *text, void *userdata);
 
 /* Reads file and the drop-ins file.d/NAME.conf; file NULL: the first
- * compute-agent/compute-agent.conf of /etc, /run and /usr/lib with the drop-ins
- * compute-agent.conf.d/NAME.conf of all three, merged by file name (the first folder wins; a link
- * to /dev/null masks). No main file is no error: defaults apply. A later file wins over an earlier
- * one. Secrets come from $CREDENTIALS_DIRECTORY first. -EINVAL with words (exit code 78), -ENOENT
- * when file was named and is not there, -EACCES, -ENOMEM. Blocks on file reads. */
+ * compute-agent/compute-agent.conf of /etc, /run and /usr/lib (and of the sysconfdir and libdir of
+ * another prefix) with the drop-ins compute-agent.conf.d/NAME.conf of all of them, merged by file
+ * name (the first folder wins; a link to /dev/null masks). No main file is no error: defaults
+ * apply. A later file wins over an earlier one. Secrets come from $CREDENTIALS_DIRECTORY first.
+ * -EINVAL with words (exit code 78), -ENOENT when file was named and is not there, -EACCES,
+ * -ENOMEM. warning may be NULL. Blocks on file reads. */
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
 Config *config_free(Config *config);
 DEFINE_CLEANUP(Config *, config_free);
+
+/* The table, for a manual, "computectl cat-config" and the tests. */
+typedef struct ConfigOptionInfo {
+        const char *section; /* "mdev_TYPE" stands for every type */
+        const char *key;
+        const char *type;          /* "boolean", "seconds", "list", … */
+        const char *default_value; /* NULL: not set */
+        const char *allowed;       /* in words */
+        bool secret;               /* its value is never shown */
+} ConfigOptionInfo;
+
+/* False after the last one. Texts are static. */
+bool config_describe_option(size_t i, ConfigOptionInfo *ret);

@@ -5,8 +5,9 @@
  * Nova's rules (facts A2).
  *
  * Searched in the folder of every configuration file that was read, then in state_path; all copies
- * must agree. None: one is made, in state_path only, so that an existing one is never overwritten
- * (O_EXCL), and synced to disk with its folder. */
+ * must agree. None: one is made, in state_path only. It is synced to disk under another name and
+ * then linked to its own, so that an existing one is never overwritten, nobody sees half of it, and
+ * of two makers the second takes the first one's. */
 
 #include "base/error.h"
 #include "base/uuid.h"

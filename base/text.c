@@ -40,15 +40,15 @@ static bool second_byte_valid(unsigned char lead, unsigned char second)
         }
 }
 
-/* The length of the well-formed sequence that text begins with, or 0. */
-static size_t sequence_length(const unsigned char *text)
+size_t text_sequence_length(const char *text)
 {
-        size_t n = length_from_lead(text[0]);
+        const unsigned char *c = (const unsigned char *)text;
+        size_t n = length_from_lead(c[0]);
 
         for (size_t i = 1; i < n; i++)
-                if (!is_continuation(text[i])) /* the final NUL is none */
+                if (!is_continuation(c[i])) /* the final NUL is none */
                         return 0;
-        if (n > 1 && !second_byte_valid(text[0], text[1]))
+        if (n > 1 && !second_byte_valid(c[0], c[1]))
                 return 0;
         return n;
 }
@@ -63,7 +63,7 @@ void text_sanitize(char *text, char replacement)
         unsigned char *c = (unsigned char *)text;
 
         while (*c) {
-                size_t n = sequence_length(c);
+                size_t n = text_sequence_length((const char *)c);
 
                 if (n > 0 && !is_control(c)) {
                         c += n;

@@ -11,6 +11,10 @@
  * well-formed UTF-8 (RFC 3629) by replacement, byte for byte: the length stays. */
 void text_sanitize(char *text, char replacement);
 
+/* The length of the well-formed UTF-8 sequence that text, which ends with a NUL, begins with; 0
+ * when it begins with none. */
+size_t text_sequence_length(const char *text);
+
 /* Takes away the first bytes of a UTF-8 sequence that was cut off at the end of text. */
 void text_trim_cut(char *text);
 

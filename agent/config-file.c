@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* libini_config tells a wrong name only by "Invalid argument", ends a value at a NUL, drops what
+ * stands before the first section and needs quadratic time. So a text is looked over line by line
+ * first; what passes is parsed by the library alone. */
+
+#include "agent/config-file.h"
+
+#include "base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ini_configobj.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+DEFINE_CLEANUP(struct ini_cfgobj *, ini_config_destroy);
+DEFINE_CLEANUP(struct ini_cfgfile *, ini_config_file_destroy);
+DEFINE_CLEANUP(char **, ini_config_free_errors);
+DEFINE_CLEANUP(char **, ini_free_section_list);
+DEFINE_CLEANUP(char **, ini_free_attribute_list);
+
+ConfigFile *config_file_free(ConfigFile *file)
+{
+        if (!file)
+                return NULL;
+        for (size_t i = 0; i < file->n_sections; i++)
+                free(file->sections[i].name);
+        for (size_t i = 0; i < file->n_entries; i++) {
+                free(file->entries[i].section);
+                free(file->entries[i].key);
+                free(file->entries[i].value);
+        }
+        free(file->sections);
+        free(file->entries);
+        free(file->path);
+        free(file);
+        return NULL;
+}
+
+static int read_all(int fd, char *text, size_t size, size_t *ret_length)
+{
+        size_t n = 0;
+
+        while (n < size) {
+                ssize_t r = read(fd, text + n, size - n);
+
+                if (r < 0 && errno == EINTR)
+                        continue;
+                if (r < 0)
+                        return -errno;
+                if (r == 0)
+                        break;
+                n += (size_t)r;
+        }
+        *ret_length = n;
+        return 0;
+}
+
+int config_read_text(const char *path, size_t max, char **ret, size_t *ret_length, mode_t *ret_mode)
+{
+        _cleanup_close_ int fd = -EBADF;
+        _cleanup_free_ char *text = NULL;
+        struct stat st;
+        size_t n;
+        int r;
+
+        /* Not blocking: a FIFO without a writer must not hang the start. */
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISDIR(st.st_mode))
+                return -EISDIR;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+
+        text = malloc(max + 2);
+        if (!text)
+                return -ENOMEM;
+        r = read_all(fd, text, max + 1, &n);
+        if (r < 0)
+                return r;
+        if (n > max)
+                return -EFBIG;
+        text[n] = '\0';
+        *ret = TAKE_PTR(text);
+        *ret_length = n;
+        if (ret_mode)
+                *ret_mode = st.st_mode;
+        return 0;
+}
+
+static const char *find_bad_text(const char *line, size_t n)
+{
+        size_t length;
+
+        for (size_t i = 0; i < n; i += length) {
+                unsigned char c = (unsigned char)line[i];
+
+                if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7f)
+                        return "a control character";
+                length = text_sequence_length(line + i);
+                if (length == 0)
+                        return "text that is not UTF-8";
+        }
+        return NULL;
+}
+
+static const char *find_bad_name(const char *line, size_t n)
+{
+        char end = line[0] == '[' ? ']' : '=';
+        const char *name_end = memrchr(line, end, n);
+
+        if (end == '=')
+                name_end = memchr(line, end, n);
+        if (!name_end)
+                return NULL; /* the library has words for that */
+        for (const char *c = line; c < name_end; c++)
+                if (*c < 0x20 || *c > 0x7e || *c == '!')
+                        return end == ']' ? "a section's name with a character that is not allowed"
+                                          : "an option's name with a character that is not allowed";
+        return NULL;
+}
+
+static char *copy_trimmed(const char *text, size_t n)
+{
+        while (n > 0 && isspace((unsigned char)*text)) {
+                text++;
+                n--;
+        }
+        while (n > 0 && isspace((unsigned char)text[n - 1]))
+                n--;
+        return strndup(text, n);
+}
+
+static ConfigSection *find_section(ConfigFile *file, const char *name)
+{
+        for (size_t i = 0; i < file->n_sections; i++)
+                if (strcasecmp(file->sections[i].name, name) == 0)
+                        return &file->sections[i];
+        return NULL;
+}
+
+static int add_section(ConfigFile *file, const char *line, size_t n, unsigned number)
+{
+        _cleanup_free_ char *name = NULL;
+        const char *end = memrchr(line, ']', n);
+
+        if (!end)
+                return 0;
+        name = copy_trimmed(line + 1, (size_t)(end - line - 1));
+        if (!name)
+                return -ENOMEM;
+        if (name[0] == '\0' || find_section(file, name))
+                return 0;
+        if (array_grow(&file->sections, sizeof(ConfigSection), file->n_sections,
+                       &file->n_sections_allocated) < 0)
+                return -ENOMEM;
+        file->sections[file->n_sections++] =
+                (ConfigSection){ .name = TAKE_PTR(name), .line = number };
+        return 0;
+}
+
+/* Looks a text over and notes where the sections begin. */
+static int scan_text(ConfigFile *file, const char *text, size_t n, Error *reterr)
+{
+        size_t n_settings = 0;
+        unsigned number = 1;
+        const char *bad;
+
+        for (const char *line = text, *end = text + n; line < end; number++) {
+                const char *newline = memchr(line, '\n', (size_t)(end - line));
+                size_t length = (size_t)((newline ? newline : end) - line);
+                bool is_setting = length > 0 && !strchr("#; \t\r", line[0]);
+
+                bad = find_bad_text(line, length);
+                if (!bad && is_setting)
+                        bad = find_bad_name(line, length);
+                /* The library would drop it without a word. */
+                if (!bad && is_setting && file->n_sections == 0 && line[0] != '[')
+                        bad = "an option before the first section; [DEFAULT] may be missing";
+                if (bad)
+                        return error_setf(reterr, EINVAL, "%s:%u: %s", file->path, number, bad);
+                if (is_setting && ++n_settings > CONFIG_FILE_MAX_SETTINGS)
+                        return error_setf(reterr, EINVAL, "%s:%u: more than %d settings in a file",
+                                          file->path, number, CONFIG_FILE_MAX_SETTINGS);
+                if (is_setting && line[0] == '[' && add_section(file, line, length, number) < 0)
+                        return error_oom(reterr);
+                line += length + 1;
+        }
+        return 0;
+}
+
+/* The library's words are written for programmers where people make mistakes most. */
+static const char *syntax_error_words(unsigned code)
+{
+        switch (code) {
+        case ERR_NOEQUAL:
+                return "not of the form OPTION = VALUE";
+        case ERR_NOCLOSESEC:
+                return "the ']' at the end of the section's name is missing";
+        case ERR_SPACE:
+        case ERR_TAB:
+                return "begins with white space, but continues no value";
+        default:
+                return NULL;
+        }
+}
+
+static int syntax_error(const ConfigFile *file, struct ini_cfgobj *ini, int code, Error *reterr)
+{
+        _cleanup_(ini_config_free_errorsp) char **errors = NULL;
+        unsigned kind, line;
+        int n = 0;
+
+        if (ini_config_error_count(ini) == 0 || ini_config_get_errors(ini, &errors) != 0 ||
+            !errors || !errors[0])
+                return error_setf(reterr, EINVAL, "%s: is not in INI form: %s", file->path,
+                                  strerror(code));
+        if (sscanf(errors[0], "Error (%u) on line %u: %n", &kind, &line, &n) != 2 || n == 0)
+                return error_setf(reterr, EINVAL, "%s: %s", file->path, errors[0]);
+        return error_setf(reterr, EINVAL, "%s:%u: %s", file->path, line,
+                          syntax_error_words(kind) ?: errors[0] + n);
+}
+
+static char *copy_value(const char *text)
+{
+        char *value = copy_trimmed(text, strlen(text));
+        size_t n = value ? strlen(value) : 0;
+
+        if (n >= 2 && value[0] == value[n - 1] && (value[0] == '"' || value[0] == '\'')) {
+                memmove(value, value + 1, n - 2);
+                value[n - 2] = '\0';
+        }
+        return value;
+}
+
+static int add_entry(ConfigFile *file, const char *section, const char *key,
+                     struct value_obj *value)
+{
+        ConfigEntry *entry;
+        const char *text;
+        uint32_t line;
+
+        if (value_get_concatenated(value, &text) != 0 || value_get_line(value, &line) != 0)
+                return -EINVAL;
+        if (array_grow(&file->entries, sizeof(ConfigEntry), file->n_entries,
+                       &file->n_entries_allocated) < 0)
+                return -ENOMEM;
+        entry = &file->entries[file->n_entries++];
+        *entry = (ConfigEntry){
+                .file = file->path,
+                .section =
+                        strdup(strcasecmp(section, INI_DEFAULT_SECTION) == 0 ? "DEFAULT" : section),
+                .key = strdup(key),
+                .value = copy_value(text ?: ""),
+                .line = line,
+        };
+        return entry->section && entry->key && entry->value ? 0 : -ENOMEM;
+}
+
+static int add_entries(ConfigFile *file, struct ini_cfgobj *ini, char *section)
+{
+        _cleanup_(ini_free_attribute_listp) char **keys = NULL;
+        int n = 0, failed = 0, r;
+
+        keys = ini_get_attribute_list(ini, section, &n, &failed);
+        if (!keys)
+                return failed ? -failed : -ENOMEM;
+        for (int i = 0; i < n; i++) {
+                struct value_obj *value = NULL;
+
+                r = -ini_get_config_valueobj(section, keys[i], ini, INI_GET_LAST_VALUE, &value);
+                if (r == 0 && value)
+                        r = add_entry(file, section, keys[i], value);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+        const ConfigEntry *x = a, *y = b;
+
+        return x->line < y->line ? -1 : x->line > y->line;
+}
+
+static int collect_entries(ConfigFile *file, struct ini_cfgobj *ini, Error *reterr)
+{
+        _cleanup_(ini_free_section_listp) char **sections = NULL;
+        int n = 0, failed = 0, r;
+
+        sections = ini_get_section_list(ini, &n, &failed);
+        if (!sections)
+                return failed == 0
+                               ? 0
+                               : error_setf(reterr, failed, "%s: %s", file->path, strerror(failed));
+        for (int i = 0; i < n; i++) {
+                r = add_entries(file, ini, sections[i]);
+                if (r < 0)
+                        return error_setf(reterr, r, "%s: %s", file->path, strerror(-r));
+        }
+        if (file->n_entries > 0)
+                qsort(file->entries, file->n_entries, sizeof(ConfigEntry), compare_lines);
+        return 0;
+}
+
+static int parse_text(ConfigFile *file, char *text, size_t n, Error *reterr)
+{
+        _cleanup_(ini_config_destroyp) struct ini_cfgobj *ini = NULL;
+        _cleanup_(ini_config_file_destroyp) struct ini_cfgfile *source = NULL;
+        int r;
+
+        r = ini_config_create(&ini);
+        if (r == 0)
+                r = ini_config_file_from_mem(text, (uint32_t)n, &source);
+        if (r != 0)
+                return error_setf(reterr, r, "%s: %s", file->path, strerror(r));
+
+        r = ini_config_parse(source, INI_STOP_ON_ANY,
+                             INI_MS_MERGE | INI_MV1S_OVERWRITE | INI_MV2S_OVERWRITE,
+                             INI_PARSE_NO_C_COMMENTS, ini);
+        if (r == ENOMEM)
+                return error_oom(reterr);
+        if (r != 0)
+                return syntax_error(file, ini, r, reterr);
+        return collect_entries(file, ini, reterr);
+}
+
+static int read_error(const char *path, int r, Error *reterr)
+{
+        switch (r) {
+        case -EISDIR:
+                return error_setf(reterr, EINVAL, "%s: is a folder, not a file", path);
+        case -EINVAL:
+        case -ENXIO: /* a socket */
+                return error_setf(reterr, EINVAL, "%s: is not a regular file", path);
+        case -EFBIG:
+                return error_setf(reterr, EINVAL, "%s: is larger than %d bytes", path,
+                                  CONFIG_FILE_MAX_BYTES);
+        default:
+                return error_setf(reterr, r, "%s: cannot be read: %s", path, strerror(-r));
+        }
+}
+
+int config_file_read(ConfigFile **ret, const char *path, Error *reterr)
+{
+        static const char bom[] = "\xef\xbb\xbf";
+        _cleanup_(config_file_freep) ConfigFile *file = NULL;
+        _cleanup_free_ char *text = NULL;
+        size_t n, skip;
+        mode_t mode;
+        int r;
+
+        file = calloc(1, sizeof(ConfigFile));
+        if (!file)
+                return error_oom(reterr);
+        file->path = strdup(path);
+        if (!file->path)
+                return error_oom(reterr);
+
+        r = config_read_text(path, CONFIG_FILE_MAX_BYTES, &text, &n, &mode);
+        if (r < 0)
+                return read_error(path, r, reterr);
+        file->world_readable = mode & S_IROTH;
+        skip = n >= 3 && memcmp(text, bom, 3) == 0 ? 3 : 0;
+
+        r = scan_text(file, text + skip, n - skip, reterr);
+        if (r < 0)
+                return r;
+        r = parse_text(file, text + skip, n - skip, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(file);
+        return 0;
+}

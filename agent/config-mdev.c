@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/config-mdev.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+typedef struct TypeSections {
+        char *name, *old_name; /* "mdev_TYPE", "vgpu_TYPE" */
+} TypeSections;
+
+static void type_sections_done(TypeSections *sections)
+{
+        free(sections->name);
+        free(sections->old_name);
+}
+
+static int type_sections_init(TypeSections *sections, const char *type)
+{
+        if (asprintf(&sections->name, "mdev_%s", type) < 0)
+                sections->name = NULL;
+        if (asprintf(&sections->old_name, "vgpu_%s", type) < 0)
+                sections->old_name = NULL;
+        return sections->name && sections->old_name ? 0 : -ENOMEM;
+}
+
+static void free_type(DriverMdevType *type)
+{
+        const ConfigOption *options;
+        size_t n;
+
+        options = config_get_mdev_options(&n);
+        for (size_t i = 0; i < n; i++)
+                config_option_done(&options[i], type);
+        free(type->type);
+}
+
+void config_free_mdev_types(DriverConfig *driver)
+{
+        for (size_t i = 0; i < driver->n_mdev_types; i++)
+                free_type(&driver->mdev_types[i]);
+        free(driver->mdev_types);
+        driver->mdev_types = NULL;
+        driver->n_mdev_types = 0;
+}
+
+static const ConfigEntry *find_entry(const ConfigSettings *settings, const TypeSections *sections,
+                                     const ConfigOption *option)
+{
+        bool old = strcmp(option->key, "device_addresses") == 0;
+
+        return config_settings_find(settings, sections->name, old ? sections->old_name : NULL,
+                                    option->key, option->old_key);
+}
+
+static const DriverMdevType *find_type(const DriverConfig *driver, const char *type)
+{
+        for (size_t i = 0; i < driver->n_mdev_types; i++)
+                if (strcasecmp(driver->mdev_types[i].type, type) == 0)
+                        return &driver->mdev_types[i];
+        return NULL;
+}
+
+static bool has_address(const DriverMdevType *type, size_t n, const char *address)
+{
+        for (size_t i = 0; i < n && type->device_addresses[i]; i++)
+                if (strcmp(type->device_addresses[i], address) == 0)
+                        return true;
+        return false;
+}
+
+/* PCI addresses in small letters, as libvirt writes them; none twice, in any type. */
+static int check_addresses(const DriverConfig *driver, DriverMdevType *type, Error *reterr)
+{
+        for (size_t i = 0; type->device_addresses && type->device_addresses[i]; i++) {
+                char *address = type->device_addresses[i];
+
+                for (char *c = address; address[0] != '/' && *c; c++)
+                        *c = (char)tolower((unsigned char)*c);
+                if (has_address(type, i, address))
+                        return error_setf(reterr, EINVAL, "%s is there twice", address);
+                for (size_t j = 0; j < driver->n_mdev_types; j++)
+                        if (driver->mdev_types[j].device_addresses &&
+                            has_address(&driver->mdev_types[j], SIZE_MAX, address))
+                                return error_setf(reterr, EINVAL,
+                                                  "%s is given to the type %s already", address,
+                                                  driver->mdev_types[j].type);
+        }
+        return 0;
+}
+
+static int load_type(const Config *config, const ConfigSettings *settings,
+                     const TypeSections *sections, DriverMdevType *type, Error *reterr)
+{
+        const ConfigOption *options;
+        const ConfigEntry *addresses;
+        size_t n;
+        int r;
+
+        options = config_get_mdev_options(&n);
+        for (size_t i = 0; i < n; i++) {
+                r = config_set_from_entry(&options[i], type,
+                                          find_entry(settings, sections, &options[i]),
+                                          config->state_path, reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = check_addresses(&config->driver, type, reterr);
+        addresses = find_entry(settings, sections, &options[0]);
+        if (r < 0 && addresses)
+                return error_prefixf(reterr, r, "%s:%u: [%s] %s", addresses->file, addresses->line,
+                                     addresses->section, addresses->key);
+        return r;
+}
+
+static bool takes_what_is_left(const DriverMdevType *type)
+{
+        return !type->device_addresses || !type->device_addresses[0];
+}
+
+/* The first type without addresses, or NULL. */
+static const DriverMdevType *find_default(const DriverConfig *driver)
+{
+        for (size_t i = 0; i < driver->n_mdev_types; i++)
+                if (takes_what_is_left(&driver->mdev_types[i]))
+                        return &driver->mdev_types[i];
+        return NULL;
+}
+
+static int add_type(Config *config, const ConfigSettings *settings, const char *name,
+                    ConfigWarning warning, void *userdata, Error *reterr)
+{
+        _cleanup_(type_sections_done) TypeSections sections = {};
+        _cleanup_(free_type) DriverMdevType type = {};
+        const DriverMdevType *fallback;
+        int r;
+
+        if (type_sections_init(&sections, name) < 0)
+                return error_oom(reterr);
+        type.type = strdup(name);
+        if (!type.type)
+                return error_oom(reterr);
+        r = load_type(config, settings, &sections, &type, reterr);
+        if (r < 0)
+                return r;
+
+        fallback = find_default(&config->driver);
+        if (fallback && takes_what_is_left(&type)) {
+                config_warn(warning, userdata,
+                            "[%.64s] device_addresses is not set, and the type %.64s takes all "
+                            "devices that are left already, ignoring the type",
+                            sections.name, fallback->type);
+                return 0;
+        }
+        config->driver.mdev_types[config->driver.n_mdev_types++] = type;
+        type = (DriverMdevType){};
+        return 0;
+}
+
+static bool is_enabled(const Config *config, const char *type)
+{
+        for (char **t = config->enabled_mdev_types; t && *t; t++)
+                if (strcasecmp(*t, type) == 0)
+                        return true;
+        return false;
+}
+
+static void warn_not_enabled(const Config *config, const ConfigSettings *settings,
+                             ConfigWarning warning, void *userdata)
+{
+        for (size_t i = 0; i < settings->n_files; i++) {
+                const ConfigFile *file = settings->files[i];
+
+                for (size_t j = 0; j < file->n_sections; j++) {
+                        const char *name = file->sections[j].name;
+
+                        if (strncasecmp(name, "mdev_", 5) != 0 &&
+                            strncasecmp(name, "vgpu_", 5) != 0)
+                                continue;
+                        if (!is_enabled(config, name + 5))
+                                config_warn(warning, userdata,
+                                            "%s:%u: [devices] enabled_mdev_types does not list the "
+                                            "type of [%.64s], ignoring",
+                                            file->path, file->sections[j].line, name);
+                }
+        }
+}
+
+int config_load_mdev_types(Config *config, const ConfigSettings *settings, ConfigWarning warning,
+                           void *userdata, Error *reterr)
+{
+        size_t n = 0;
+        int r;
+
+        warn_not_enabled(config, settings, warning, userdata);
+        for (char **t = config->enabled_mdev_types; t && *t; t++)
+                n++;
+        if (n == 0)
+                return 0;
+        config->driver.mdev_types = calloc(n, sizeof(DriverMdevType));
+        if (!config->driver.mdev_types)
+                return error_oom(reterr);
+
+        for (char **t = config->enabled_mdev_types; *t; t++) {
+                if (find_type(&config->driver, *t))
+                        continue;
+                r = add_type(config, settings, *t, warning, userdata, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/config-settings.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+
+void config_settings_done(ConfigSettings *settings)
+{
+        for (size_t i = 0; i < settings->n_files; i++)
+                config_file_free(settings->files[i]);
+        free(settings->files);
+        *settings = (ConfigSettings){};
+}
+
+int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr)
+{
+        int r;
+
+        for (char *const *path = paths; *path; path++) {
+                if (array_grow(&settings->files, sizeof(ConfigFile *), settings->n_files,
+                               &settings->n_files_allocated) < 0)
+                        return error_oom(reterr);
+                r = config_file_read(&settings->files[settings->n_files], *path, reterr);
+                if (r < 0)
+                        return r;
+                settings->n_files++;
+        }
+        return 0;
+}
+
+static bool same_name(const char *name, const char *want, const char *old)
+{
+        return strcasecmp(name, want) == 0 || (old && strcasecmp(name, old) == 0);
+}
+
+const ConfigEntry *config_settings_find(const ConfigSettings *settings, const char *section,
+                                        const char *old_section, const char *key,
+                                        const char *old_key)
+{
+        for (size_t i = settings->n_files; i > 0; i--) {
+                const ConfigFile *file = settings->files[i - 1];
+
+                for (size_t j = file->n_entries; j > 0; j--) {
+                        const ConfigEntry *entry = &file->entries[j - 1];
+
+                        if (same_name(entry->key, key, old_key) &&
+                            same_name(entry->section, section, old_section))
+                                return entry;
+                }
+        }
+        return NULL;
+}
+
+const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
+                                               const ConfigOption *option)
+{
+        return config_settings_find(settings, option->section, NULL, option->key, option->old_key);
+}
+
+bool config_settings_find_section(const ConfigSettings *settings, const char *section,
+                                  const char **ret_file, unsigned *ret_line)
+{
+        for (size_t i = settings->n_files; i > 0; i--) {
+                const ConfigFile *file = settings->files[i - 1];
+
+                for (size_t j = 0; j < file->n_sections; j++) {
+                        if (strcasecmp(file->sections[j].name, section) != 0)
+                                continue;
+                        *ret_file = file->path;
+                        *ret_line = file->sections[j].line;
+                        return true;
+                }
+        }
+        return false;
+}
+
+int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
+                          const char *state_path, Error *reterr)
+{
+        int r;
+
+        if (!entry)
+                return option->default_value
+                               ? config_option_set(option, base, option->default_value, state_path,
+                                                   reterr)
+                               : 0;
+        r = config_option_set(option, base, entry->value, state_path, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s:%u: [%s] %s", entry->file, entry->line,
+                                     entry->section, entry->key);
+        return 0;
+}
+
+void config_warn(ConfigWarning warning, void *userdata, const char *format, ...)
+{
+        Error text = ERROR_NULL;
+        char line[ERROR_TEXT_MAX];
+        va_list ap;
+
+        if (!warning)
+                return;
+        va_start(ap, format);
+        vsnprintf(line, sizeof(line), format, ap);
+        va_end(ap);
+        /* For what it does to control characters and cut text. */
+        error_setf(&text, EINVAL, "%s", line);
+        warning(text.text, userdata);
+}
+
+/* "mdev_TYPE" for the section of any type, "vgpu_TYPE" for its old name. */
+static const char *kind_of_section(const char *section)
+{
+        if (strncasecmp(section, "mdev_", 5) == 0 || strncasecmp(section, "vgpu_", 5) == 0)
+                return CONFIG_MDEV_SECTION;
+        return config_knows_section(section) ? section : NULL;
+}
+
+static bool is_known(const ConfigEntry *entry, const char *kind)
+{
+        bool mdev = strcmp(kind, CONFIG_MDEV_SECTION) == 0;
+        const ConfigOption *options;
+        size_t n;
+
+        options = mdev ? config_get_mdev_options(&n) : config_get_options(&n);
+        if (mdev && strncasecmp(entry->section, "vgpu_", 5) == 0)
+                return strcasecmp(entry->key, "device_addresses") == 0;
+        return config_find_option(options, n, kind, entry->key);
+}
+
+static void warn_unknown_of_file(const ConfigFile *file, ConfigWarning warning, void *userdata)
+{
+        for (size_t i = 0; i < file->n_sections; i++)
+                if (!kind_of_section(file->sections[i].name))
+                        config_warn(warning, userdata, "%s:%u: unknown section [%.64s], ignoring",
+                                    file->path, file->sections[i].line, file->sections[i].name);
+        for (size_t i = 0; i < file->n_entries; i++) {
+                const ConfigEntry *entry = &file->entries[i];
+                const char *kind = kind_of_section(entry->section);
+
+                if (kind && !is_known(entry, kind))
+                        config_warn(warning, userdata,
+                                    "%s:%u: unknown option [%.64s] %.64s, ignoring", file->path,
+                                    entry->line, entry->section, entry->key);
+        }
+}
+
+void config_warn_unknown(const ConfigSettings *settings, ConfigWarning warning, void *userdata)
+{
+        for (size_t i = 0; i < settings->n_files; i++)
+                warn_unknown_of_file(settings->files[i], warning, userdata);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* All configuration files that were read, as one: a later file wins over an earlier one. Options
+ * are set from here, with the place of a bad value in the words. */
+
+#include "agent/config-file.h"
+#include "agent/config-table.h"
+
+typedef struct ConfigSettings {
+        ConfigFile **files;
+        size_t n_files, n_files_allocated;
+} ConfigSettings;
+
+/* Adds the files in that order. Errors of config_file_read(); what was read before stays. */
+int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr);
+void config_settings_done(ConfigSettings *settings);
+
+/* The last entry of that section (old_section, old_key: other names for the same, or NULL);
+ * borrowed. NULL when there is none. */
+const ConfigEntry *config_settings_find(const ConfigSettings *settings, const char *section,
+                                        const char *old_section, const char *key,
+                                        const char *old_key);
+const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
+                                               const ConfigOption *option);
+
+/* Where a section was opened last; ret_file is borrowed. */
+bool config_settings_find_section(const ConfigSettings *settings, const char *section,
+                                  const char **ret_file, unsigned *ret_line);
+
+/* Sets an option of base from its entry, or to its default when entry is NULL. Words begin with
+ * "FILE:LINE: [section] key: ". */
+int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
+                          const char *state_path, Error *reterr);
+
+/* A warning for each section and option that nobody knows. */
+void config_warn_unknown(const ConfigSettings *settings, ConfigWarning warning, void *userdata);
+
+/* Calls warning, which may be NULL, with a text in that format. */
+void config_warn(ConfigWarning warning, void *userdata, const char *format, ...) _printf_(3, 4);

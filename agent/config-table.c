@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/config-table.h"
+
+#include "agent/config-search.h"
+#include "agent/config-value.h"
+
+#include <string.h>
+#include <strings.h>
+#include <syslog.h>
+
+#define DEFAULT_POLL_INTERVAL_SEC 60
+
+static const ConfigWord log_levels[] = {
+        { "debug", LOG_DEBUG },   { "info", LOG_INFO },
+        { "notice", LOG_NOTICE }, { "warning", LOG_WARNING },
+        { "err", LOG_ERR },       { "error", LOG_ERR },
+        { "crit", LOG_CRIT },     {},
+};
+
+static const ConfigWord auth_types[] = {
+        { "none", REPORTER_AUTH_NONE },
+        { "admin_token", REPORTER_AUTH_ADMIN_TOKEN },
+        { "password", REPORTER_AUTH_PASSWORD },
+        { "v3password", REPORTER_AUTH_PASSWORD },
+        { "v3applicationcredential", REPORTER_AUTH_V3APPLICATIONCREDENTIAL },
+        {},
+};
+
+static bool is_driver_name(const char *text)
+{
+        return strcmp(text, "libvirt") == 0 || strcmp(text, "libvirt.LibvirtDriver") == 0 ||
+               strcmp(text, "static") == 0;
+}
+
+static bool is_file_below(const char *text)
+{
+        return text[0] != '\0' && text[0] != '/' && text[strlen(text) - 1] != '/' &&
+               !strchr(text, '$');
+}
+
+/* Begins an option of Config. */
+#define OPTION(s, k, t, m) .section = s, .key = k, .type = t, .offset = offsetof(Config, m)
+
+#define BOOL(s, k, m, value)                                                                     \
+        {                                                                                        \
+                OPTION(s, k, CONFIG_BOOL, m), .default_value = value, .allowed = "true or false" \
+        }
+#define NUMBER(s, k, t, m, value, from, to)                                            \
+        {                                                                              \
+                OPTION(s, k, t, m), .default_value = value, .min = from, .max = to,    \
+                                    .allowed = "a whole number from " #from " to " #to \
+        }
+#define RESERVED(k, m, value) NUMBER("DEFAULT", k, CONFIG_U64, m, value, 0, 2147483647)
+#define RATIO(k, m, value, from)                                         \
+        {                                                                \
+                OPTION("DEFAULT", k, CONFIG_DOUBLE, m),                  \
+                        .default_value = value, .min = from, .max = 1e6, \
+                        .allowed = "a number from " #from " to 1000000"  \
+        }
+#define WORD(s, k, m, value, all, words_)                                           \
+        {                                                                           \
+                OPTION(s, k, CONFIG_ENUM, m), .default_value = value, .words = all, \
+                                              .allowed = words_                     \
+        }
+#define TEXT(s, k, m, value, check, words_)                                             \
+        {                                                                               \
+                OPTION(s, k, CONFIG_STRING, m), .default_value = value, .valid = check, \
+                                                .allowed = words_                       \
+        }
+#define PATH(s, k, m, value)                                                    \
+        {                                                                       \
+                OPTION(s, k, CONFIG_PATH, m), .default_value = value,           \
+                                              .valid = config_is_absolute_path, \
+                                              .allowed = "an absolute path"     \
+        }
+#define LIST(s, k, old, m, check, words_)                                                       \
+        {                                                                                       \
+                OPTION(s, k, CONFIG_LIST, m), .old_key = old, .valid = check, .allowed = words_ \
+        }
+#define SECRET(k, m, check, words_, name)                                                    \
+        {                                                                                    \
+                OPTION("placement", k, CONFIG_STRING, m), .valid = check, .allowed = words_, \
+                                                          .secret = true, .credential = name \
+        }
+#define KEYSTONE(k, old, m)                                                              \
+        {                                                                                \
+                OPTION("placement", k, CONFIG_STRING, keystone.m), .old_key = old,       \
+                                                                   .allowed = "any text" \
+        }
+#define UNUSED(k)                                                                              \
+        {                                                                                      \
+                .section = "placement", .key = k, .type = CONFIG_UNUSED, .allowed = "any text" \
+        }
+
+#define HTTP_WORDS     "http://HOST… or https://HOST… without user name, query and fragment"
+#define ENDPOINT_WORDS "unix:///PATH, or " HTTP_WORDS
+
+/* state_path stands first: others refer to it. */
+static const ConfigOption options[] = {
+        PATH("DEFAULT", "state_path", state_path, "/var/lib/compute-agent"),
+        TEXT("DEFAULT", "claim_db", claim_db, "claim.sqlite", is_file_below,
+             "the path of a file, relative to state_path"),
+        PATH("DEFAULT", "instances_path", instances_path, "/var/lib/nova/instances"),
+        TEXT("DEFAULT", "host", host, "", config_is_host_name,
+             "a name of up to 255 printable characters without spaces"),
+        TEXT("DEFAULT", "compute_driver", compute_driver, "libvirt", is_driver_name,
+             "libvirt, libvirt.LibvirtDriver or static"),
+        BOOL("DEFAULT", "debug", debug, "false"),
+        NUMBER("DEFAULT", "claim_expiry_time", CONFIG_SECONDS, claim_expiry_usec, "300", 0,
+               2147483647),
+        { OPTION("DEFAULT", "update_resources_interval", CONFIG_INTERVAL, update_interval_usec),
+          .default_value = "0", .min = -2147483647, .max = 2147483647,
+          .allowed = "a whole number of seconds up to 2147483647, 0 for 60, or -1 for never" },
+        RESERVED("reserved_host_cpus", driver.reserved_host_cpus, "0"),
+        RESERVED("reserved_host_memory_mb", driver.reserved_host_memory_mb, "512"),
+        RESERVED("reserved_host_disk_mb", driver.reserved_host_disk_mb, "0"),
+        RATIO("cpu_allocation_ratio", driver.cpu_allocation_ratio, NULL, 0),
+        RATIO("ram_allocation_ratio", driver.ram_allocation_ratio, NULL, 0),
+        RATIO("disk_allocation_ratio", driver.disk_allocation_ratio, NULL, 0),
+        RATIO("initial_cpu_allocation_ratio", driver.initial_cpu_allocation_ratio, "4.0", 0.001),
+        RATIO("initial_ram_allocation_ratio", driver.initial_ram_allocation_ratio, "1.0", 0.001),
+        RATIO("initial_disk_allocation_ratio", driver.initial_disk_allocation_ratio, "1.0", 0.001),
+
+        WORD("agent", "log_level", log_level, "info", log_levels,
+             "debug, info, notice, warning, err or crit"),
+        TEXT("agent", "owner_trait", owner_trait, "OWNER_NOVA", config_is_trait,
+             "a trait's name (A-Z, 0-9, _; up to 255), or nothing for none"),
+
+        TEXT("libvirt", "connection_uri", connection_uri, "qemu:///system", config_is_driver_uri,
+             "a libvirt URI such as qemu:///system"),
+        NUMBER("libvirt", "keepalive_interval", CONFIG_U64, driver.keepalive_interval_sec, "5", 0,
+               3600),
+        NUMBER("libvirt", "keepalive_count", CONFIG_U64, driver.keepalive_count, "5", 0, 1000),
+
+        PATH("static", "path", static_path, NULL),
+
+        LIST("devices", "enabled_mdev_types", "enabled_vgpu_types", enabled_mdev_types,
+             config_is_mdev_type,
+             "a list of mdev types such as nvidia-35, with commas between them"),
+
+        WORD("placement", "auth_type", reporter.auth, "none", auth_types,
+             "none, admin_token, password or v3applicationcredential"),
+        TEXT("placement", "endpoint_override", placement_endpoint, NULL, config_is_endpoint,
+             ENDPOINT_WORDS),
+        TEXT("placement", "endpoint", placement_fallback, NULL, config_is_endpoint, ENDPOINT_WORDS),
+        SECRET("token", placement_token, config_is_token, "printable ASCII without spaces",
+               "placement-token"),
+        PATH("placement", "cafile", cafile, NULL),
+        PATH("placement", "certfile", certfile, NULL),
+        PATH("placement", "keyfile", keyfile, NULL),
+        BOOL("placement", "insecure", reporter.insecure, "false"),
+        NUMBER("placement", "max_connections", CONFIG_U64, reporter.max_connections, "4", 1, 64),
+        NUMBER("placement", "connect_timeout", CONFIG_SECONDS, reporter.connect_timeout_usec, "10",
+               1, 3600),
+        NUMBER("placement", "timeout", CONFIG_SECONDS, reporter.timeout_usec, "60", 1, 3600),
+
+        TEXT("placement", "auth_url", keystone.auth_url, NULL, config_is_http_url, HTTP_WORDS),
+        KEYSTONE("username", "user_name", username),
+        KEYSTONE("user_id", NULL, user_id),
+        KEYSTONE("user_domain_name", NULL, user_domain_name),
+        KEYSTONE("user_domain_id", NULL, user_domain_id),
+        SECRET("password", keystone.password, NULL, "any text", "placement-password"),
+        KEYSTONE("project_name", "tenant_name", project_name),
+        KEYSTONE("project_id", "tenant_id", project_id),
+        KEYSTONE("project_domain_name", NULL, project_domain_name),
+        KEYSTONE("project_domain_id", NULL, project_domain_id),
+        KEYSTONE("domain_name", NULL, domain_name),
+        KEYSTONE("domain_id", NULL, domain_id),
+        KEYSTONE("default_domain_name", NULL, default_domain_name),
+        KEYSTONE("default_domain_id", NULL, default_domain_id),
+        KEYSTONE("system_scope", NULL, system_scope),
+        KEYSTONE("trust_id", NULL, trust_id),
+        KEYSTONE("application_credential_id", NULL, application_credential_id),
+        KEYSTONE("application_credential_name", NULL, application_credential_name),
+        SECRET("application_credential_secret", keystone.application_credential_secret, NULL,
+               "any text", "placement-application-credential-secret"),
+        KEYSTONE("region_name", "os_region_name", region_name),
+        KEYSTONE("service_type", NULL, service_type),
+        KEYSTONE("service_name", NULL, service_name),
+        KEYSTONE("interface", "os_interface", interface),
+        LIST("placement", "valid_interfaces", NULL, keystone.valid_interfaces, NULL,
+             "a list such as internal, public, with commas between them"),
+        UNUSED("auth_section"),
+        UNUSED("collect_timing"),
+        UNUSED("connect_retries"),
+        UNUSED("connect_retry_delay"),
+        UNUSED("max_version"),
+        UNUSED("min_version"),
+        UNUSED("retriable_status_codes"),
+        UNUSED("split_loggers"),
+        UNUSED("status_code_retries"),
+        UNUSED("status_code_retry_delay"),
+};
+
+static const ConfigOption mdev_options[] = {
+        { .section = CONFIG_MDEV_SECTION,
+          .key = "device_addresses",
+          .type = CONFIG_LIST,
+          .offset = offsetof(DriverMdevType, device_addresses),
+          .valid = config_is_device_address,
+          .allowed = "a list of PCI addresses (0000:41:00.0) or paths below /sys/devices/" },
+        { .section = CONFIG_MDEV_SECTION,
+          .key = "mdev_class",
+          .type = CONFIG_STRING,
+          .offset = offsetof(DriverMdevType, mdev_class),
+          .default_value = "VGPU",
+          .valid = config_is_mdev_class,
+          .allowed = "VGPU, or CUSTOM_ with A-Z, 0-9 and _ (up to 255)" },
+        { .section = CONFIG_MDEV_SECTION,
+          .key = "max_instances",
+          .type = CONFIG_U64,
+          .offset = offsetof(DriverMdevType, max_instances),
+          .min = 1,
+          .max = 2147483647,
+          .allowed = "a whole number from 1 to 2147483647" },
+};
+
+const ConfigOption *config_get_options(size_t *ret_n)
+{
+        *ret_n = ARRAY_SIZE(options);
+        return options;
+}
+
+const ConfigOption *config_get_mdev_options(size_t *ret_n)
+{
+        *ret_n = ARRAY_SIZE(mdev_options);
+        return mdev_options;
+}
+
+bool config_knows_section(const char *section)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+                if (strcasecmp(options[i].section, section) == 0)
+                        return true;
+        return strcasecmp(section, "compute") == 0;
+}
+
+const ConfigOption *config_find_option(const ConfigOption *table, size_t n_options,
+                                       const char *section, const char *key)
+{
+        for (size_t i = 0; i < n_options; i++) {
+                const ConfigOption *o = &table[i];
+
+                if (strcasecmp(o->section, section) == 0 &&
+                    (strcasecmp(o->key, key) == 0 ||
+                     (o->old_key && strcasecmp(o->old_key, key) == 0)))
+                        return o;
+        }
+        return NULL;
+}
+
+void config_option_done(const ConfigOption *option, void *base)
+{
+        void *member = (char *)base + option->offset;
+
+        switch (option->type) {
+        case CONFIG_STRING:
+        case CONFIG_PATH:
+                free(*(char **)member);
+                *(char **)member = NULL;
+                break;
+        case CONFIG_LIST:
+                *(char ***)member = strings_free(*(char ***)member);
+                break;
+        default:
+                break;
+        }
+}
+
+static int set_number(const ConfigOption *option, uint64_t *member, const char *text)
+{
+        int64_t value;
+        int r;
+
+        r = config_value_i64(text, &value);
+        if (r < 0 || (double)value < option->min || (double)value > option->max)
+                return -EINVAL;
+        if (option->type == CONFIG_U64)
+                *member = (uint64_t)value;
+        else if (option->type == CONFIG_INTERVAL && value < 0)
+                *member = UINT64_MAX;
+        else if (option->type == CONFIG_INTERVAL && value == 0)
+                *member = DEFAULT_POLL_INTERVAL_SEC * USEC_PER_SEC;
+        else
+                *member = (uint64_t)value * USEC_PER_SEC;
+        return 0;
+}
+
+static int set_double(const ConfigOption *option, double *member, const char *text)
+{
+        double value;
+        int r;
+
+        r = config_value_double(text, &value);
+        if (r < 0)
+                return r;
+        if (value < option->min || value > option->max)
+                return -EINVAL;
+        *member = value;
+        return 0;
+}
+
+static int set_word(const ConfigOption *option, int *member, const char *text)
+{
+        for (const ConfigWord *w = option->words; w->word; w++) {
+                if (strcasecmp(w->word, text) == 0) {
+                        *member = w->value;
+                        return 0;
+                }
+        }
+        return -EINVAL;
+}
+
+static int set_string(const ConfigOption *option, char **member, const char *text,
+                      const char *state_path)
+{
+        _cleanup_free_ char *value = NULL;
+        int r = 0;
+
+        if (option->type == CONFIG_PATH)
+                r = config_value_path(text, state_path, &value);
+        else if (!(value = strdup(text)))
+                r = -ENOMEM;
+        if (r < 0)
+                return r;
+        if (option->valid && !option->valid(value))
+                return -EINVAL;
+        free(*member);
+        *member = TAKE_PTR(value);
+        return 0;
+}
+
+static int set_member(const ConfigOption *option, void *member, const char *text,
+                      const char *state_path)
+{
+        switch (option->type) {
+        case CONFIG_BOOL:
+                return config_value_bool(text, member);
+        case CONFIG_U64:
+        case CONFIG_SECONDS:
+        case CONFIG_INTERVAL:
+                return set_number(option, member, text);
+        case CONFIG_DOUBLE:
+                return set_double(option, member, text);
+        case CONFIG_ENUM:
+                return set_word(option, member, text);
+        case CONFIG_STRING:
+        case CONFIG_PATH:
+                return set_string(option, member, text, state_path);
+        default:
+                return 0;
+        }
+}
+
+/* The start of a text, whole characters only, so that a long value leaves room for the words. */
+static int excerpt_length(const char *text)
+{
+        size_t n = strnlen(text, 40);
+
+        while (text[n] && ((unsigned char)text[n] & 0xc0) == 0x80)
+                n--;
+        return (int)n;
+}
+
+static int refuse(const ConfigOption *option, const char *text, Error *reterr)
+{
+        /* A URL may hold a password before its @. */
+        if (option->secret || strchr(text, '@'))
+                return error_setf(reterr, EINVAL, "the value is not allowed; allowed is %s",
+                                  option->allowed);
+        return error_setf(reterr, EINVAL, "\"%.*s\"%s is not allowed; allowed is %s",
+                          excerpt_length(text), text, strlen(text) > 40 ? "…" : "",
+                          option->allowed);
+}
+
+static int set_list(const ConfigOption *option, char ***member, const char *text, Error *reterr)
+{
+        _cleanup_(strings_freep) char **items = NULL;
+
+        if (config_value_list(text, &items) < 0)
+                return error_oom(reterr);
+        for (char **item = items; *item && option->valid; item++)
+                if (!option->valid(*item))
+                        return refuse(option, *item, reterr);
+        strings_free(*member);
+        *member = TAKE_PTR(items);
+        return 0;
+}
+
+static bool is_not_set(const ConfigOption *option, const char *text)
+{
+        if (text[0] != '\0')
+                return false;
+        return !option->default_value ||
+               (option->type != CONFIG_STRING && option->type != CONFIG_PATH);
+}
+
+int config_option_set(const ConfigOption *option, void *base, const char *text,
+                      const char *state_path, Error *reterr)
+{
+        void *member = (char *)base + option->offset;
+        int r;
+
+        if (is_not_set(option, text)) {
+                config_option_done(option, base);
+                text = option->default_value;
+                if (!text)
+                        return 0;
+        }
+        if (option->type == CONFIG_LIST)
+                return set_list(option, member, text, reterr);
+        r = set_member(option, member, text, state_path);
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        return r < 0 ? refuse(option, text, reterr) : 0;
+}

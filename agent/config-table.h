@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The table of all options, and setting one of them in a struct. */
+
+#include "agent/config.h"
+
+/* The section of the options of an mdev type; TYPE stands for each. */
+#define CONFIG_MDEV_SECTION "mdev_TYPE"
+
+typedef enum ConfigType {
+        CONFIG_BOOL,
+        CONFIG_U64,
+        CONFIG_DOUBLE,
+        CONFIG_SECONDS,  /* stored in microseconds */
+        CONFIG_INTERVAL, /* the same; 0 is 60 s, < 0 is UINT64_MAX */
+        CONFIG_STRING,
+        CONFIG_PATH,   /* a string in which $state_path is replaced */
+        CONFIG_LIST,   /* char **, NULL-terminated */
+        CONFIG_ENUM,   /* int */
+        CONFIG_UNUSED, /* known from nova.conf and without effect here: taken in silence */
+        _CONFIG_TYPE_MAX,
+} ConfigType;
+
+/* A word and its value; ends with a NULL word. */
+typedef struct ConfigWord {
+        const char *word;
+        int value;
+} ConfigWord;
+
+typedef struct ConfigOption {
+        const char *section;
+        const char *key, *old_key; /* old_key: a name that is taken as well, or NULL */
+        ConfigType type;
+        size_t offset;             /* in Config, or in DriverMdevType */
+        const char *default_value; /* as one would write it; NULL: stays 0 or NULL */
+        const char *allowed;       /* "allowed is …" */
+        double min, max;           /* of numbers, before they become microseconds */
+        const ConfigWord *words;
+        bool (*valid)(const char *text); /* of strings and paths, and of each item of a list */
+        bool secret;
+        const char *credential; /* name in $CREDENTIALS_DIRECTORY that goes before all files */
+} ConfigOption;
+
+/* Those of Config; state_path is the first. */
+const ConfigOption *config_get_options(size_t *ret_n);
+
+/* Those of [mdev_TYPE], in DriverMdevType. */
+const ConfigOption *config_get_mdev_options(size_t *ret_n);
+
+/* Whether options, or a section that later versions fill, are known by that name. */
+bool config_knows_section(const char *section);
+
+/* NULL when there is none. Finds old names too. */
+const ConfigOption *config_find_option(const ConfigOption *options, size_t n_options,
+                                       const char *section, const char *key);
+
+/* Sets the member of base from its text, freeing what was there. An empty text is the default where
+ * it could be no value. -EINVAL with words ("x" is not allowed, allowed is …; no secret is quoted),
+ * -ENOMEM. */
+int config_option_set(const ConfigOption *option, void *base, const char *text,
+                      const char *state_path, Error *reterr);
+
+/* Frees the member of base. */
+void config_option_done(const ConfigOption *option, void *base);

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/config.h"
+
+#include "agent/config-mdev.h"
+#include "agent/config-search.h"
+#include "agent/config-settings.h"
+
+#include <config.h>
+#include <string.h>
+#include <syslog.h>
+
+#define CREDENTIAL_MAX_BYTES (16 * 1024)
+
+/* A build for another prefix looks there too; which folder is listed twice does not matter. */
+static const char *const roots[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR, "/usr/lib", NULL };
+
+Config *config_free(Config *config)
+{
+        const ConfigOption *options;
+        size_t n;
+
+        if (!config)
+                return NULL;
+        options = config_get_options(&n);
+        for (size_t i = 0; i < n; i++)
+                config_option_done(&options[i], config);
+        config_free_mdev_types(&config->driver);
+        strings_free(config->files);
+        free(config);
+        return NULL;
+}
+
+bool config_describe_option(size_t i, ConfigOptionInfo *ret)
+{
+        static const char *const types[_CONFIG_TYPE_MAX] = {
+                [CONFIG_BOOL] = "boolean",     [CONFIG_U64] = "number",
+                [CONFIG_DOUBLE] = "number",    [CONFIG_SECONDS] = "seconds",
+                [CONFIG_INTERVAL] = "seconds", [CONFIG_STRING] = "text",
+                [CONFIG_PATH] = "path",        [CONFIG_LIST] = "list",
+                [CONFIG_ENUM] = "word",        [CONFIG_UNUSED] = "unused",
+        };
+        const ConfigOption *options, *mdev_options, *o;
+        size_t n, n_mdev;
+
+        options = config_get_options(&n);
+        mdev_options = config_get_mdev_options(&n_mdev);
+        if (i >= n + n_mdev)
+                return false;
+        o = i < n ? &options[i] : &mdev_options[i - n];
+        *ret = (ConfigOptionInfo){
+                .section = o->section,
+                .key = o->key,
+                .type = types[o->type],
+                .default_value = o->default_value,
+                .allowed = o->allowed,
+                .secret = o->secret,
+        };
+        return true;
+}
+
+static int set_from_credential(const ConfigOption *option, Config *config, const char *path,
+                               Error *reterr)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t n;
+        int r;
+
+        r = config_read_text(path, CREDENTIAL_MAX_BYTES, &text, &n, NULL);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return error_setf(reterr, r, "%s: cannot be read: %s", path, strerror(-r));
+        while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+                text[--n] = '\0';
+        if (n == 0 || strlen(text) != n)
+                return error_setf(reterr, EINVAL, "%s: %s", path,
+                                  n == 0 ? "is empty" : "holds a NUL");
+        r = config_option_set(option, config, text, NULL, reterr);
+        memset(text, 0, n);
+        return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
+}
+
+/* 1 when the secret is one of systemd's credentials, and was taken. */
+static int try_credential(const ConfigOption *option, Config *config, Error *reterr)
+{
+        const char *folder = getenv("CREDENTIALS_DIRECTORY");
+        _cleanup_free_ char *path = NULL;
+
+        if (!option->credential || !folder || folder[0] == '\0')
+                return 0;
+        if (asprintf(&path, "%s/%s", folder, option->credential) < 0) {
+                path = NULL;
+                return error_oom(reterr);
+        }
+        return set_from_credential(option, config, path, reterr);
+}
+
+static int set_options(Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        const ConfigOption *options;
+        size_t n;
+        int r;
+
+        options = config_get_options(&n);
+        for (size_t i = 0; i < n; i++) {
+                r = try_credential(&options[i], config, reterr);
+                if (r == 0)
+                        r = config_set_from_entry(
+                                &options[i], config,
+                                config_settings_find_option(settings, &options[i]),
+                                config->state_path, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int finish_agent(Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        const ConfigEntry *driver =
+                config_settings_find(settings, "DEFAULT", NULL, "compute_driver", NULL);
+
+        if (config->debug && !config_settings_find(settings, "agent", NULL, "log_level", NULL))
+                config->log_level = LOG_DEBUG;
+        if (strcmp(config->compute_driver, "libvirt.LibvirtDriver") == 0)
+                config->compute_driver[strlen("libvirt")] = '\0';
+        if (strcmp(config->compute_driver, "static") == 0 && !config->static_path && driver)
+                return error_setf(reterr, EINVAL,
+                                  "%s:%u: compute_driver = static needs [static] path, the JSON "
+                                  "file of a host",
+                                  driver->file, driver->line);
+        return 0;
+}
+
+/* What the authentication needs, once every value is known to be good. */
+static int check_placement(const Config *config, const ConfigSettings *settings, const char *place,
+                           Error *reterr)
+{
+        bool named = config_settings_find(settings, "placement", NULL, "auth_type", NULL);
+        ReporterAuth auth = config->reporter.auth;
+
+        if (!named && config->keystone.auth_url)
+                return error_setf(reterr, EINVAL,
+                                  "%s: [placement] auth_type is not set, but auth_url is; allowed "
+                                  "is password or v3applicationcredential",
+                                  place);
+        if (auth != REPORTER_AUTH_NONE && auth != REPORTER_AUTH_ADMIN_TOKEN)
+                return 0;
+        if (!config->placement_endpoint)
+                return error_setf(reterr, EINVAL,
+                                  "%s: [placement] endpoint_override is not set; auth_type = %s "
+                                  "needs it (http://HOST…, https://HOST… or unix:///PATH)",
+                                  place, auth == REPORTER_AUTH_NONE ? "none" : "admin_token");
+        if (auth == REPORTER_AUTH_ADMIN_TOKEN && !config->placement_token)
+                return error_setf(reterr, EINVAL,
+                                  "%s: [placement] token is not set, nor is there a credential "
+                                  "placement-token; auth_type = admin_token needs it",
+                                  place);
+        return 0;
+}
+
+static int finish_placement(Config *config, const ConfigSettings *settings, ConfigWarning warning,
+                            void *userdata, Error *reterr)
+{
+        _cleanup_free_ char *place = NULL;
+        const char *file;
+        unsigned line;
+
+        if (!config->placement_endpoint)
+                config->placement_endpoint = TAKE_PTR(config->placement_fallback);
+        config->has_placement = config_settings_find_section(settings, "placement", &file, &line);
+        if (!config->has_placement)
+                return 0;
+        if (asprintf(&place, "%s:%u", file, line) < 0) {
+                place = NULL;
+                return error_oom(reterr);
+        }
+        if (config->reporter.insecure)
+                config_warn(warning, userdata,
+                            "%s: [placement] insecure = true: the server's certificate is not "
+                            "verified",
+                            place);
+        return check_placement(config, settings, place, reterr);
+}
+
+/* The structs of the siblings borrow their strings. */
+static void lend_strings(Config *config)
+{
+        config->driver.connection_uri = config->connection_uri;
+        config->driver.instances_path = config->instances_path;
+        config->driver.static_path = config->static_path;
+        config->driver.owner_trait = config->owner_trait;
+        config->reporter.endpoint = config->placement_endpoint;
+        config->reporter.token = config->placement_token;
+        config->reporter.cafile = config->cafile;
+        config->reporter.certfile = config->certfile;
+        config->reporter.keyfile = config->keyfile;
+        config->reporter.user_agent = "compute-agent/" PACKAGE_VERSION;
+}
+
+static void warn_readable_secrets(const ConfigSettings *settings, ConfigWarning warning,
+                                  void *userdata)
+{
+        const ConfigOption *options;
+        size_t n;
+
+        options = config_get_options(&n);
+        for (size_t i = 0; i < settings->n_files; i++) {
+                const ConfigFile *file = settings->files[i];
+
+                for (size_t j = 0; j < file->n_entries && file->world_readable; j++) {
+                        const ConfigEntry *entry = &file->entries[j];
+                        const ConfigOption *option =
+                                config_find_option(options, n, entry->section, entry->key);
+
+                        if (option && option->secret && entry->value[0] != '\0')
+                                config_warn(
+                                        warning, userdata,
+                                        "%s:%u: [%s] %s is a secret, and everybody may read the "
+                                        "file: take that right away (chmod o-r)",
+                                        file->path, entry->line, entry->section, entry->key);
+                }
+        }
+}
+
+static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarning warning,
+                       void *userdata, Error *reterr)
+{
+        _cleanup_(config_freep) Config *config = calloc(1, sizeof(Config));
+        int r;
+
+        if (!config)
+                return error_oom(reterr);
+        r = set_options(config, settings, reterr);
+        if (r < 0)
+                return r;
+        r = finish_agent(config, settings, reterr);
+        if (r < 0)
+                return r;
+        r = config_load_mdev_types(config, settings, warning, userdata, reterr);
+        if (r < 0)
+                return r;
+        r = finish_placement(config, settings, warning, userdata, reterr);
+        if (r < 0)
+                return r;
+        lend_strings(config);
+        *ret = TAKE_PTR(config);
+        return 0;
+}
+
+int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
+                Error *reterr)
+{
+        _cleanup_(config_settings_done) ConfigSettings settings = {};
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_(strings_freep) char **paths = NULL;
+        int r;
+
+        r = config_search(roots, file, warning, userdata, &paths, reterr);
+        if (r < 0)
+                return r;
+        r = config_settings_read(&settings, paths, reterr);
+        if (r < 0)
+                return r;
+        config_warn_unknown(&settings, warning, userdata);
+        warn_readable_secrets(&settings, warning, userdata);
+        r = config_make(&config, &settings, warning, userdata, reterr);
+        if (r < 0)
+                return r;
+        config->files = TAKE_PTR(paths);
+        *ret = TAKE_PTR(config);
+        return 0;
+}

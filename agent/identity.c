@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A new file is written under another name, synced, and then linked to its own: nobody ever sees
+ * half of it, and of two that are made at once one is refused by the file system. */
+
+#include "agent/identity.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FILE_NAME      "compute_id"
+#define MAX_BYTES_READ 40 /* Nova's */
+
+/* Nova takes what Python's uuid.UUID() takes; of that, 32 digits without dashes are in use. */
+static int parse_uuid(const char *text, Uuid *ret)
+{
+        static const size_t dashes[] = { 8, 13, 18, 23 };
+        char dashed[UUID_TEXT_LENGTH + 1];
+        size_t n = 0;
+
+        if (strlen(text) != 32)
+                return uuid_from_text(text, ret);
+        for (size_t i = 0; n < UUID_TEXT_LENGTH; n++) {
+                bool dash = false;
+
+                for (size_t j = 0; j < ARRAY_SIZE(dashes); j++)
+                        dash = dash || dashes[j] == n;
+                dashed[n] = dash ? '-' : text[i++];
+        }
+        dashed[n] = '\0';
+        return uuid_from_text(dashed, ret);
+}
+
+static int parse_content(char *text, size_t n, Uuid *ret)
+{
+        while (n > 0 && isspace((unsigned char)text[n - 1]))
+                n--;
+        text[n] = '\0';
+        while (isspace((unsigned char)*text)) {
+                text++;
+                n--;
+        }
+        return strlen(text) == n ? parse_uuid(text, ret) : -EINVAL;
+}
+
+/* Never blocks, and refuses what is not a file: the folder may belong to others. */
+static int read_start(const char *path, char *text, size_t size, size_t *ret_n)
+{
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+        size_t n = 0;
+
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+        while (n < size) {
+                ssize_t r = read(fd, text + n, size - n);
+
+                if (r < 0 && errno == EINTR)
+                        continue;
+                if (r < 0)
+                        return -errno;
+                if (r == 0)
+                        break;
+                n += (size_t)r;
+        }
+        *ret_n = n;
+        return 0;
+}
+
+/* 1 when it is there and good, 0 when it is not there. */
+static int read_file(const char *path, Uuid *ret, Error *reterr)
+{
+        char text[MAX_BYTES_READ + 1];
+        size_t n;
+        int r;
+
+        r = read_start(path, text, MAX_BYTES_READ, &n);
+        if (r == -ENOENT || r == -ENOTDIR)
+                return 0;
+        if (r < 0)
+                return error_setf(reterr, r, "%s cannot be read: %s", path,
+                                  r == -EINVAL ? "Not a regular file" : strerror(-r));
+        if (parse_content(text, n, ret) < 0)
+                return error_setf(reterr, EINVAL,
+                                  "%s holds no uuid; write the uuid of this host's root provider "
+                                  "into it, or remove it when the host was never published",
+                                  path);
+        return 1;
+}
+
+typedef struct Found {
+        bool found;
+        Uuid uuid;
+        char path[PATH_MAX]; /* of the first one */
+} Found;
+
+static int look(Found *found, const char *folder, size_t n_folder, Error *reterr)
+{
+        char path[PATH_MAX];
+        Uuid uuid;
+        int r;
+
+        if (snprintf(path, sizeof(path), "%.*s/" FILE_NAME, (int)n_folder, folder) >=
+            (int)sizeof(path))
+                return error_setf(reterr, ENAMETOOLONG, "%.*s: the path is too long", 200, folder);
+        r = read_file(path, &uuid, reterr);
+        if (r <= 0)
+                return r;
+        if (found->found && !uuid_equal(&found->uuid, &uuid))
+                return error_setf(reterr, EINVAL,
+                                  "%s and %s differ; remove the one that is not the uuid of this "
+                                  "host's root provider",
+                                  found->path, path);
+        if (!found->found) {
+                memcpy(found->path, path, sizeof(path));
+                found->uuid = uuid;
+                found->found = true;
+        }
+        return 0;
+}
+
+static int look_everywhere(Found *found, const char *const *config_files, const char *state_path,
+                           Error *reterr)
+{
+        int r;
+
+        for (; config_files && *config_files; config_files++) {
+                const char *slash = strrchr(*config_files, '/');
+
+                if (!slash)
+                        r = look(found, ".", 1, reterr);
+                else
+                        r = look(found, *config_files, (size_t)(slash - *config_files), reterr);
+                if (r < 0)
+                        return r;
+        }
+        return look(found, state_path, strlen(state_path), reterr);
+}
+
+static int write_all(int fd, const char *text, size_t n)
+{
+        while (n > 0) {
+                ssize_t r = write(fd, text, n);
+
+                if (r < 0 && errno == EINTR)
+                        continue;
+                if (r < 0)
+                        return -errno;
+                text += r;
+                n -= (size_t)r;
+        }
+        return 0;
+}
+
+static int fill_file(int fd, const Uuid *uuid)
+{
+        char line[UUID_TEXT_LENGTH + 2];
+        int r, n;
+
+        n = snprintf(line, sizeof(line), "%s\n", uuid->text);
+        r = write_all(fd, line, (size_t)n);
+        if (r < 0)
+                return r;
+        /* Others may read it, as they may read Nova's; the umask says which. */
+        if (fchmod(fd, 0644) < 0 || fsync(fd) < 0)
+                return -errno;
+        return 0;
+}
+
+/* -EEXIST when somebody else was faster. */
+static int create_file(int folder, const Uuid *uuid)
+{
+        char temporary[sizeof(FILE_NAME) + 48];
+        _cleanup_close_ int fd = -EBADF;
+        int r;
+
+        snprintf(temporary, sizeof(temporary), FILE_NAME ".%s", uuid->text);
+        fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return -errno;
+        r = fill_file(fd, uuid);
+        if (r == 0 && linkat(folder, temporary, folder, FILE_NAME, 0) < 0)
+                r = -errno;
+        if (unlinkat(folder, temporary, 0) < 0 && r == 0)
+                r = -errno;
+        if (r == 0 && fsync(folder) < 0)
+                r = -errno;
+        return r;
+}
+
+static int create(const char *state_path, const Uuid *uuid, Error *reterr)
+{
+        _cleanup_close_ int folder = open(state_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r;
+
+        r = folder < 0 ? -errno : create_file(folder, uuid);
+        switch (r) {
+        case 0:
+        case -EEXIST:
+                return r;
+        case -ENOENT:
+        case -ENOTDIR:
+                return error_setf(reterr, r,
+                                  "There is no folder %s; make it, or set [DEFAULT] state_path",
+                                  state_path);
+        case -ENOSPC:
+        case -EDQUOT:
+                return error_setf(reterr, r, "%s/" FILE_NAME " cannot be made: %s; make room",
+                                  state_path, strerror(-r));
+        default:
+                return error_setf(reterr, r,
+                                  "%s/" FILE_NAME " cannot be made: %s; make the folder writable, "
+                                  "or put the file, with the uuid of this host's root provider, "
+                                  "beside the configuration file",
+                                  state_path, strerror(-r));
+        }
+}
+
+int identity_load(const char *const *config_files, const char *state_path, Uuid *ret,
+                  bool *ret_created, Error *reterr)
+{
+        Found found = {};
+        Uuid uuid;
+        int r;
+
+        r = look_everywhere(&found, config_files, state_path, reterr);
+        if (r < 0)
+                return r;
+        if (!found.found) {
+                uuid = uuid_make_random();
+                r = create(state_path, &uuid, reterr);
+                if (r == -EEXIST) {
+                        r = look(&found, state_path, strlen(state_path), reterr);
+                        if (r == 0 && !found.found)
+                                r = error_setf(reterr, EAGAIN,
+                                               "%s/" FILE_NAME " was made and removed by somebody "
+                                               "else",
+                                               state_path);
+                }
+                if (r < 0)
+                        return r;
+        }
+        *ret = found.found ? found.uuid : uuid;
+        if (ret_created)
+                *ret_created = !found.found;
+        return 0;
+}

@@ -1,0 +1,756 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/config.h"
+
+#include <syslog.h>
+
+#include "tests/fail-alloc.h"
+#include "tests/scratch-folder.h"
+#include "tests/test.h"
+
+/* A folder with x.conf, and all warnings of the last load, one in a line. */
+typedef struct Fixture {
+        char *folder, *file;
+        char warnings[4096];
+} Fixture;
+
+static int setup(void **state)
+{
+        Fixture *f = calloc(1, sizeof(Fixture));
+
+        assert_non_null(f);
+        f->folder = scratch_folder_make();
+        f->file = scratch_path(f->folder, "x.conf");
+        unsetenv("CREDENTIALS_DIRECTORY");
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        Fixture *f = *state;
+
+        scratch_folder_remove(f->folder);
+        free(f->file);
+        free(f);
+        return 0;
+}
+
+/* The place of x.conf is shown as "x.conf". */
+static void on_warning(const char *text, void *userdata)
+{
+        Fixture *f = userdata;
+        size_t n = strlen(f->warnings), n_folder = strlen(f->folder);
+        const char *place = strstr(text, f->folder);
+
+        if (place)
+                snprintf(f->warnings + n, sizeof(f->warnings) - n, "%.*s%s\n", (int)(place - text),
+                         text, place + n_folder + 1);
+        else
+                snprintf(f->warnings + n, sizeof(f->warnings) - n, "%s\n", text);
+}
+
+static int load(Fixture *f, Config **ret, Error *reterr)
+{
+        f->warnings[0] = '\0';
+        return config_load(ret, f->file, on_warning, f, reterr);
+}
+
+static Config *load_text(Fixture *f, const char *text)
+{
+        Error error = ERROR_NULL;
+        Config *config = NULL;
+
+        scratch_write(f->folder, "x.conf", text);
+        if (load(f, &config, &error) < 0)
+                fail_msg("\"%s\": %s", text, error.text);
+        return config;
+}
+
+static void expect_refused(Fixture *f, const char *text, const char *expected)
+{
+        Config *config = NULL;
+        Error error = ERROR_NULL;
+        int r;
+
+        scratch_write(f->folder, "x.conf", text);
+        r = load(f, &config, &error);
+        if (r != -EINVAL)
+                fail_msg("\"%s\": %d, expected \"%s\"", text, r, expected);
+        assert_null(config);
+        assert_int_equal(strncmp(error.text, f->folder, strlen(f->folder)), 0);
+        assert_string_equal(error.text + strlen(f->folder) + 1, expected);
+}
+
+static void test_defaults(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = load_text(f, "");
+
+        assert_string_equal(c->state_path, "/var/lib/compute-agent");
+        assert_string_equal(c->claim_db, "claim.sqlite");
+        assert_string_equal(c->instances_path, "/var/lib/nova/instances");
+        assert_string_equal(c->host, "");
+        assert_string_equal(c->compute_driver, "libvirt");
+        assert_int_equal(c->log_level, LOG_INFO);
+        assert_int_equal(c->claim_expiry_usec, 300 * USEC_PER_SEC);
+        assert_int_equal(c->update_interval_usec, 60 * USEC_PER_SEC);
+        assert_string_equal(c->owner_trait, "OWNER_NOVA");
+        assert_string_equal(c->connection_uri, "qemu:///system");
+        assert_null(c->static_path);
+        assert_false(c->has_placement);
+        assert_string_equal(c->files[0], f->file);
+        assert_null(c->files[1]);
+        assert_string_equal(f->warnings, "");
+}
+
+static void test_defaults_lent(void **state)
+{
+        _cleanup_(config_freep) Config *c = load_text(*state, "");
+        const DriverConfig *d = &c->driver;
+        const ReporterConfig *p = &c->reporter;
+
+        assert_ptr_equal(d->connection_uri, c->connection_uri);
+        assert_ptr_equal(d->instances_path, c->instances_path);
+        assert_ptr_equal(d->owner_trait, c->owner_trait);
+        assert_null(d->static_path);
+        assert_int_equal(d->keepalive_interval_sec, 5);
+        assert_int_equal(d->keepalive_count, 5);
+        assert_int_equal(d->reserved_host_cpus, 0);
+        assert_int_equal(d->reserved_host_memory_mb, 512);
+        assert_int_equal(d->reserved_host_disk_mb, 0);
+        assert_true(d->cpu_allocation_ratio == 0 && d->initial_cpu_allocation_ratio == 4.0);
+        assert_true(d->ram_allocation_ratio == 0 && d->initial_ram_allocation_ratio == 1.0);
+        assert_true(d->disk_allocation_ratio == 0 && d->initial_disk_allocation_ratio == 1.0);
+        assert_int_equal(d->n_mdev_types, 0);
+
+        assert_null(p->endpoint);
+        assert_int_equal(p->auth, REPORTER_AUTH_NONE);
+        assert_null(p->token);
+        assert_int_equal(p->max_connections, 4);
+        assert_int_equal(p->connect_timeout_usec, 10 * USEC_PER_SEC);
+        assert_int_equal(p->timeout_usec, 60 * USEC_PER_SEC);
+        assert_null(p->cafile);
+        assert_false(p->insecure);
+        assert_int_equal(strncmp(p->user_agent, "compute-agent/", 14), 0);
+}
+
+static void test_everything_set(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = load_text(f, "[DEFAULT]\n"
+                                                         "state_path = /srv/agent\n"
+                                                         "claim_db = db/claims\n"
+                                                         "instances_path = $state_path/instances\n"
+                                                         "host = compute-7\n"
+                                                         "compute_driver = libvirt.LibvirtDriver\n"
+                                                         "claim_expiry_time = 0\n"
+                                                         "update_resources_interval = -1\n"
+                                                         "reserved_host_cpus = 2\n"
+                                                         "reserved_host_memory_mb = 1024\n"
+                                                         "reserved_host_disk_mb = 2048\n"
+                                                         "cpu_allocation_ratio = 16.0\n"
+                                                         "ram_allocation_ratio = 1.5\n"
+                                                         "disk_allocation_ratio = 0.0\n"
+                                                         "initial_disk_allocation_ratio = 2\n"
+                                                         "[agent]\n"
+                                                         "log_level = warning\n"
+                                                         "owner_trait =\n"
+                                                         "[libvirt]\n"
+                                                         "connection_uri = test:///default\n"
+                                                         "keepalive_interval = 0\n"
+                                                         "keepalive_count = 3\n"
+                                                         "[static]\n"
+                                                         "path = ${state_path}/host.json\n"
+                                                         "[compute]\n");
+
+        assert_string_equal(c->state_path, "/srv/agent");
+        assert_string_equal(c->claim_db, "db/claims");
+        assert_string_equal(c->driver.instances_path, "/srv/agent/instances");
+        assert_string_equal(c->host, "compute-7");
+        assert_string_equal(c->compute_driver, "libvirt");
+        assert_int_equal(c->claim_expiry_usec, 0);
+        assert_int_equal(c->update_interval_usec, UINT64_MAX);
+        assert_int_equal(c->driver.reserved_host_cpus, 2);
+        assert_int_equal(c->driver.reserved_host_memory_mb, 1024);
+        assert_int_equal(c->driver.reserved_host_disk_mb, 2048);
+        assert_true(c->driver.cpu_allocation_ratio == 16);
+        assert_true(c->driver.ram_allocation_ratio == 1.5);
+        assert_true(c->driver.disk_allocation_ratio == 0);
+        assert_true(c->driver.initial_disk_allocation_ratio == 2);
+        assert_int_equal(c->log_level, LOG_WARNING);
+        assert_string_equal(c->driver.owner_trait, "");
+        assert_string_equal(c->driver.connection_uri, "test:///default");
+        assert_int_equal(c->driver.keepalive_interval_sec, 0);
+        assert_int_equal(c->driver.keepalive_count, 3);
+        assert_string_equal(c->driver.static_path, "/srv/agent/host.json");
+        assert_string_equal(f->warnings, "");
+}
+
+static void test_placement(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = load_text(f, "[placement]\n"
+                                                         "auth_type = admin_token\n"
+                                                         "endpoint = http://10.0.0.1/placement\n"
+                                                         "token = s3cret\n"
+                                                         "cafile = /etc/ssl/ca.pem\n"
+                                                         "certfile = /etc/ssl/c.pem\n"
+                                                         "keyfile = /etc/ssl/k.pem\n"
+                                                         "max_connections = 8\n"
+                                                         "timeout = 30\n"
+                                                         "connect_timeout = 3\n");
+
+        assert_true(c->has_placement);
+        assert_int_equal(c->reporter.auth, REPORTER_AUTH_ADMIN_TOKEN);
+        assert_string_equal(c->reporter.endpoint, "http://10.0.0.1/placement");
+        assert_string_equal(c->reporter.token, "s3cret");
+        assert_string_equal(c->reporter.cafile, "/etc/ssl/ca.pem");
+        assert_string_equal(c->reporter.certfile, "/etc/ssl/c.pem");
+        assert_string_equal(c->reporter.keyfile, "/etc/ssl/k.pem");
+        assert_int_equal(c->reporter.max_connections, 8);
+        assert_int_equal(c->reporter.timeout_usec, 30 * USEC_PER_SEC);
+        assert_int_equal(c->reporter.connect_timeout_usec, 3 * USEC_PER_SEC);
+        assert_string_equal(f->warnings, "");
+
+        config_free(c);
+        c = load_text(f, "[placement]\nendpoint_override = unix:///run/placement.sock\n"
+                         "endpoint = http://10.0.0.1/\n");
+        assert_int_equal(c->reporter.auth, REPORTER_AUTH_NONE);
+        assert_string_equal(c->reporter.endpoint, "unix:///run/placement.sock");
+
+        config_free(c);
+        c = load_text(f, "[placement]\nendpoint = https://h/\ninsecure = yes\n");
+        assert_true(c->reporter.insecure);
+        assert_string_equal(f->warnings, "x.conf:1: [placement] insecure = true: the server's "
+                                         "certificate is not verified\n");
+}
+
+/* What an operator pastes gives no warning for what the agent knows, nor will know soon. */
+static void test_pasted_from_nova(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = load_text(f, "[placement]\n"
+                                                         "auth_type = password\n"
+                                                         "auth_url = http://controller:5000/v3\n"
+                                                         "user_name = placement\n"
+                                                         "password = s3 cret$x\n"
+                                                         "project_name = service\n"
+                                                         "user_domain_name = Default\n"
+                                                         "project_domain_name = Default\n"
+                                                         "region_name = RegionOne\n"
+                                                         "valid_interfaces = internal,public\n"
+                                                         "connect_retries = 3\n");
+
+        assert_int_equal(c->reporter.auth, REPORTER_AUTH_PASSWORD);
+        assert_null(c->reporter.endpoint);
+        assert_string_equal(c->keystone.auth_url, "http://controller:5000/v3");
+        assert_string_equal(c->keystone.username, "placement");
+        assert_string_equal(c->keystone.password, "s3 cret$x");
+        assert_string_equal(c->keystone.project_name, "service");
+        assert_string_equal(c->keystone.user_domain_name, "Default");
+        assert_string_equal(c->keystone.project_domain_name, "Default");
+        assert_string_equal(c->keystone.region_name, "RegionOne");
+        assert_string_equal(c->keystone.valid_interfaces[0], "internal");
+        assert_string_equal(c->keystone.valid_interfaces[1], "public");
+        assert_null(c->keystone.valid_interfaces[2]);
+        assert_null(c->keystone.application_credential_id);
+        assert_string_equal(f->warnings, "");
+
+        config_free(c);
+        c = load_text(f, "[placement]\n"
+                         "auth_type = v3applicationcredential\n"
+                         "auth_url = http://controller:5000/v3\n"
+                         "application_credential_id = 4711\n"
+                         "application_credential_secret = abc\n");
+        assert_int_equal(c->reporter.auth, REPORTER_AUTH_V3APPLICATIONCREDENTIAL);
+        assert_string_equal(c->keystone.application_credential_secret, "abc");
+        config_free(c);
+        c = load_text(f, "[placement]\nauth_type = v3password\n");
+        assert_int_equal(c->reporter.auth, REPORTER_AUTH_PASSWORD);
+}
+
+static void test_log_level(void **state)
+{
+        static const struct {
+                const char *text;
+                int level;
+        } cases[] = {
+                { "[DEFAULT]\ndebug = true\n", LOG_DEBUG },
+                { "[DEFAULT]\ndebug = false\n", LOG_INFO },
+                { "[DEFAULT]\ndebug = true\n[agent]\nlog_level = err\n", LOG_ERR },
+                { "[agent]\nlog_level = Debug\n", LOG_DEBUG },
+                { "[agent]\nlog_level =\n", LOG_INFO },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(config_freep) Config *c = load_text(*state, cases[i].text);
+
+                assert_int_equal(c->log_level, cases[i].level);
+        }
+}
+
+/* Every type's bad values, with the words. */
+static const struct {
+        const char *text, *expected;
+} refused[] = {
+        { "[DEFAULT]\n\nstate_path = agent\n",
+          "x.conf:3: [DEFAULT] state_path: \"agent\" is not allowed; allowed is an "
+          "absolute path" },
+        { "[DEFAULT]\nstate_path =\n",
+          "x.conf:2: [DEFAULT] state_path: \"\" is not allowed; allowed is an absolute "
+          "path" },
+        { "[DEFAULT]\nstate_path = $state_path\n",
+          "x.conf:2: [DEFAULT] state_path: \"$state_path\" is not allowed; allowed is an "
+          "absolute path" },
+        { "[DEFAULT]\nclaim_db = /x\n",
+          "x.conf:2: [DEFAULT] claim_db: \"/x\" is not allowed; allowed is the path of a "
+          "file, relative to state_path" },
+        { "[DEFAULT]\ninstances_path = $pybasedir/x\n",
+          "x.conf:2: [DEFAULT] instances_path: \"$pybasedir/x\" is not allowed; allowed is "
+          "an absolute path" },
+        { "[DEFAULT]\nhost = a b\n", "x.conf:2: [DEFAULT] host: \"a b\" is not allowed; "
+                                     "allowed is a name of up to 255 "
+                                     "printable characters without spaces" },
+        { "[DEFAULT]\ncompute_driver = fake.FakeDriver\n",
+          "x.conf:2: [DEFAULT] compute_driver: \"fake.FakeDriver\" is not allowed; allowed "
+          "is libvirt, libvirt.LibvirtDriver or static" },
+        { "[DEFAULT]\ndebug = maybe\n",
+          "x.conf:2: [DEFAULT] debug: \"maybe\" is not allowed; allowed is true or false" },
+        { "[DEFAULT]\nclaim_expiry_time = -1\n",
+          "x.conf:2: [DEFAULT] claim_expiry_time: \"-1\" is not allowed; allowed is a "
+          "whole "
+          "number from 0 to 2147483647" },
+        { "[DEFAULT]\nupdate_resources_interval = 2147483648\n",
+          "x.conf:2: [DEFAULT] update_resources_interval: \"2147483648\" is not allowed; "
+          "allowed is a whole number of seconds up to 2147483647, 0 for 60, or -1 for "
+          "never" },
+        { "[DEFAULT]\nreserved_host_memory_mb = 512 MB\n",
+          "x.conf:2: [DEFAULT] reserved_host_memory_mb: \"512 MB\" is not allowed; allowed "
+          "is a whole number from 0 to 2147483647" },
+        { "[DEFAULT]\ncpu_allocation_ratio = -1\n",
+          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"-1\" is not allowed; allowed is a "
+          "number from 0 to 1000000" },
+        { "[DEFAULT]\ncpu_allocation_ratio = four\n",
+          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"four\" is not allowed; allowed is a "
+          "number from 0 to 1000000" },
+        { "[DEFAULT]\ninitial_ram_allocation_ratio = 0.0\n",
+          "x.conf:2: [DEFAULT] initial_ram_allocation_ratio: \"0.0\" is not allowed; "
+          "allowed is a number from 0.001 to 1000000" },
+        { "[agent]\nlog_level = loud\n",
+          "x.conf:2: [agent] log_level: \"loud\" is not allowed; allowed is debug, info, "
+          "notice, warning, err or crit" },
+        { "[agent]\nowner_trait = nova\n",
+          "x.conf:2: [agent] owner_trait: \"nova\" is not allowed; allowed is a trait's "
+          "name (A-Z, 0-9, _; up to 255), or nothing for none" },
+        { "[libvirt]\nconnection_uri = system\n",
+          "x.conf:2: [libvirt] connection_uri: \"system\" is not allowed; allowed is a "
+          "libvirt URI such as qemu:///system" },
+        { "[libvirt]\nkeepalive_interval = 3601\n",
+          "x.conf:2: [libvirt] keepalive_interval: \"3601\" is not allowed; allowed is a "
+          "whole number from 0 to 3600" },
+        { "[static]\npath = host.json\n",
+          "x.conf:2: [static] path: \"host.json\" is not allowed; allowed is an absolute "
+          "path" },
+        { "[DEFAULT]\ncompute_driver = static\n",
+          "x.conf:2: compute_driver = static needs [static] path, the JSON file of a "
+          "host" },
+        { "[placement]\nauth_type = kerberos\n",
+          "x.conf:2: [placement] auth_type: \"kerberos\" is not allowed; allowed is none, "
+          "admin_token, password or v3applicationcredential" },
+        { "[placement]\nendpoint_override = placement:8778\n",
+          "x.conf:2: [placement] endpoint_override: \"placement:8778\" is not allowed; "
+          "allowed is unix:///PATH, or http://HOST… or https://HOST… without user name, "
+          "query and fragment" },
+        { "[placement]\nmax_connections = 0\n",
+          "x.conf:2: [placement] max_connections: \"0\" is not allowed; allowed is a whole "
+          "number from 1 to 64" },
+        { "[placement]\ntimeout = 1.5\n", "x.conf:2: [placement] timeout: \"1.5\" is not "
+                                          "allowed; allowed is a whole number "
+                                          "from 1 to 3600" },
+        { "[placement]\nauth_url = unix:///x\n",
+          "x.conf:2: [placement] auth_url: \"unix:///x\" is not allowed; allowed is "
+          "http://HOST… or https://HOST… without user name, query and fragment" },
+        { "\n[placement]\n",
+          "x.conf:2: [placement] endpoint_override is not set; auth_type = none needs it "
+          "(http://HOST…, https://HOST… or unix:///PATH)" },
+        { "[placement]\nauth_type = admin_token\ntoken = x\n",
+          "x.conf:1: [placement] endpoint_override is not set; auth_type = admin_token "
+          "needs it (http://HOST…, https://HOST… or unix:///PATH)" },
+        { "[placement]\nauth_type = admin_token\nendpoint = http://h/\n",
+          "x.conf:1: [placement] token is not set, nor is there a credential "
+          "placement-token; auth_type = admin_token needs it" },
+        { "[placement]\nauth_url = http://h/\n",
+          "x.conf:1: [placement] auth_type is not set, but auth_url is; allowed is "
+          "password "
+          "or v3applicationcredential" },
+        { "[devices]\nenabled_mdev_types = nvidia-35, ../x\n",
+          "x.conf:2: [devices] enabled_mdev_types: \"../x\" is not allowed; allowed is a "
+          "list of mdev types such as nvidia-35, with commas between them" },
+        { "[DEFAULT]\nno sense\n", "x.conf:2: not of the form OPTION = VALUE" },
+        /* A long value is cut between two characters. */
+        { "[DEFAULT]\ndebug = \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
+          "\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
+          "\xa9\xc3\xa9x\xe2\x82\xac\n",
+          "x.conf:2: [DEFAULT] debug: "
+          "\"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
+          "\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
+          "\xa9\xc3\xa9\xc3\xa9x\"… is not allowed; allowed is true or false" },
+};
+
+static void test_refused(void **state)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+                expect_refused(*state, refused[i].text, refused[i].expected);
+}
+
+/* "SECRET" is in each of these files, and in no word. */
+static void test_secrets_are_not_told(void **state)
+{
+        static const char *const texts[] = {
+                "[placement]\ntoken = SECRET word\n",
+                "[placement]\nauth_type = SECRET@x\n",
+                "[placement]\nendpoint = http://user:SECRET@host/\n",
+                "[placement]\nauth_url = http://user:SECRET@host/\n",
+                "[placement]\ntoken SECRET\n",
+                "[placement]\n  token = SECRET\n",
+                "[placement]\ntoken = SECRET\x01\n",
+                "[placement]\ntoken = SECRET\xff\n",
+                "[placement]\npassword = SECRET\ntoken = SECRET\nauth_url = http://h\n",
+                "[placement]\npassword = SECRET\ntokens = SECRET\nendpoint = http://h\n",
+        };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                _cleanup_(config_freep) Config *config = NULL;
+                Error error = ERROR_NULL;
+
+                scratch_write(f->folder, "x.conf", texts[i]);
+                scratch_chmod(f->folder, "x.conf", 0644);
+                assert_int_equal(load(f, &config, &error) < 0, i + 1 < ARRAY_SIZE(texts));
+                assert_null(strstr(error.text, "SECRET"));
+                assert_null(strstr(f->warnings, "SECRET"));
+        }
+}
+
+static void test_warnings(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = load_text(f, "# remark\n"
+                                                         "[DEFAULT]\n"
+                                                         "transport_url = rabbit://x\n"
+                                                         "[glance]\n"
+                                                         "api_servers = http://x\n"
+                                                         "more = 1\n"
+                                                         "[neutron]\n"
+                                                         "[compute]\n"
+                                                         "cpu_shared_set = 0-3\n"
+                                                         "[libvirt]\n"
+                                                         "virt_type = kvm\n"
+                                                         "[mdev_x]\n"
+                                                         "address = 0000:00:00.0\n"
+                                                         "[vgpu_x]\n"
+                                                         "mdev_class = VGPU\n");
+
+        assert_string_equal(f->warnings,
+                            "x.conf:4: unknown section [glance], ignoring\n"
+                            "x.conf:7: unknown section [neutron], ignoring\n"
+                            "x.conf:3: unknown option [DEFAULT] transport_url, ignoring\n"
+                            "x.conf:9: unknown option [compute] cpu_shared_set, ignoring\n"
+                            "x.conf:11: unknown option [libvirt] virt_type, ignoring\n"
+                            "x.conf:13: unknown option [mdev_x] address, ignoring\n"
+                            "x.conf:15: unknown option [vgpu_x] mdev_class, ignoring\n"
+                            "x.conf:12: [devices] enabled_mdev_types does not list the type of "
+                            "[mdev_x], ignoring\n"
+                            "x.conf:14: [devices] enabled_mdev_types does not list the type of "
+                            "[vgpu_x], ignoring\n");
+        config_free(c);
+        scratch_write(f->folder, "x.conf", "[foo]\n");
+        c = NULL;
+        assert_int_equal(config_load(&c, f->file, NULL, NULL, NULL), 0);
+}
+
+static void test_readable_secret(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *expected;
+        } cases[] = {
+                { "[placement]\nendpoint = http://h\ntoken = x\n",
+                  "x.conf:3: [placement] token is a secret, and everybody may read the file: take "
+                  "that right away (chmod o-r)\n" },
+                { "[placement]\nendpoint = http://h\npassword = x\n",
+                  "x.conf:3: [placement] password is a secret, and everybody may read the file: "
+                  "take that right away (chmod o-r)\n" },
+                { "[placement]\nendpoint = http://h\ntoken =\n", "" },
+                { "[placement]\nendpoint = http://h\n", "" },
+        };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                for (mode_t mode = 0640; mode <= 0644; mode += 4) {
+                        _cleanup_(config_freep) Config *c = NULL;
+
+                        scratch_write(f->folder, "x.conf", cases[i].text);
+                        scratch_chmod(f->folder, "x.conf", mode);
+                        assert_int_equal(load(f, &c, NULL), 0);
+                        assert_string_equal(f->warnings, mode == 0644 ? cases[i].expected : "");
+                }
+        }
+}
+
+static void test_drop_ins(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = NULL;
+        Error error = ERROR_NULL;
+        char expected[512];
+
+        scratch_write(f->folder, "x.conf",
+                      "[DEFAULT]\nhost = main\nreserved_host_cpus = 1\ndebug = bad\n"
+                      "[devices]\nenabled_mdev_types = a\n");
+        scratch_write(f->folder, "x.conf.d/10.conf",
+                      "[DEFAULT]\nhost = ten\nclaim_expiry_time = 10\ndebug = false\n");
+        scratch_write(f->folder, "x.conf.d/20.conf",
+                      "[default]\nHOST = twenty\n[devices]\nenabled_vgpu_types = b\n");
+        assert_int_equal(load(f, &c, &error), 0);
+        assert_string_equal(c->host, "twenty");
+        assert_int_equal(c->driver.reserved_host_cpus, 1);
+        assert_int_equal(c->claim_expiry_usec, 10 * USEC_PER_SEC);
+        assert_int_equal(c->driver.n_mdev_types, 1);
+        assert_string_equal(c->driver.mdev_types[0].type, "b");
+        assert_string_equal(c->files[0], f->file);
+        assert_non_null(strstr(c->files[1], "/x.conf.d/10.conf"));
+        assert_non_null(strstr(c->files[2], "/x.conf.d/20.conf"));
+        assert_null(c->files[3]);
+
+        config_free(TAKE_PTR(c));
+        scratch_write(f->folder, "x.conf.d/30.conf", "\n[DEFAULT]\nclaim_expiry_time = soon\n");
+        assert_int_equal(load(f, &c, &error), -EINVAL);
+        snprintf(expected, sizeof(expected),
+                 "%s.d/30.conf:3: [DEFAULT] claim_expiry_time: \"soon\" ", f->file);
+        assert_int_equal(strncmp(error.text, expected, strlen(expected)), 0);
+}
+
+static void test_named_file_missing(void **state)
+{
+        Fixture *f = *state;
+        Config *c = NULL;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(load(f, &c, &error), -ENOENT);
+        assert_non_null(strstr(error.text, "x.conf: no such file"));
+        assert_int_equal(config_load(&c, "/dev/null", NULL, NULL, NULL), 0);
+        assert_null(c->files[0]);
+        config_free(c);
+}
+
+static void test_credentials(void **state)
+{
+        static const char *const text = "[placement]\nauth_type = admin_token\n"
+                                        "endpoint = http://h\ntoken = from-file\n";
+        Fixture *f = *state;
+        _cleanup_free_ char *credentials = scratch_path(f->folder, "credentials");
+        _cleanup_(config_freep) Config *c = NULL;
+
+        /* A folder without that credential changes nothing. */
+        scratch_write(f->folder, "credentials/other", "x");
+        assert_int_equal(setenv("CREDENTIALS_DIRECTORY", credentials, 1), 0);
+        c = load_text(f, text);
+        assert_string_equal(c->reporter.token, "from-file");
+
+        config_free(TAKE_PTR(c));
+        scratch_write(f->folder, "credentials/placement-token", "from-credential\n");
+        c = load_text(f, text);
+        assert_string_equal(c->reporter.token, "from-credential");
+
+        config_free(TAKE_PTR(c));
+        scratch_write(f->folder, "credentials/placement-password", " pass word ");
+        scratch_write(f->folder, "credentials/placement-application-credential-secret", "acs");
+        c = load_text(f, "[placement]\nendpoint = http://h\n");
+        assert_string_equal(c->keystone.password, " pass word ");
+        assert_string_equal(c->keystone.application_credential_secret, "acs");
+}
+
+static void test_bad_credentials(void **state)
+{
+#define BYTES(text) text, sizeof(text) - 1
+        static const struct {
+                const char *content;
+                size_t n;
+                const char *expected;
+        } cases[] = {
+                { BYTES(""), ": is empty" },
+                { BYTES("\n"), ": is empty" },
+                { BYTES("SECRET\0x"), ": holds a NUL" },
+                { BYTES("SECRET x"),
+                  ": the value is not allowed; allowed is printable ASCII without spaces" },
+        };
+        Fixture *f = *state;
+        _cleanup_free_ char *credentials = scratch_path(f->folder, "credentials");
+        _cleanup_free_ char *big = calloc(1, 16 * 1024 + 1);
+
+        assert_int_equal(setenv("CREDENTIALS_DIRECTORY", credentials, 1), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char expected[512];
+
+                scratch_write_bytes(f->folder, "credentials/placement-token", cases[i].content,
+                                    cases[i].n);
+                snprintf(expected, sizeof(expected), "credentials/placement-token%s",
+                         cases[i].expected);
+                expect_refused(f, "", expected);
+        }
+        assert_non_null(big);
+        memset(big, 'x', 16 * 1024 + 1);
+        scratch_write_bytes(f->folder, "credentials/placement-token", big, 16 * 1024 + 1);
+        assert_int_equal(config_load(&(Config *){ NULL }, f->file, NULL, NULL, NULL), -EFBIG);
+}
+
+static void test_mdev_types(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c =
+                load_text(f, "[devices]\n"
+                             "enabled_mdev_types = nvidia-35, nvidia-36,\n"
+                             "    mtty-2, nvidia-35\n"
+                             "[mdev_nvidia-35]\n"
+                             "device_addresses = 0000:41:00.0, 0000:4A:00.0\n"
+                             "max_instances = 4\n"
+                             "[vgpu_nvidia-36]\n"
+                             "device_addresses = /sys/devices/virtual/mtty/mtty\n"
+                             "[mdev_nvidia-36]\n"
+                             "mdev_class = CUSTOM_SMALL\n");
+        const DriverMdevType *types = c->driver.mdev_types;
+
+        assert_int_equal(c->driver.n_mdev_types, 3);
+        assert_string_equal(types[0].type, "nvidia-35");
+        assert_string_equal(types[0].device_addresses[0], "0000:41:00.0");
+        assert_string_equal(types[0].device_addresses[1], "0000:4a:00.0");
+        assert_null(types[0].device_addresses[2]);
+        assert_string_equal(types[0].mdev_class, "VGPU");
+        assert_int_equal(types[0].max_instances, 4);
+        assert_string_equal(types[1].type, "nvidia-36");
+        assert_string_equal(types[1].device_addresses[0], "/sys/devices/virtual/mtty/mtty");
+        assert_string_equal(types[1].mdev_class, "CUSTOM_SMALL");
+        assert_int_equal(types[1].max_instances, 0);
+        assert_string_equal(types[2].type, "mtty-2");
+        assert_null(types[2].device_addresses);
+        assert_string_equal(f->warnings, "");
+}
+
+/* C4: the first type without addresses takes the rest, a second one nothing. */
+static void test_mdev_default_type(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c =
+                load_text(f, "[devices]\nenabled_vgpu_types = a, b, c\n"
+                             "[mdev_b]\ndevice_addresses = 0000:41:00.0\n[mdev_a]\n"
+                             "[mdev_c]\ndevice_addresses = ,\n");
+
+        assert_int_equal(c->driver.n_mdev_types, 2);
+        assert_string_equal(c->driver.mdev_types[0].type, "a");
+        assert_string_equal(c->driver.mdev_types[1].type, "b");
+        assert_string_equal(f->warnings,
+                            "[mdev_c] device_addresses is not set, and the type a takes all "
+                            "devices that are left already, ignoring the type\n");
+}
+
+static void test_mdev_refused(void **state)
+{
+#define TYPES "[devices]\nenabled_mdev_types = a, b\n"
+        static const struct {
+                const char *text, *expected;
+        } cases[] = {
+                { TYPES "[mdev_a]\ndevice_addresses = 41:00.0\n",
+                  "x.conf:4: [mdev_a] device_addresses: \"41:00.0\" is not allowed; allowed is a "
+                  "list of PCI addresses (0000:41:00.0) or paths below /sys/devices/" },
+                { TYPES "[mdev_a]\ndevice_addresses = 0000:41:00.0\n"
+                        "[mdev_b]\ndevice_addresses = 0000:42:00.0,0000:41:00.0\n",
+                  "x.conf:6: [mdev_b] device_addresses: 0000:41:00.0 is given to the type a "
+                  "already" },
+                { TYPES "[mdev_a]\ndevice_addresses = 0000:4A:00.0, 0000:4a:00.0\n",
+                  "x.conf:4: [mdev_a] device_addresses: 0000:4a:00.0 is there twice" },
+                { TYPES "[vgpu_a]\ndevice_addresses = x\n",
+                  "x.conf:4: [vgpu_a] device_addresses: \"x\" is not allowed; allowed is a list of "
+                  "PCI addresses (0000:41:00.0) or paths below /sys/devices/" },
+                { TYPES "[mdev_a]\nmdev_class = VCPU\n",
+                  "x.conf:4: [mdev_a] mdev_class: \"VCPU\" is not allowed; allowed is VGPU, or "
+                  "CUSTOM_ with A-Z, 0-9 and _ (up to 255)" },
+                { TYPES "[mdev_a]\nmax_instances = 0\n",
+                  "x.conf:4: [mdev_a] max_instances: \"0\" is not allowed; allowed is a whole "
+                  "number "
+                  "from 1 to 2147483647" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                expect_refused(*state, cases[i].text, cases[i].expected);
+}
+
+/* Each option has words, and a default that is allowed; none is there twice. */
+static void test_table(void **state)
+{
+        ConfigOptionInfo info, other;
+        size_t n = 0, n_secret = 0;
+
+        for (; config_describe_option(n, &info); n++) {
+                assert_non_null(info.section);
+                assert_non_null(info.type);
+                assert_true(strlen(info.allowed) > 0);
+                /* The words have to go into an error with its place before them. */
+                assert_true(strlen(info.allowed) < 100);
+                n_secret += info.secret;
+                for (size_t i = 0; i < n; i++) {
+                        assert_true(config_describe_option(i, &other));
+                        assert_false(strcmp(info.section, other.section) == 0 &&
+                                     strcmp(info.key, other.key) == 0);
+                }
+        }
+        assert_true(n > 50);
+        assert_int_equal(n_secret, 3);
+        assert_false(config_describe_option(SIZE_MAX, &info));
+}
+
+static void test_out_of_memory(void **state)
+{
+        Fixture *f = *state;
+        unsigned n = 0;
+
+        config_free(load_text(f, "[DEFAULT]\nstate_path=/x\n[placement]\nendpoint=http://h\n"
+                                 "[devices]\nenabled_mdev_types=a,b\n"
+                                 "[mdev_a]\ndevice_addresses=0000:41:00.0\n[mdev_b]\n"));
+        for (;; n++) {
+                _cleanup_(config_freep) Config *c = NULL;
+                Error error = ERROR_NULL;
+                int r;
+
+                fail_alloc_at(n);
+                r = load(f, &c, &error);
+                if (!fail_alloc_done()) {
+                        assert_int_equal(r, 0);
+                        break;
+                }
+                assert_int_equal(r, -ENOMEM);
+                assert_null(c);
+                assert_true(error.text[0] != '\0');
+        }
+        assert_true(n > 30);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                TEST(test_defaults),         TEST(test_defaults_lent),
+                TEST(test_everything_set),   TEST(test_placement),
+                TEST(test_pasted_from_nova), TEST(test_log_level),
+                TEST(test_refused),          TEST(test_secrets_are_not_told),
+                TEST(test_warnings),         TEST(test_readable_secret),
+                TEST(test_drop_ins),         TEST(test_named_file_missing),
+                TEST(test_credentials),      TEST(test_bad_credentials),
+                TEST(test_mdev_types),       TEST(test_mdev_default_type),
+                TEST(test_mdev_refused),     TEST(test_table),
+                TEST(test_out_of_memory),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/identity.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/scratch-folder.h"
+#include "tests/test.h"
+
+#define A "6a2f4d0a-3c5b-4b6f-8a7d-1f6f0b9d3c11"
+#define B "0e0c6d0f-8f2a-4a4f-9f1b-6f0a2c3d4e14"
+
+static void test_content(void **state)
+{
+        static const struct {
+                const char *content;
+                int r;
+        } cases[] = {
+                { A, 0 },
+                { A "\n", 0 },
+                { "\n " A " \t", 0 },
+                { "6A2F4D0A-3C5B-4B6F-8A7D-1F6F0B9D3C11\r\n", 0 },
+                { "6a2f4d0a3c5b4b6f8a7d1f6f0b9d3c11\n", 0 },
+                /* Nova reads 40 bytes and no further. */
+                { A "\n\n\n\nanything", 0 },
+                { A "\n# no", -EINVAL },
+                { A "x", -EINVAL },
+                { "          " A, -EINVAL },
+                { "", -EINVAL },
+                { "\n\n", -EINVAL },
+                { "host1\n", -EINVAL },
+                { "6a2f4d0a-3c5b-4b6f-8a7d-1f6f0b9d3c1", -EINVAL },
+                { "{6a2f4d0a-3c5b-4b6f-8a7d-1f6f0b9d3c11}", -EINVAL },
+                { "6a2f4d0a3c5b4b6f8a7d1f6f0b9d3c1g", -EINVAL },
+        };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Uuid uuid = UUID_NULL;
+                Error error = ERROR_NULL;
+                bool created = true;
+                char expected[512];
+
+                scratch_write(folder, "compute_id", cases[i].content);
+                if (identity_load(NULL, folder, &uuid, &created, &error) != cases[i].r)
+                        fail_msg("\"%s\": %s", cases[i].content, error.text);
+                if (cases[i].r == 0) {
+                        assert_string_equal(uuid.text, A);
+                        assert_false(created);
+                        continue;
+                }
+                snprintf(expected, sizeof(expected), "%s/compute_id holds no uuid", folder);
+                assert_int_equal(strncmp(error.text, expected, strlen(expected)), 0);
+                assert_true(uuid_empty(&uuid));
+                assert_true(created);
+        }
+}
+
+static void test_nul_is_no_end(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        Uuid uuid = UUID_NULL;
+
+        scratch_write_bytes(folder, "compute_id", A "\0 ", 38);
+        assert_int_equal(identity_load(NULL, folder, &uuid, NULL, NULL), -EINVAL);
+}
+
+static void test_copies(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *etc = scratch_path(folder, "etc/x.conf");
+        _cleanup_free_ char *drop_in = scratch_path(folder, "etc/x.conf.d/a.conf");
+        _cleanup_free_ char *state_path = scratch_path(folder, "state");
+        const char *const files[] = { etc, drop_in, NULL };
+        Uuid uuid = UUID_NULL;
+        Error error = ERROR_NULL;
+        bool created = true;
+        char expected[512], *in_state;
+
+        /* One beside a configuration file is enough; none is made in the state folder, which need
+         * not even be there. */
+        scratch_write(folder, "etc/x.conf.d/compute_id", A);
+        assert_int_equal(identity_load(files, state_path, &uuid, &created, &error), 0);
+        assert_string_equal(uuid.text, A);
+        assert_false(created);
+
+        scratch_write(folder, "etc/compute_id", A "\n");
+        scratch_write(folder, "state/compute_id", A "\n");
+        assert_int_equal(identity_load(files, state_path, &uuid, &created, &error), 0);
+        assert_string_equal(uuid.text, A);
+
+        scratch_write(folder, "state/compute_id", B "\n");
+        assert_int_equal(identity_load(files, state_path, &uuid, &created, &error), -EINVAL);
+        snprintf(expected, sizeof(expected), "%s/etc/compute_id and %s/compute_id differ", folder,
+                 state_path);
+        assert_int_equal(strncmp(error.text, expected, strlen(expected)), 0);
+        assert_string_equal(uuid.text, A);
+        in_state = scratch_read(folder, "state/compute_id");
+        assert_string_equal(in_state, B "\n");
+        free(in_state);
+
+        /* A bad copy is never outvoted. */
+        scratch_write(folder, "state/compute_id", "");
+        assert_int_equal(identity_load(files, state_path, &uuid, &created, &error), -EINVAL);
+        assert_non_null(strstr(error.text, "state/compute_id holds no uuid"));
+}
+
+static void test_file_without_folder(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *state_path = scratch_path(folder, "state");
+        const char *const files[] = { "x.conf", NULL };
+        Uuid uuid = UUID_NULL;
+        char *old = getcwd(NULL, 0);
+
+        scratch_write(folder, "compute_id", B);
+        assert_non_null(old);
+        assert_int_equal(chdir(folder), 0);
+        assert_int_equal(identity_load(files, state_path, &uuid, NULL, NULL), 0);
+        assert_string_equal(uuid.text, B);
+        assert_int_equal(chdir(old), 0);
+        free(old);
+}
+
+static void test_create(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *conf = scratch_path(folder, "etc/x.conf");
+        _cleanup_free_ char *state_path = scratch_path(folder, "state");
+        _cleanup_free_ char *path = scratch_path(folder, "state/compute_id");
+        _cleanup_free_ char *content = NULL, *elsewhere = NULL;
+        const char *const files[] = { conf, NULL };
+        Uuid first = UUID_NULL, second = UUID_NULL;
+        bool created = false;
+        struct stat st;
+        char line[64];
+
+        scratch_mkdir(folder, "etc");
+        scratch_mkdir(folder, "state");
+        assert_int_equal(identity_load(files, state_path, &first, &created, NULL), 0);
+        assert_true(created);
+        content = scratch_read(folder, "state/compute_id");
+        snprintf(line, sizeof(line), "%s\n", first.text);
+        assert_string_equal(content, line);
+        elsewhere = scratch_read(folder, "etc/compute_id");
+        assert_null(elsewhere);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0644);
+        assert_int_equal(st.st_nlink, 1);
+
+        assert_int_equal(identity_load(files, state_path, &second, &created, NULL), 0);
+        assert_false(created);
+        assert_true(uuid_equal(&first, &second));
+}
+
+static void test_cannot_create(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *missing = scratch_path(folder, "missing");
+        _cleanup_free_ char *file = scratch_path(folder, "file");
+        _cleanup_free_ char *taken = scratch_path(folder, "taken");
+        Uuid uuid = UUID_NULL;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(identity_load(NULL, missing, &uuid, NULL, &error), -ENOENT);
+        assert_non_null(strstr(error.text, "There is no folder "));
+        assert_non_null(strstr(error.text, "[DEFAULT] state_path"));
+
+        scratch_write(folder, "file", "");
+        assert_int_equal(identity_load(NULL, file, &uuid, NULL, &error), -ENOTDIR);
+        assert_non_null(strstr(error.text, "There is no folder "));
+
+        scratch_mkdir(folder, "taken");
+        scratch_mkdir(folder, "taken/compute_id");
+        assert_int_equal(identity_load(NULL, taken, &uuid, NULL, &error), -EISDIR);
+        assert_non_null(strstr(error.text, "compute_id cannot be read: Is a directory"));
+
+        assert_int_equal(identity_load(NULL, "/proc", &uuid, NULL, &error), -ENOENT);
+        assert_true(uuid_empty(&uuid));
+}
+
+/* In a child without rights, since root may write everywhere. */
+static int load_without_rights(const char *state_path)
+{
+        Error error = ERROR_NULL;
+        Uuid uuid;
+        int r;
+
+        if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
+                return 1;
+        r = identity_load(NULL, state_path, &uuid, NULL, &error);
+        if (r != -EACCES)
+                return 2;
+        return strstr(error.text, "compute_id cannot be made: Permission denied; make the folder "
+                                  "writable, or put the file")
+                       ? 0
+                       : 3;
+}
+
+static void test_read_only_folder(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *state_path = scratch_path(folder, "state");
+        int status;
+        pid_t pid;
+
+        assert_int_equal(chmod(folder, 0755), 0);
+        scratch_mkdir(folder, "state");
+        scratch_chmod(folder, "state", 0555);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                _exit(load_without_rights(state_path));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        scratch_chmod(folder, "state", 0755);
+}
+
+#define N_RACERS 8
+
+/* Waits until the gate is closed, so that all begin at once, and writes the answer. */
+static void race(int gate, int answers, const char *folder)
+{
+        struct {
+                Uuid uuid;
+                bool created;
+        } answer = {};
+        char byte;
+
+        if (read(gate, &byte, 1) != 0 ||
+            identity_load(NULL, folder, &answer.uuid, &answer.created, NULL) < 0)
+                _exit(1);
+        _exit(write(answers, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
+}
+
+static void run_race(const char *folder)
+{
+        struct {
+                Uuid uuid;
+                bool created;
+        } answer;
+        int gate[2], answers[2], status;
+        size_t n_created = 0;
+        pid_t pids[N_RACERS];
+        Uuid first = UUID_NULL;
+
+        assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+        assert_int_equal(pipe2(answers, O_CLOEXEC), 0);
+        for (size_t i = 0; i < N_RACERS; i++) {
+                pids[i] = fork();
+                assert_true(pids[i] >= 0);
+                if (pids[i] == 0) {
+                        close(gate[1]);
+                        race(gate[0], answers[1], folder);
+                }
+        }
+        close(gate[1]);
+        for (size_t i = 0; i < N_RACERS; i++) {
+                assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+                assert_int_equal(status, 0);
+                assert_int_equal(read(answers[0], &answer, sizeof(answer)), sizeof(answer));
+                n_created += answer.created;
+                if (i == 0)
+                        first = answer.uuid;
+                assert_true(uuid_equal(&answer.uuid, &first));
+        }
+        assert_int_equal(n_created, 1);
+        close(gate[0]);
+        close(answers[0]);
+        close(answers[1]);
+}
+
+static void test_race(void **state)
+{
+        for (size_t i = 0; i < 10; i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+
+                run_race(folder);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_content),          cmocka_unit_test(test_nul_is_no_end),
+                cmocka_unit_test(test_copies),           cmocka_unit_test(test_file_without_folder),
+                cmocka_unit_test(test_create),           cmocka_unit_test(test_cannot_create),
+                cmocka_unit_test(test_read_only_folder), cmocka_unit_test(test_race),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
