@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* computectl-discover [FILE]: polls the hypervisor once, as the configuration (or FILE) says, and
+ * prints the host as JSON. computectl runs it when there is no service to ask. */
+
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/config.h"
+#include "base/json.h"
+#include "drivers/driver.h"
+
+#define TIMEOUT_SEC 30
+
+static void print_warning(const char *text, void *userdata)
+{
+        fprintf(stderr, "computectl: %s\n", text);
+}
+
+static uint64_t now_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+/* 0 when something can be taken before the deadline. */
+static int wait_for_driver(Driver *driver, uint64_t deadline_usec, Error *reterr)
+{
+        for (;;) {
+                struct pollfd descriptor = { .fd = driver_get_fd(driver), .events = POLLIN };
+                uint64_t now = now_usec();
+                int r;
+
+                if (now >= deadline_usec)
+                        return error_setf(reterr, ETIMEDOUT,
+                                          "The hypervisor did not answer within %d s", TIMEOUT_SEC);
+                r = poll(&descriptor, 1, (int)((deadline_usec - now) / USEC_PER_MSEC) + 1);
+                if (r > 0)
+                        return 0;
+                if (r < 0 && errno != EINTR)
+                        return error_setf(reterr, errno, "poll: %s", strerror(errno));
+        }
+}
+
+/* 1: a snapshot is there; 0: nothing yet. */
+static int take(Driver *driver, Snapshot **ret, Error *reterr)
+{
+        for (;;) {
+                DriverEvent event = { 0 };
+                int r = driver_take(driver, &event);
+
+                if (r < 0)
+                        return error_setf(reterr, r, "The driver cannot be asked: %s",
+                                          strerror(-r));
+                if (event.type == DRIVER_EVENT_NONE)
+                        return 0;
+                if (event.type == DRIVER_EVENT_SNAPSHOT) {
+                        *ret = event.snapshot;
+                        return 1;
+                }
+                snapshot_unref(event.snapshot);
+                if (event.type == DRIVER_EVENT_POLL_FAILED)
+                        return error_setf(reterr, event.error.code ? event.error.code : EIO, "%s",
+                                          error_text(&event.error, EIO));
+        }
+}
+
+static int poll_once(const Config *config, Snapshot **ret, Error *reterr)
+{
+        _cleanup_(driver_freep) Driver *driver = NULL;
+        uint64_t deadline_usec = now_usec() + TIMEOUT_SEC * USEC_PER_SEC;
+        int r = driver_new(&driver, config->compute_driver, &config->driver, reterr);
+
+        if (r < 0)
+                return r;
+        r = driver_poll(driver);
+        if (r < 0)
+                return error_setf(reterr, r, "The poll cannot be started: %s", strerror(-r));
+        do {
+                r = wait_for_driver(driver, deadline_usec, reterr);
+                if (r >= 0)
+                        r = take(driver, ret, reterr);
+        } while (r == 0);
+        return r < 0 ? r : 0;
+}
+
+static int discover(const char *file, Error *reterr)
+{
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        int r = config_load(&config, file, print_warning, NULL, reterr);
+
+        if (r < 0)
+                return r;
+        r = poll_once(config, &snapshot, reterr);
+        if (r < 0)
+                return r;
+        document = snapshot_to_json(snapshot);
+        if (!document)
+                return error_oom(reterr);
+        if (json_dumpf(document, stdout, JSON_COMPACT) < 0 || fflush(stdout) != 0)
+                return error_setf(reterr, EIO, "The output cannot be written");
+        return 0;
+}
+
+int main(int argc, char *argv[])
+{
+        Error error = ERROR_NULL;
+        int r = discover(argc > 1 ? argv[1] : NULL, &error);
+
+        if (r >= 0)
+                return EXIT_SUCCESS;
+        fprintf(stderr, "computectl: %s\n", error_text(&error, r));
+        return EXIT_FAILURE;
+}

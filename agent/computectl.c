@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* computectl: compute-agent from a terminal. */
+
+#include <config.h>
+#include <locale.h>
+#include <string.h>
+
+#include "agent/ctl-verbs.h"
+
+#define EXIT_USAGE_ERROR 2
+
+static int fail(const Error *error, int r)
+{
+        fprintf(stderr, "computectl: %s\n", error_text(error, r));
+        return EXIT_FAILURE;
+}
+
+static int fail_usage(const Error *error, int r)
+{
+        (void)fail(error, r);
+        fputs("Try \"computectl --help\".\n", stderr);
+        return EXIT_USAGE_ERROR;
+}
+
+static int print_help(const CtlStyle *style)
+{
+        puts("computectl [OPTIONS…] VERB\n"
+             "\n"
+             "Looks at compute-agent, which tells OpenStack Placement what this host has, and "
+             "claims\nresources from it.");
+        ctl_verbs_print_help(style, stdout);
+        ctl_options_print_help(style, stdout);
+        puts("\nSee computectl(1).");
+        return EXIT_SUCCESS;
+}
+
+/* Everything that was printed has to be out before success is claimed. */
+static int finish(Ctl *ctl, int exit_code)
+{
+        if (ctl_pager_close(&ctl->pager))
+                return exit_code;
+        if (fflush(stdout) != 0 || ferror(stdout)) {
+                fprintf(stderr, "computectl: cannot write the output: %s\n", strerror(errno));
+                return EXIT_FAILURE;
+        }
+        return exit_code;
+}
+
+static int run(Ctl *ctl, int argc, char *argv[])
+{
+        const CtlVerb *verb;
+        Error error = ERROR_NULL;
+        int r = ctl_options_parse(argc, argv, &ctl->options, &error);
+
+        if (r < 0)
+                return fail_usage(&error, r);
+        if (ctl->options.version) {
+                puts("compute-agent " PACKAGE_VERSION);
+                return EXIT_SUCCESS;
+        }
+        ctl->style = ctl_style_detect(stdout);
+        ctl->style.legend = !ctl->options.no_legend;
+        ctl->style.all = ctl->options.all;
+        if (ctl->options.help)
+                return print_help(&ctl->style);
+        r = ctl_verb_find(&ctl->options, &verb, &error);
+        if (r < 0)
+                return fail_usage(&error, r);
+        r = verb->run(ctl, &error);
+        return r < 0 ? fail(&error, r) : r;
+}
+
+int main(int argc, char *argv[])
+{
+        Ctl ctl = { 0 };
+        int r;
+
+        /* Of the locale only what the terminal can show. */
+        setlocale(LC_CTYPE, "");
+        r = finish(&ctl, run(&ctl, argc, argv));
+        ctl_options_done(&ctl.options);
+        return r;
+}

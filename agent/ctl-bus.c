@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-bus.h"
+
+#include <string.h>
+
+#include "agent/bus-interface.h"
+#include "agent/ctl-claims.h"
+#include "agent/ctl-status.h"
+
+#define CLAIM_FIELDS "xssbsstttsa" BUS_ALLOCATION /* BUS_CLAIM without its parentheses */
+
+int ctl_bus_open(sd_bus **ret, Error *reterr)
+{
+        int r = sd_bus_open_system_with_description(ret, "computectl");
+
+        if (r >= 0)
+                return CTL_BUS_DONE;
+        if (r == -ENOENT || r == -ECONNREFUSED) {
+                error_setf(reterr, r,
+                           "The system bus is not there (%s), so compute-agent cannot "
+                           "be asked; is dbus running?",
+                           strerror(-r));
+                return CTL_BUS_E_NOT_RUNNING;
+        }
+        return error_setf(reterr, r, "The system bus cannot be used: %s", strerror(-r));
+}
+
+/* Words for what a call brought instead of an answer. */
+static int explain(int r, const sd_bus_error *error, Error *reterr)
+{
+        if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
+                                   SD_BUS_ERROR_NAME_HAS_NO_OWNER)) {
+                error_setf(reterr, ESRCH,
+                           "compute-agent is not running; start it with: systemctl "
+                           "start compute-agent");
+                return CTL_BUS_E_NOT_RUNNING;
+        }
+        if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED,
+                                   SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
+                return error_setf(reterr, EACCES, "You may not do this; try it as root");
+        if (sd_bus_error_has_names(error, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT))
+                return error_setf(reterr, ETIMEDOUT,
+                                  "compute-agent did not answer in time, or stopped while it was "
+                                  "asked; see: journalctl -u compute-agent");
+        if (sd_bus_error_has_names(error, SD_BUS_ERROR_UNKNOWN_METHOD,
+                                   SD_BUS_ERROR_UNKNOWN_INTERFACE, SD_BUS_ERROR_UNKNOWN_OBJECT))
+                return error_setf(
+                        reterr, EOPNOTSUPP,
+                        "The compute-agent that runs does not know this request; is it of "
+                        "the same version as computectl?");
+        if (error->message && error->message[0])
+                return error_setf(reterr, r, "%s", error->message);
+        return error_setf(reterr, r, "compute-agent cannot be asked: %s", strerror(-r));
+}
+
+static int malformed(int r, Error *reterr)
+{
+        return r == -ENOMEM ? error_oom(reterr)
+                            : error_setf(reterr, EBADMSG,
+                                         "The answer of compute-agent cannot be read; is it of the "
+                                         "same version as computectl?");
+}
+
+static int new_call(sd_bus *bus, const char *method, sd_bus_message **ret, Error *reterr)
+{
+        int r = sd_bus_message_new_method_call(bus, ret, BUS_NAME, BUS_PATH, BUS_INTERFACE, method);
+
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot make a message: %s", strerror(-r));
+        (void)sd_bus_message_set_auto_start(*ret, false);
+        return 0;
+}
+
+static int call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_message **ret,
+                Error *reterr)
+{
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r = sd_bus_call(bus, m, timeout_usec, &error, ret);
+
+        return r < 0 ? explain(r, &error, reterr) : CTL_BUS_DONE;
+}
+
+/* What appending to a message can fail with here: memory, or a text that is not UTF-8. */
+static int append_failed(int r, Error *reterr)
+{
+        return r == -ENOMEM ? error_oom(reterr)
+                            : error_setf(reterr, EINVAL, "An argument is not a UTF-8 text");
+}
+
+int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
+                     Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        const char *text;
+        char *copy;
+        int r = new_call(bus, method, &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = call(bus, m, timeout_usec, &reply, reterr);
+        if (r != CTL_BUS_DONE)
+                return r;
+        r = sd_bus_message_read(reply, "s", &text);
+        if (r < 0)
+                return malformed(r, reterr);
+        copy = strdup(text);
+        if (!copy)
+                return error_oom(reterr);
+        *ret = copy;
+        return CTL_BUS_DONE;
+}
+
+/* Reads the variant of a known property into its member; another type is skipped. */
+static int read_property(sd_bus_message *m, const CtlStatusProperty *property, json_t *members)
+{
+        const char type[] = { property->type, '\0' }, *contents;
+        json_t *value = NULL;
+        int r = sd_bus_message_peek_type(m, NULL, &contents);
+
+        if (r < 0)
+                return r;
+        if (strcmp(contents, type) != 0)
+                return sd_bus_message_skip(m, "v");
+        if (property->type == 's') {
+                const char *text;
+
+                r = sd_bus_message_read(m, "v", "s", &text);
+                value = r < 0 ? NULL : json_string(text);
+        } else if (property->type == 'u') {
+                uint32_t number;
+
+                r = sd_bus_message_read(m, "v", "u", &number);
+                value = r < 0 ? NULL : json_integer(number);
+        } else {
+                uint64_t number;
+
+                r = sd_bus_message_read(m, "v", "t", &number);
+                value = r < 0 ? NULL : json_integer((json_int_t)MIN(number, (uint64_t)INT64_MAX));
+        }
+        if (r < 0)
+                return r;
+        return json_object_set_new(members, property->member, value) < 0 ? -ENOMEM : 0;
+}
+
+static const CtlStatusProperty *find_property(const char *name)
+{
+        for (const CtlStatusProperty *p = ctl_status_properties; p->property; p++)
+                if (strcmp(p->property, name) == 0)
+                        return p;
+        return NULL;
+}
+
+static int read_properties(sd_bus_message *m, json_t *members)
+{
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const CtlStatusProperty *property;
+                const char *name;
+
+                r = sd_bus_message_read(m, "s", &name);
+                if (r < 0)
+                        return r;
+                property = find_property(name);
+                r = property ? read_property(m, property, members) : sd_bus_message_skip(m, "v");
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+int ctl_bus_get_status(sd_bus *bus, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_json_ json_t *members = json_object();
+        int r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, BUS_PATH,
+                                               "org.freedesktop.DBus.Properties", "GetAll");
+
+        if (r < 0 || !members || sd_bus_message_append(m, "s", BUS_INTERFACE) < 0)
+                return error_oom(reterr);
+        (void)sd_bus_message_set_auto_start(m, false);
+        r = call(bus, m, 0, &reply, reterr);
+        if (r != CTL_BUS_DONE)
+                return r;
+        r = read_properties(reply, members);
+        if (r < 0)
+                return malformed(r, reterr);
+        *ret = TAKE_PTR(members);
+        return CTL_BUS_DONE;
+}
+
+/* Claims. */
+
+static int append_resources(sd_bus_message *m, const Resources *resources)
+{
+        int r = sd_bus_message_open_container(m, 'a', "{st}");
+
+        for (size_t i = 0; r >= 0 && i < resources->n_items; i++)
+                r = sd_bus_message_append(m, "{st}", resources->items[i].resource_class,
+                                          resources->items[i].amount);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_set(sd_bus_message *m, const StringSet *set)
+{
+        int r = sd_bus_message_open_container(m, 'a', "s");
+
+        for (size_t i = 0; r >= 0 && i < set->n_items; i++)
+                r = sd_bus_message_append(m, "s", set->items[i]);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_groups(sd_bus_message *m, const ResourceRequest *request)
+{
+        int r = sd_bus_message_open_container(m, 'a', "(sa{st}asas)");
+
+        for (size_t i = 0; r >= 0 && i < request->n_groups; i++) {
+                const RequestGroup *group = &request->groups[i];
+
+                if ((r = sd_bus_message_open_container(m, 'r', "sa{st}asas")) < 0 ||
+                    (r = sd_bus_message_append(m, "s", group->suffix)) < 0 ||
+                    (r = append_resources(m, &group->resources)) < 0 ||
+                    (r = append_set(m, &group->required)) < 0 ||
+                    (r = append_set(m, &group->forbidden)) < 0)
+                        return r;
+                r = sd_bus_message_close_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_options(sd_bus_message *m, const CtlClaim *claim)
+{
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0 && claim->project)
+                r = sd_bus_message_append(m, "{sv}", "project", "s", claim->project);
+        if (r >= 0 && claim->user)
+                r = sd_bus_message_append(m, "{sv}", "user", "s", claim->user);
+        if (r >= 0 && claim->resize_target)
+                r = sd_bus_message_append(m, "{sv}", "resize-target", "b", 1);
+        if (r >= 0 && claim->request->isolate)
+                r = sd_bus_message_append(m, "{sv}", "isolate", "b", 1);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int read_resources(sd_bus_message *m, json_t *resources)
+{
+        const char *resource_class;
+        uint64_t amount;
+        int r = sd_bus_message_enter_container(m, 'a', "{st}");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, "{st}", &resource_class, &amount)) > 0)
+                if (json_object_set_new(
+                            resources, resource_class,
+                            json_integer((json_int_t)MIN(amount, (uint64_t)INT64_MAX))) < 0)
+                        return -ENOMEM;
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_allocations(sd_bus_message *m, json_t *allocations)
+{
+        int r = sd_bus_message_enter_container(m, 'a', BUS_ALLOCATION);
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'r', "ssa{st}")) > 0) {
+                _cleanup_json_ json_t *resources = json_object();
+                const char *provider, *name;
+
+                if (!resources)
+                        return -ENOMEM;
+                r = sd_bus_message_read(m, "ss", &provider, &name);
+                if (r < 0)
+                        return r;
+                r = read_resources(m, resources);
+                if (r < 0)
+                        return r;
+                if (json_array_append_new(allocations,
+                                          json_pack("{ss ss sO}", "provider", provider, "name",
+                                                    name, "resources", resources)) < 0)
+                        return -ENOMEM;
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_json_ json_t *allocations = json_array(), *document = NULL;
+        int64_t id;
+        int r = new_call(bus, "Claim", &m, reterr);
+
+        if (r < 0)
+                return r;
+        if ((r = sd_bus_message_append(m, "s", claim->consumer)) < 0 ||
+            (r = append_groups(m, claim->request)) < 0 || (r = append_options(m, claim)) < 0)
+                return append_failed(r, reterr);
+        r = call(bus, m, 0, &reply, reterr);
+        if (r != CTL_BUS_DONE)
+                return r;
+        if (!allocations)
+                return error_oom(reterr);
+        if ((r = sd_bus_message_read(reply, "x", &id)) < 0 ||
+            (r = read_allocations(reply, allocations)) < 0)
+                return malformed(r, reterr);
+        document = json_pack("{ss sI ss sO}", "format", CTL_CLAIM_FORMAT, "id", (json_int_t)id,
+                             "consumer", claim->consumer, "allocations", allocations);
+        if (!document)
+                return error_oom(reterr);
+        *ret = TAKE_PTR(document);
+        return CTL_BUS_DONE;
+}
+
+static int read_claim(sd_bus_message *m, json_t *claims)
+{
+        _cleanup_json_ json_t *allocations = json_array();
+        const char *consumer, *state, *project, *user, *reason;
+        uint64_t created, expires, ended;
+        int resize_target, r;
+        int64_t id;
+
+        if (!allocations)
+                return -ENOMEM;
+        r = sd_bus_message_read(m, "xssbssttts", &id, &consumer, &state, &resize_target, &project,
+                                &user, &created, &expires, &ended, &reason);
+        if (r < 0)
+                return r;
+        r = read_allocations(m, allocations);
+        if (r < 0)
+                return r;
+        return json_array_append_new(
+                       claims, json_pack("{sI ss ss sb ss ss sI sI sI ss sO}", "id", (json_int_t)id,
+                                         "consumer", consumer, "state", state, "resize_target",
+                                         resize_target, "project", project, "user", user,
+                                         "created_usec", (json_int_t)created, "expires_usec",
+                                         (json_int_t)expires, "ended_usec", (json_int_t)ended,
+                                         "end_reason", reason, "allocations", allocations)) < 0
+                       ? -ENOMEM
+                       : 0;
+}
+
+static int read_claims(sd_bus_message *m, json_t *claims)
+{
+        int r = sd_bus_message_enter_container(m, 'a', BUS_CLAIM);
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'r', CLAIM_FIELDS)) > 0) {
+                r = read_claim(m, claims);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+int ctl_bus_list_claims(sd_bus *bus, bool history, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_json_ json_t *claims = json_array(), *document = NULL;
+        int r = new_call(bus, "ListClaims", &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "b", (int)history);
+        if (r < 0)
+                return append_failed(r, reterr);
+        r = call(bus, m, 0, &reply, reterr);
+        if (r != CTL_BUS_DONE)
+                return r;
+        r = claims ? read_claims(reply, claims) : -ENOMEM;
+        if (r < 0)
+                return malformed(r, reterr);
+        document = json_pack("{ss sO}", "format", CTL_CLAIMS_FORMAT, "claims", claims);
+        if (!document)
+                return error_oom(reterr);
+        *ret = TAKE_PTR(document);
+        return CTL_BUS_DONE;
+}
+
+int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r = new_call(bus, "Confirm", &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "x", id);
+        return r < 0 ? append_failed(r, reterr) : call(bus, m, 0, &reply, reterr);
+}
+
+int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r = new_call(bus, "Release", &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "xs", id, reason);
+        return r < 0 ? append_failed(r, reterr) : call(bus, m, 0, &reply, reterr);
+}

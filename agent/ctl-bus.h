@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Talking to compute-agentd over D-Bus: each function makes one call and turns its answer into a
+ * document. Everything blocks until the answer or a time-out. The agent is never started by a call.
+ *
+ * Errors are words for people: what the agent itself says, or what to do. */
+
+#include <systemd/sd-bus.h>
+
+#include "base/json.h"
+#include "base/resource-request.h"
+
+typedef enum CtlBusOutcome {
+        CTL_BUS_DONE = 0,
+        CTL_BUS_E_NOT_RUNNING = 1, /* no bus, or nobody on it has the name; reterr has the words */
+} CtlBusOutcome;
+
+/* A connection to the system bus. The caller closes with sd_bus_flush_close_unref(). */
+int ctl_bus_open(sd_bus **ret, Error *reterr);
+
+/* Methods that answer with one text: GetTree, GetPlan, Discover, Sync. The caller frees. */
+int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
+                     Error *reterr);
+
+/* All properties, as members of agent/ctl-status.h. */
+int ctl_bus_get_status(sd_bus *bus, json_t **ret, Error *reterr);
+
+typedef struct CtlClaim {
+        const char *consumer;
+        const char *project, *user; /* may be NULL */
+        bool resize_target;
+        const ResourceRequest *request;
+} CtlClaim;
+
+/* Documents of agent/ctl-claims.h. */
+int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr);
+int ctl_bus_list_claims(sd_bus *bus, bool history, json_t **ret, Error *reterr);
+
+int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr);
+int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, Error *reterr);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-options.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "agent/ctl-request.h"
+#include "agent/ctl-text.h"
+
+#define HELP_COLUMN 33
+#define CODE_FIRST  0x100 /* of options without a letter */
+
+/* Where the value of an option goes. */
+typedef enum OptionKind {
+        OPTION_FLAG, /* a bool */
+        OPTION_TEXT, /* a const char * */
+        OPTION_JSON,
+        OPTION_REQUEST, /* parsed by a function into the request */
+} OptionKind;
+
+typedef struct Option {
+        const char *name;
+        char letter;         /* or 0 */
+        const char *metavar; /* NULL: takes no value */
+        const char *verb;    /* NULL: of every verb */
+        const char *help;
+        OptionKind kind;
+        size_t offset; /* in CtlOptions */
+        int (*add)(ResourceRequest *request, const char *text, Error *reterr);
+} Option;
+
+#define FLAG(name, letter, verb, help, member)                                                  \
+        {                                                                                       \
+                name, letter, NULL, verb, help, OPTION_FLAG, offsetof(CtlOptions, member), NULL \
+        }
+#define TEXT(name, letter, metavar, verb, help, member)                                            \
+        {                                                                                          \
+                name, letter, metavar, verb, help, OPTION_TEXT, offsetof(CtlOptions, member), NULL \
+        }
+#define REQUEST(name, metavar, help, add)                               \
+        {                                                               \
+                name, 0, metavar, "claim", help, OPTION_REQUEST, 0, add \
+        }
+
+static const Option table[] = {
+        FLAG("help", 'h', NULL, "Show this help", help),
+        FLAG("version", 0, NULL, "Show the version", version),
+        { "json", 0, "pretty|short|off", NULL, "Print JSON", OPTION_JSON, 0, NULL },
+        FLAG("all", 'a', NULL, "Cut and leave out nothing", all),
+        FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
+        FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
+        FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
+        TEXT("config", 'c', "FILE", "discover", "Poll as FILE says, do not ask the service",
+             config),
+        TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),
+        REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",
+                ctl_request_add_resources),
+        REQUEST("group", "SUFFIX:VGPU=1", "What it needs from one provider (repeatable)",
+                ctl_request_add_group),
+        REQUEST("required", "[SUFFIX:]T,!T2", "Traits that it needs, and must not get",
+                ctl_request_add_traits),
+        FLAG("isolate", 0, "claim", "No two groups from the same provider", request.isolate),
+        TEXT("project", 0, "P", "claim", "The project that owns it", project),
+        TEXT("user", 0, "U", "claim", "The user that owns it", user),
+        FLAG("resize-target", 0, "claim", "Beside the claim that the guest has already",
+             resize_target),
+        FLAG("history", 0, "claims", "Show claims that have ended, too", history),
+        TEXT("reason", 0, "TEXT", "release", "Why; kept in the history", reason),
+};
+
+void ctl_options_done(CtlOptions *options)
+{
+        resource_request_done(&options->request);
+}
+
+static int store(CtlOptions *options, const Option *option, const char *value, Error *reterr)
+{
+        void *member = (char *)options + option->offset;
+        int r;
+
+        switch (option->kind) {
+        case OPTION_FLAG:
+                *(bool *)member = true;
+                break;
+        case OPTION_TEXT:
+                *(const char **)member = value;
+                break;
+        case OPTION_JSON:
+                options->json = ctl_json_from_text(value);
+                if ((int)options->json < 0)
+                        return error_setf(reterr, EINVAL,
+                                          "--json takes pretty, short or off, not \"%.40s\"",
+                                          value);
+                break;
+        case OPTION_REQUEST:
+                /* A request that no host could take is refused like one that this host cannot. */
+                if (options->request_error.code)
+                        break;
+                r = option->add(&options->request, value, &options->request_error);
+                if (r < 0)
+                        error_prefixf(&options->request_error, r, "--%s", option->name);
+                break;
+        }
+        return 0;
+}
+
+static void make_getopt_tables(struct option *long_options, char *letters)
+{
+        *letters++ = ':'; /* tell a missing value from an unknown option, and print nothing */
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+                long_options[i] = (struct option){
+                        .name = table[i].name,
+                        .has_arg = table[i].metavar ? required_argument : no_argument,
+                        .val = CODE_FIRST + (int)i,
+                };
+                if (table[i].letter)
+                        *letters++ = table[i].letter;
+                if (table[i].letter && table[i].metavar)
+                        *letters++ = ':';
+        }
+        *letters = '\0';
+}
+
+static const Option *find_option(int code)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+                if (code == CODE_FIRST + (int)i || (table[i].letter && code == table[i].letter))
+                        return &table[i];
+        return NULL;
+}
+
+static int refuse(int code, const char *word, Error *reterr)
+{
+        const char *names[ARRAY_SIZE(table) + 1] = { NULL }, *nearest;
+
+        if (code == ':')
+                return error_setf(reterr, EINVAL, "%.60s takes a value", word);
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+                names[i] = table[i].name;
+        nearest = strncmp(word, "--", 2) == 0 ? ctl_text_nearest(word + 2, names) : NULL;
+        if (nearest)
+                return error_setf(reterr, EINVAL, "Unknown option %.60s; did you mean --%s?", word,
+                                  nearest);
+        return error_setf(reterr, EINVAL, "Unknown option %.60s", word);
+}
+
+static int check_verb(const CtlOptions *options, const bool *given, Error *reterr)
+{
+        const char *verb = options->arguments[0] ? options->arguments[0] : "";
+
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+                if (given[i] && table[i].verb && strcmp(table[i].verb, verb) != 0)
+                        return error_setf(reterr, EINVAL, "--%s is an option of \"%s\" alone",
+                                          table[i].name, table[i].verb);
+        return 0;
+}
+
+int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
+{
+        struct option long_options[ARRAY_SIZE(table) + 1] = { 0 };
+        char letters[2 * ARRAY_SIZE(table) + 2];
+        bool given[ARRAY_SIZE(table)] = { false };
+        int code, r;
+
+        make_getopt_tables(long_options, letters);
+        optind = 0; /* glibc: begin anew, whoever parsed before */
+        while ((code = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
+                const Option *option = find_option(code);
+
+                if (!option)
+                        return refuse(code, argv[optind - 1], reterr);
+                given[option - table] = true;
+                r = store(ret, option, optarg, reterr);
+                if (r < 0)
+                        return r;
+        }
+        ret->arguments = (const char *const *)argv + optind;
+        return ret->help || ret->version ? 0 : check_verb(ret, given, reterr);
+}
+
+static void print_option(const Option *option, FILE *output)
+{
+        char left[CTL_TEXT_MAX];
+        int n;
+
+        n = snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", option->letter ? '-' : ' ',
+                     option->letter ? option->letter : ' ', option->letter ? ", " : "  ",
+                     option->name, option->metavar ? "=" : "",
+                     option->metavar ? option->metavar : "");
+        fprintf(output, "%-*s%s%s\n", HELP_COLUMN, left, n >= HELP_COLUMN ? " " : "", option->help);
+}
+
+void ctl_options_print_help(const CtlStyle *style, FILE *output)
+{
+        const char *verb = NULL;
+
+        fprintf(output, "\n%sOptions:%s\n", ctl_colour(style, CTL_HEADING), ctl_colour_end(style));
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+                if (table[i].verb && (!verb || strcmp(verb, table[i].verb) != 0))
+                        fprintf(output, "\n%sOptions of %s:%s\n", ctl_colour(style, CTL_HEADING),
+                                table[i].verb, ctl_colour_end(style));
+                verb = table[i].verb;
+                print_option(&table[i], output);
+        }
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The options of computectl: one table, from which parsing, the check that an option belongs to the
+ * verb, and the help are made. */
+
+#include "agent/ctl-json.h"
+#include "agent/ctl-style.h"
+#include "base/resource-request.h"
+
+typedef struct CtlOptions {
+        /* of every verb */
+        CtlJson json;
+        bool no_pager, no_legend, quiet, all;
+        bool help, version;
+        /* of some; texts are borrowed from argv */
+        const char *config;
+        const char *reason;
+        const char *consumer, *project, *user;
+        bool history;
+        bool resize_target;
+        ResourceRequest request; /* of claim */
+        Error request_error;     /* why it cannot be asked for; code 0 when it can */
+
+        const char *const *arguments; /* verb first; borrowed, NULL-terminated */
+} CtlOptions;
+
+void ctl_options_done(CtlOptions *options);
+
+/* Reads the command line (argv is put in order, as getopt_long(3) does). -EINVAL with words for
+ * wrong usage, -ENOMEM. ret must be zeroed; ctl_options_done() whatever comes back. */
+int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
+
+/* The options of the table: those of every verb, then those of some. */
+void ctl_options_print_help(const CtlStyle *style, FILE *output);

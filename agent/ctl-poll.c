@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-poll.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "agent/ctl-json.h"
+#include "drivers/snapshot.h"
+
+#define PROGRAM  "computectl-discover"
+#define TEXT_MAX (64U << 20) /* of its output */
+
+/* Beside this program (an uninstalled build), else where it is installed. */
+static int find_program(char path[static PATH_MAX])
+{
+        char self[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        char *slash;
+
+        if (n > 0) {
+                self[n] = '\0';
+                slash = strrchr(self, '/');
+                if (slash)
+                        *slash = '\0';
+                if (snprintf(path, PATH_MAX, "%s/%s", self, PROGRAM) < PATH_MAX &&
+                    access(path, X_OK) == 0)
+                        return 0;
+        }
+        snprintf(path, PATH_MAX, "%s/%s", LIBEXECDIR, PROGRAM);
+        return access(path, X_OK) == 0 ? 0 : -errno;
+}
+
+static int read_all(int fd, char **ret)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t n = 0, size = 0;
+
+        for (;;) {
+                ssize_t m;
+
+                if (size - n < 2) {
+                        char *grown = size < TEXT_MAX ? realloc(text, size + 65536) : NULL;
+
+                        if (!grown)
+                                return size < TEXT_MAX ? -ENOMEM : -EFBIG;
+                        text = grown;
+                        size += 65536;
+                }
+                m = read(fd, text + n, size - n - 1);
+                if (m < 0 && errno == EINTR)
+                        continue;
+                if (m < 0)
+                        return -errno;
+                if (m == 0)
+                        break;
+                n += (size_t)m;
+        }
+        text[n] = '\0';
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+static int run(const char *path, const char *config, char **ret_text, int *ret_status)
+{
+        _cleanup_close_ int input = -EBADF, output = -EBADF;
+        int fds[2], r;
+        pid_t pid;
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        input = fds[0];
+        output = fds[1];
+        pid = fork();
+        if (pid < 0)
+                return -errno;
+        if (pid == 0) {
+                if (dup2(output, STDOUT_FILENO) >= 0)
+                        (void)execl(path, PROGRAM, config, NULL);
+                _exit(127);
+        }
+        close(TAKE_FD(output));
+        r = read_all(input, ret_text);
+        close(TAKE_FD(input)); /* a program that still writes ends by it */
+        while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+                ;
+        return r;
+}
+
+int ctl_poll(const char *config, json_t **ret, Error *reterr)
+{
+        _cleanup_free_ char *text = NULL;
+        char path[PATH_MAX];
+        int status = 0, r = find_program(path);
+
+        if (r < 0)
+                return error_setf(reterr, r, "%s: %s; is the package installed whole?", path,
+                                  strerror(-r));
+        r = run(path, config, &text, &status);
+        if (r < 0)
+                return error_setf(reterr, r, "%s: %s", path, strerror(-r));
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+                return error_setf(reterr, EIO, "The host could not be polled");
+        return ctl_json_read_document(text, false, SNAPSHOT_FORMAT, ret, reterr);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* "computectl discover" without the service: runs computectl-discover, which polls the hypervisor
+ * once. It is a program of its own, so that computectl itself need not load libvirt. */
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+/* config: a configuration file, or NULL for the host's own. The document of drivers/snapshot.h.
+ * Blocks until the program has ended. -errno with words; what the program had to say went to
+ * standard error. */
+int ctl_poll(const char *config, json_t **ret, Error *reterr);

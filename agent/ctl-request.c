@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-request.h"
+
+#include <string.h>
+
+#include "base/inventory.h"
+
+/* Splits "SUFFIX:rest" in two; the suffix is a copy. */
+static int split_suffix(const char *text, const char *colon, char **ret_suffix, Error *reterr)
+{
+        char *suffix = strndup(text, (size_t)(colon - text));
+
+        if (!suffix)
+                return error_oom(reterr);
+        *ret_suffix = suffix;
+        return 0;
+}
+
+static int add_resources(ResourceRequest *request, const char *suffix, const char *text,
+                         Error *reterr)
+{
+        _cleanup_(resources_done) Resources more = RESOURCES_INIT;
+        RequestGroup *group;
+        int r = resource_request_group(request, suffix, &group, reterr);
+
+        if (r < 0)
+                return r;
+        r = resources_parse(text, &more, reterr);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < more.n_items; i++) {
+                if (resources_get(&group->resources, more.items[i].resource_class) > 0)
+                        return error_setf(reterr, EINVAL, "%s is asked for twice",
+                                          more.items[i].resource_class);
+                if (resources_set(&group->resources, more.items[i].resource_class,
+                                  more.items[i].amount) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+int ctl_request_add_resources(ResourceRequest *request, const char *text, Error *reterr)
+{
+        return add_resources(request, "", text, reterr);
+}
+
+int ctl_request_add_group(ResourceRequest *request, const char *text, Error *reterr)
+{
+        _cleanup_free_ char *suffix = NULL;
+        const char *colon = strchr(text, ':');
+        int r;
+
+        if (!colon || colon == text)
+                return error_setf(reterr, EINVAL,
+                                  "\"%.60s\" is not a group: SUFFIX:CLASS=AMOUNT, for example "
+                                  "gpu:VGPU=1",
+                                  text);
+        r = split_suffix(text, colon, &suffix, reterr);
+        return r < 0 ? r : add_resources(request, suffix, colon + 1, reterr);
+}
+
+static int add_trait(RequestGroup *group, const char *text, Error *reterr)
+{
+        bool forbidden = text[0] == '!';
+        const char *trait = text + forbidden;
+
+        if (!resource_class_valid(trait))
+                return error_setf(reterr, EINVAL,
+                                  "\"%.60s\" is not a trait (A-Z, 0-9 and _, after an optional !)",
+                                  text);
+        if (string_set_contains(forbidden ? &group->required : &group->forbidden, trait))
+                return error_setf(reterr, EINVAL, "%.60s is both required and forbidden", trait);
+        if (string_set_add(forbidden ? &group->forbidden : &group->required, trait) < 0)
+                return error_oom(reterr);
+        return 0;
+}
+
+int ctl_request_add_traits(ResourceRequest *request, const char *text, Error *reterr)
+{
+        _cleanup_free_ char *suffix = NULL, *traits = NULL;
+        const char *colon = strchr(text, ':');
+        RequestGroup *group;
+        char *rest, *trait;
+        int r;
+
+        if (colon && (r = split_suffix(text, colon, &suffix, reterr)) < 0)
+                return r;
+        r = resource_request_group(request, suffix ? suffix : "", &group, reterr);
+        if (r < 0)
+                return r;
+        rest = traits = strdup(colon ? colon + 1 : text);
+        if (!traits)
+                return error_oom(reterr);
+        while ((trait = strsep(&rest, ","))) {
+                r = add_trait(group, trait, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int ctl_request_check(const ResourceRequest *request, Error *reterr)
+{
+        if (request->n_groups == 0)
+                return error_setf(reterr, EINVAL,
+                                  "Nothing is asked for: give --resources or --group");
+        for (size_t i = 0; i < request->n_groups; i++)
+                if (request->groups[i].resources.n_items == 0)
+                        return error_setf(reterr, EINVAL,
+                                          "Traits are required of a group without resources%s%s",
+                                          request->groups[i].suffix[0] ? ": " : "",
+                                          request->groups[i].suffix);
+        return 0;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-status.h"
+
+#include "agent/bus-interface.h"
+#include "agent/ctl-json.h"
+#include "agent/ctl-text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define LABEL_WIDTH 11
+#define INDENT      (LABEL_WIDTH + 2)
+
+const CtlStatusProperty ctl_status_properties[] = {
+        { "Version", "version", 's' },
+        { "NodeName", "node", 's' },
+        { "RootProvider", "root", 's' },
+        { "Driver", "driver", 's' },
+        { "SyncState", "sync_state", 's' },
+        { "SyncError", "sync_error", 's' },
+        { "LastSyncUSec", "last_sync_usec", 't' },
+        { "LastPollUSec", "last_poll_usec", 't' },
+        { "HypervisorError", "hypervisor_error", 's' },
+        { "NProviders", "n_providers", 'u' },
+        { "NClaims", "n_claims", 'u' },
+        { "NRequests", "n_requests", 't' },
+        { "NWrites", "n_writes", 't' },
+        { "NConflicts", "n_conflicts", 't' },
+        { "ClaimError", "claim_error", 's' },
+        { "StatusText", "status", 's' },
+        { NULL, NULL, 0 },
+};
+
+typedef struct Verdict {
+        const char *state;
+        const char *summary;
+} Verdict;
+
+static const struct {
+        const char *sync_state;
+        Verdict verdict;
+} sync_verdicts[] = {
+        { SYNC_STATE_SYNCED, { "ok", "Placement is equal to this host" } },
+        { SYNC_STATE_STANDALONE, { "ok", "standalone, nothing is published" } },
+        { SYNC_STATE_PENDING, { "pending", "a change is on its way to Placement" } },
+        { SYNC_STATE_STALE, { "degraded", "Placement refused a part of this host" } },
+        { SYNC_STATE_OFFLINE, { "degraded", "Placement cannot be used" } },
+};
+
+static bool has_text(const json_t *object, const char *key)
+{
+        return ctl_json_text(object, key)[0] != '\0';
+}
+
+/* What most needs doing comes first. */
+static Verdict judge(const json_t *members)
+{
+        const char *sync_state = ctl_json_text(members, "sync_state");
+
+        if (has_text(members, "claim_error"))
+                return (Verdict){ "degraded", "claims cannot be taken" };
+        if (has_text(members, "hypervisor_error"))
+                return (Verdict){ "degraded", "the hypervisor does not answer" };
+        if (ctl_json_u64(members, "last_poll_usec") == 0)
+                return (Verdict){ "pending", "the host was not polled yet" };
+        for (size_t i = 0; i < ARRAY_SIZE(sync_verdicts); i++)
+                if (strcmp(sync_state, sync_verdicts[i].sync_state) == 0)
+                        return sync_verdicts[i].verdict;
+        return (Verdict){ "degraded", "the sync state is unknown to this computectl" };
+}
+
+json_t *ctl_status_make(const json_t *members)
+{
+        Verdict verdict = judge(members);
+        _cleanup_json_ json_t *status =
+                json_pack("{ss ss ss}", "format", CTL_STATUS_FORMAT, "state", verdict.state,
+                          "summary", verdict.summary);
+
+        if (!status)
+                return NULL;
+        for (const CtlStatusProperty *p = ctl_status_properties; p->property; p++) {
+                json_t *value =
+                        p->type == 's' ? json_string(ctl_json_text(members, p->member))
+                                       : json_integer((json_int_t)ctl_json_u64(members, p->member));
+
+                if (json_object_set_new(status, p->member, value) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(status);
+}
+
+json_t *ctl_status_make_not_running(const char *why)
+{
+        return json_pack("{ss ss ss}", "format", CTL_STATUS_FORMAT, "state", "not-running",
+                         "summary", why);
+}
+
+CtlStatusExit ctl_status_exit(const json_t *status)
+{
+        const char *state = ctl_json_text(status, "state");
+
+        if (strcmp(state, "not-running") == 0)
+                return CTL_STATUS_NOT_RUNNING;
+        return strcmp(state, "ok") == 0 ? CTL_STATUS_OK : CTL_STATUS_DEGRADED;
+}
+
+/* Lines after the first go on below it. */
+static void write_lines(const CtlStyle *style, FILE *output, CtlColour colour, char *text)
+{
+        const char *indent = "";
+        char *line;
+
+        while ((line = strsep(&text, "\n"))) {
+                fprintf(output, "%s%s%s%s\n", indent, ctl_colour(style, colour), line,
+                        ctl_colour_end(style));
+                indent = "             "; /* INDENT blanks */
+        }
+}
+
+/* One "Label: text" line; label "" goes on below the last one. The text is escaped as a whole. */
+static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, const char *label,
+                       const char *format, ...) _printf_(5, 6);
+static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, const char *label,
+                       const char *format, ...)
+{
+        _cleanup_free_ char *text = NULL, *escaped = NULL;
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (n < 0) {
+                text = NULL;
+                return -ENOMEM;
+        }
+        escaped = ctl_text_escape(text, style->utf8);
+        if (!escaped)
+                return -ENOMEM;
+        if (style->width > 2 * INDENT)
+                ctl_text_wrap(escaped, style->width - INDENT);
+        fprintf(output, "%*s%c ", LABEL_WIDTH, label, label[0] ? ':' : ' ');
+        write_lines(style, output, colour, escaped);
+        return 0;
+}
+
+/* "synced; Mon 2025-01-06 12:00:00 UTC; 3min ago" */
+static int print_timed_field(const CtlStyle *style, FILE *output, CtlColour colour,
+                             const char *label, const char *state, const char *verb, uint64_t usec)
+{
+        char time[CTL_TEXT_MAX], relative[CTL_TEXT_MAX];
+
+        if (usec == 0)
+                return print_field(style, output, colour, label, "%s; %s: never", state, verb);
+        return print_field(style, output, colour, label, "%s; %s %s; %s", state, verb,
+                           ctl_text_time(time, usec),
+                           ctl_text_relative(relative, usec, style->now_usec));
+}
+
+static int print_error(const json_t *status, const char *key, const CtlStyle *style, FILE *output)
+{
+        if (!has_text(status, key))
+                return 0;
+        return print_field(style, output, CTL_RED, "", "%s", ctl_json_text(status, key));
+}
+
+static int print_parts(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        bool driver_fails = has_text(status, "hypervisor_error");
+        const char *sync_state = ctl_json_text(status, "sync_state");
+        bool standalone = strcmp(sync_state, SYNC_STATE_STANDALONE) == 0;
+        int r;
+
+        if ((r = print_field(style, output, CTL_PLAIN, "Node", "%s",
+                             ctl_json_text(status, "node"))) < 0 ||
+            (r = print_field(style, output, CTL_PLAIN, "Root", "%s",
+                             ctl_json_text(status, "root"))) < 0 ||
+            (r = print_timed_field(style, output, CTL_PLAIN, "Driver",
+                                   ctl_json_text(status, "driver"), "last polled",
+                                   ctl_json_u64(status, "last_poll_usec"))) < 0 ||
+            (r = print_error(status, "hypervisor_error", style, output)) < 0)
+                return r;
+        if (driver_fails && ctl_json_u64(status, "last_poll_usec") > 0 &&
+            (r = print_field(style, output, CTL_PLAIN, "",
+                             "The last poll that ended well is kept")) < 0)
+                return r;
+        if (standalone)
+                r = print_field(style, output, CTL_PLAIN, "Sync", "%s", sync_state);
+        else
+                r = print_timed_field(style, output, CTL_PLAIN, "Sync", sync_state,
+                                      "last published", ctl_json_u64(status, "last_sync_usec"));
+        return r < 0 ? r : print_error(status, "sync_error", style, output);
+}
+
+static int print_figures(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        int r;
+
+        if ((r = print_field(style, output, CTL_PLAIN, "Providers", "%" PRIu64,
+                             ctl_json_u64(status, "n_providers"))) < 0 ||
+            (r = print_field(style, output, CTL_PLAIN, "Claims", "%" PRIu64,
+                             ctl_json_u64(status, "n_claims"))) < 0 ||
+            (r = print_error(status, "claim_error", style, output)) < 0)
+                return r;
+        if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0 &&
+            (r = print_field(style, output, CTL_PLAIN, "Placement",
+                             "%" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64 " conflicts",
+                             ctl_json_u64(status, "n_requests"), ctl_json_u64(status, "n_writes"),
+                             ctl_json_u64(status, "n_conflicts"))) < 0)
+                return r;
+        return print_field(style, output, CTL_PLAIN, "Version", "%s",
+                           ctl_json_text(status, "version"));
+}
+
+static CtlColour dot_colour(const json_t *status)
+{
+        const char *state = ctl_json_text(status, "state");
+
+        return strcmp(state, "ok") == 0        ? CTL_GREEN
+               : strcmp(state, "pending") == 0 ? CTL_YELLOW
+                                               : CTL_RED;
+}
+
+int ctl_status_print(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        bool running = ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING;
+        _cleanup_free_ char *node = ctl_text_escape(ctl_json_text(status, "node"), style->utf8),
+                            *summary =
+                                    ctl_text_escape(ctl_json_text(status, "summary"), style->utf8);
+        int r;
+
+        if (!node || !summary)
+                return -ENOMEM;
+        if (!running) {
+                fprintf(output, "%s %s\n", style->utf8 ? "○" : "*", summary);
+                return 0;
+        }
+        fprintf(output, "%s%s%s compute-agent%s%s: %s%s%s\n", ctl_colour(style, dot_colour(status)),
+                style->utf8 ? "●" : "*", ctl_colour_end(style), node[0] ? " on " : "", node,
+                ctl_colour(style, dot_colour(status)), summary, ctl_colour_end(style));
+        r = print_parts(status, style, output);
+        return r < 0 ? r : print_figures(status, style, output);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What computectl can do: one table, from which the dispatch and the help are made. */
+
+#include "agent/ctl-options.h"
+#include "agent/ctl-pager.h"
+
+/* What a verb has to work with. */
+typedef struct Ctl {
+        CtlOptions options;
+        CtlStyle style;
+        CtlPager pager;
+} Ctl;
+
+typedef struct CtlVerb {
+        const char *name;
+        const char *arguments; /* for the help, "" for none */
+        const char *help;
+        unsigned n_arguments; /* exactly; beside the verb's own name */
+
+        /* NULL, or looks for wrong usage before anything is asked: -EINVAL with words. */
+        int (*check)(const CtlOptions *options, Error *reterr);
+
+        /* Returns the exit code, or a negative errno with words. */
+        int (*run)(Ctl *ctl, Error *reterr);
+} CtlVerb;
+
+extern const CtlVerb ctl_verbs[]; /* ends with a NULL name */
+
+/* The verb of the command line, with everything checked that can be before it runs. -EINVAL with
+ * words: the number of arguments, what check() says, or the verb that may have been meant. */
+int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr);
+
+void ctl_verbs_print_help(const CtlStyle *style, FILE *output);

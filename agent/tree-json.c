@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/tree-json.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+/* What living claims hold of one class of one provider. */
+static uint64_t sum_usage(const Allocations *usage, const Uuid *provider,
+                          const char *resource_class)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; usage && i < usage->n_consumers; i++) {
+                const Resources *resources = consumer_find(usage->consumers[i], provider);
+
+                if (resources &&
+                    u64_add_overflow(sum, resources_get(resources, resource_class), &sum))
+                        return UINT64_MAX;
+        }
+        return sum;
+}
+
+static json_t *amount_to_json(uint64_t amount)
+{
+        return json_integer((json_int_t)MIN(amount, (uint64_t)INT64_MAX));
+}
+
+static json_t *inventories_to_json(const Provider *provider, const Allocations *usage)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                const InventoryRecord *record = &provider->inventories[i];
+                _cleanup_json_ json_t *inventory = inventory_to_json(&record->inventory);
+                uint64_t used = sum_usage(usage, &provider->uuid, record->resource_class);
+
+                if (json_object_set_new(inventory, "capacity",
+                                        amount_to_json(inventory_capacity(&record->inventory))) <
+                            0 ||
+                    json_object_set_new(inventory, "used", amount_to_json(used)) < 0 ||
+                    json_object_set(object, record->resource_class, inventory) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+static json_t *provider_to_json(const Provider *provider, const Allocations *usage)
+{
+        /* A NULL among the values makes json_pack() fail and free the others. */
+        return json_pack("{ss ss so so so so}", "uuid", provider->uuid.text, "name", provider->name,
+                         "parent",
+                         uuid_empty(&provider->parent) ? json_null()
+                                                       : json_string(provider->parent.text),
+                         "traits", string_set_to_json(&provider->traits), "aggregates",
+                         string_set_to_json(&provider->aggregates), "inventories",
+                         inventories_to_json(provider, usage));
+}
+
+json_t *tree_to_json(const ProviderTree *tree, const Allocations *usage, const Uuid *root,
+                     const char *node, const char *sync_state)
+{
+        _cleanup_json_ json_t *providers = json_array();
+
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (json_array_append_new(providers, provider_to_json(tree->providers[i], usage)) <
+                    0)
+                        return NULL;
+        return json_pack("{ss ss ss ss sO}", "format", TREE_FORMAT, "node", node, "root",
+                         root->text, "sync_state", sync_state, "providers", providers);
+}

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""computectl without an agent to talk to, and on a terminal."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import threading
+import unittest
+import uuid
+
+from tests.env.agent import build_folder
+from tests.env.bus import Bus
+from tests.env.scratch import Scratch
+
+HOST = {'format': 'compute-agent-host/1', 'nodename': 'lone\x1b[31m', 'cells': [
+    {'id': cell, 'memory_kib': 1 << 20} for cell in range(40)]}
+
+
+class CtlCase(unittest.TestCase):
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+        self.env = {name: value for name, value in os.environ.items()
+                    if name not in ('PAGER', 'SYSTEMD_PAGER', 'SYSTEMD_COLORS', 'NO_COLOR', 'COLUMNS')}
+        self.env.update(LC_ALL='C.UTF-8', TERM='xterm',
+                        DBUS_SYSTEM_BUS_ADDRESS='unix:path=%s' % (self.scratch.path / 'no-bus'))
+        self.tool = build_folder() / 'computectl'
+
+    def run_ctl(self, *args):
+        return subprocess.run([str(self.tool), *map(str, args)], env=self.env, capture_output=True,
+                              text=True, timeout=30, check=False)
+
+    def run_on_terminal(self, *args, **env):
+        """Run it on a pseudo-terminal; returns the exit code and what was written."""
+        leader, follower = pty.openpty()
+        with open(leader, 'rb', buffering=0) as output:
+            child = subprocess.Popen([str(self.tool), *args], env={**self.env, **env},
+                                     stdin=subprocess.DEVNULL, stdout=follower, stderr=follower)
+            os.close(follower)
+            watchdog = threading.Timer(30, child.kill)
+            watchdog.start()
+            text = b''
+            while True:
+                try:
+                    part = output.read(65536)
+                except OSError:  # the last writer has closed the terminal
+                    break
+                if not part:
+                    break
+                text += part
+            watchdog.cancel()
+            return child.wait(timeout=30), text.decode()
+
+    def install_poller(self, script):
+        """Put a copy of computectl beside a poller that runs script."""
+        folder = self.scratch.folder('tools')
+        self.tool = folder / 'computectl'
+        shutil.copy(build_folder() / 'computectl', self.tool)
+        poller = folder / 'computectl-discover'
+        poller.write_text('#!/bin/sh\n' + script)
+        poller.chmod(0o755)
+
+
+class TestNobodyThere(CtlCase):
+    VERBS = (('tree',), ('plan',), ('sync',), ('claims',), ('confirm', '1'), ('release', '1'),
+             ('claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1'))
+
+    def test_status_without_a_bus(self):
+        done = self.run_ctl('status')
+        self.assertEqual(done.returncode, 3)
+        self.assertIn('bus', done.stdout)
+        self.assertEqual(done.stderr, '')
+
+    def test_status_without_an_agent(self):
+        bus = Bus(self.scratch)
+        bus.start()
+        self.env.update(DBUS_SYSTEM_BUS_ADDRESS=bus.address)
+        done = self.run_ctl('status')
+        self.assertEqual(done.returncode, 3)
+        self.assertIn('systemctl start compute-agent', done.stdout)
+        done = self.run_ctl('status', '--json=short')
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(json.loads(done.stdout)['state'], 'not-running')
+        self.assertEqual(self.run_ctl('status', '-q').stdout, '')
+        for verb in self.VERBS:
+            done = self.run_ctl(*verb)
+            self.assertEqual((done.returncode, done.stdout), (1, ''), verb)
+            self.assertIn('systemctl start compute-agent', done.stderr, verb)
+
+    def test_other_verbs_without_a_bus(self):
+        for verb in self.VERBS:
+            done = self.run_ctl(*verb)
+            self.assertEqual((done.returncode, done.stdout), (1, ''), verb)
+            self.assertIn('bus', done.stderr, verb)
+
+    def test_wrong_usage(self):
+        for args in ((), ('statsu',), ('status', 'x'), ('tree', '--histroy'), ('release',)):
+            done = self.run_ctl(*args)
+            self.assertEqual((done.returncode, done.stdout), (2, ''), args)
+            self.assertIn('--help', done.stderr, args)
+
+    def test_help_and_version(self):
+        self.assertIn('Verbs:', self.run_ctl('--help').stdout)
+        self.assertIn('compute-agent', self.run_ctl('--version').stdout)
+
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        with open('/dev/full', 'wb') as full:
+            done = subprocess.run([str(self.tool), '--help'], env=self.env, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=30, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b'cannot write', done.stderr)
+
+
+class TestDiscover(CtlCase):
+    def test_polls_by_itself(self):
+        self.install_poller("echo '%s'\n" % json.dumps(HOST))
+        done = self.run_ctl('discover', '--json=short')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), HOST)
+        self.assertIn('lone\\x1b[31m', self.run_ctl('discover').stdout)
+
+    def test_passes_the_configuration_on(self):
+        self.install_poller('echo "config $1" >&2; exit 1\n')
+        done = self.run_ctl('discover', '--config', '/x y.conf')
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertIn('config /x y.conf\n', done.stderr)
+
+    def test_a_poller_that_fails_in_every_way(self):
+        for script in ('exit 1\n', 'echo nonsense\n', 'kill -9 $$\n', "echo '{}'\n",
+                       """echo '{"format": "compute-agent-host/1"}'\n"""):
+            self.install_poller(script)
+            done = self.run_ctl('discover')
+            self.assertEqual((done.returncode, done.stdout), (1, ''), script)
+            self.assertTrue(done.stderr.startswith('computectl: '), (script, done.stderr))
+
+    def test_no_poller(self):
+        self.install_poller('')
+        (self.tool.parent / 'computectl-discover').unlink()
+        done = self.run_ctl('discover')
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('computectl-discover', done.stderr)
+
+
+class TestTerminal(CtlCase):
+    def setUp(self):
+        super().setUp()
+        self.install_poller("echo '%s'\n" % json.dumps(HOST))
+
+    def test_colours_and_harmless_names(self):
+        code, text = self.run_on_terminal('discover', '--no-pager')
+        self.assertEqual(code, 0, text)
+        self.assertIn('\x1b[1mlone\\x1b[31m\x1b[0m', text)
+        self.assertNotIn('\x1b[31m', text)
+        code, text = self.run_on_terminal('discover', '--no-pager', NO_COLOR='1')
+        self.assertNotIn('\x1b', text)
+
+    def test_json_on_a_terminal_is_ascii(self):
+        code, text = self.run_on_terminal('discover', '--no-pager', '--json=pretty')
+        self.assertEqual(code, 0, text)
+        self.assertEqual(json.loads(text), HOST)
+        self.assertTrue(text.isascii())
+
+    def test_the_pager_gets_the_output(self):
+        code, text = self.run_on_terminal('discover', SYSTEMD_PAGER="sed s/NUMA/PAGED/")
+        self.assertEqual(code, 0)
+        self.assertIn('PAGED cells (40)', text)
+
+    def test_a_pager_that_quits_early_changes_no_exit_code(self):
+        code, _ = self.run_on_terminal('discover', SYSTEMD_PAGER='true')
+        self.assertEqual(code, 0)
+
+    def test_no_pager_is_a_shell_command(self):
+        mark = self.scratch.path / 'mark'
+        self.run_on_terminal('discover', SYSTEMD_PAGER='/bin/cat; /bin/touch %s' % mark,
+                             PATH='/nonexistent')
+        self.assertFalse(mark.exists())
+
+    def test_no_pager_at_all(self):
+        code, text = self.run_on_terminal('discover', SYSTEMD_PAGER='', PATH='/nonexistent')
+        self.assertEqual(code, 0)
+        self.assertIn('NUMA cells (40)', text)
+        code, text = self.run_on_terminal('discover', SYSTEMD_PAGER='nonesuch', PATH='/nonexistent')
+        self.assertEqual(code, 0)
+        self.assertIn('NUMA cells (40)', text)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-options.h"
+
+#include "agent/ctl-verbs.h"
+#include "tests/ctl-capture.h"
+
+#define WORDS_MAX 12
+#define CONSUMER  "11111111-2222-4333-8444-555555555555"
+
+/* Parses a command line given as words; what main() does before a verb runs. */
+static int parse(const char *const *words, CtlOptions *options, const CtlVerb **verb, Error *error)
+{
+        static char program[] = "computectl";
+        char *argv[WORDS_MAX + 2] = { program };
+        int argc = 1, r;
+
+        while (words[argc - 1]) {
+                argv[argc] = (char *)words[argc - 1];
+                argc++;
+        }
+        r = ctl_options_parse(argc, argv, options, error);
+        return r < 0 || options->help || options->version ? r : ctl_verb_find(options, verb, error);
+}
+
+static void test_usage_table(void **state)
+{
+        static const struct {
+                const char *words[WORDS_MAX];
+                const char *verb;  /* NULL: refused */
+                const char *error; /* what its words contain */
+        } cases[] = {
+                { { "status" }, "status", NULL },
+                { { "-a", "tree", "--no-pager" }, "tree", NULL },
+                { { "tree", "--json=short" }, "tree", NULL },
+                { { "tree", "--json", "pretty" }, "tree", NULL },
+                { { "claims", "--history" }, "claims", NULL },
+                { { "release", "7", "--reason", "because" }, "release", NULL },
+                { { "confirm", "7" }, "confirm", NULL },
+                { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=2" }, "claim", NULL },
+                { { "discover", "-c", "x.conf" }, "discover", NULL },
+                { { NULL }, NULL, "verb" },
+                { { "statsu" }, NULL, "did you mean \"status\"" },
+                { { "frobnicate" }, NULL, "Unknown verb" },
+                { { "status", "now" }, NULL, "unexpected argument \"now\"" },
+                { { "release" }, NULL, "ID is missing" },
+                { { "release", "seven" }, NULL, "not the number of a claim" },
+                { { "release", "" }, NULL, "not the number of a claim" },
+                { { "release", "99999999999999999999" }, NULL, "not the number of a claim" },
+                { { "release", "7", "8" }, NULL, "unexpected argument \"8\"" },
+                { { "status", "--jsn" }, NULL, "did you mean --json" },
+                { { "status", "--json=xml" }, NULL, "pretty, short or off" },
+                { { "status", "--json" }, NULL, "takes a value" },
+                { { "status", "-z" }, NULL, "Unknown option -z" },
+                { { "status", "--history" }, NULL, "option of \"claims\" alone" },
+                { { "tree", "--consumer=x" }, NULL, "option of \"claim\" alone" },
+                { { "claim" }, NULL, "--consumer" },
+                { { "claim", "--consumer", CONSUMER }, NULL, "--resources" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+                const CtlVerb *verb = NULL;
+                Error error = ERROR_NULL;
+                int r = parse(cases[i].words, &options, &verb, &error);
+
+                if (cases[i].verb) {
+                        if (r < 0)
+                                fail_msg("case %zu: %s", i, error.text);
+                        assert_string_equal(verb->name, cases[i].verb);
+                } else {
+                        assert_int_equal(r, -EINVAL);
+                        assert_contains(error.text, cases[i].error);
+                }
+        }
+}
+
+static void test_values(void **state)
+{
+        static const char *const words[] = { "-q",         "claim",     "--json=short",
+                                             "--consumer", CONSUMER,    "--group",
+                                             "g:VGPU=1",   "--isolate", "--project",
+                                             "p",          NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+
+        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_int_equal(options.json, CTL_JSON_SHORT);
+        assert_true(options.quiet);
+        assert_false(options.all);
+        assert_string_equal(options.consumer, CONSUMER);
+        assert_string_equal(options.project, "p");
+        assert_null(options.user);
+        assert_true(options.request.isolate);
+        assert_int_equal(options.request.n_groups, 1);
+        assert_int_equal(options.request_error.code, 0);
+}
+
+/* What no host could give is no wrong usage: the verb refuses it, like the host would. */
+static void test_impossible_requests_are_kept_for_the_verb(void **state)
+{
+        static const char *const words[] = { "claim",  "--consumer",  CONSUMER, "--resources",
+                                             "vcpu=1", "--resources", "VGPU=1", NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_contains(options.request_error.text, "--resources");
+        assert_contains(options.request_error.text, "vcpu");
+        {
+                Ctl ctl = { .options = options };
+
+                assert_int_equal(verb->run(&ctl, &error), -EINVAL);
+        }
+        assert_contains(error.text, "vcpu");
+}
+
+static void test_help_wins_over_everything_else(void **state)
+{
+        static const char *const words[] = { "status", "--history", "--help", NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+
+        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_true(options.help);
+}
+
+static void test_help_names_everything_in_80_columns(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+        CtlStyle style = STYLE_PIPE;
+
+        capture_begin(&capture);
+        ctl_verbs_print_help(&style, capture.stream);
+        ctl_options_print_help(&style, capture.stream);
+        capture_end(&capture);
+        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
+                assert_contains(capture.text, verb->help);
+        assert_contains(capture.text, "--json=pretty|short|off");
+        assert_contains(capture.text, "Options of claim:");
+        for (const char *line = capture.text; *line;) {
+                size_t n = strcspn(line, "\n");
+
+                if (n > 80)
+                        fail_msg("%.*s", (int)n, line);
+                line += n + 1;
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_usage_table),
+                cmocka_unit_test(test_values),
+                cmocka_unit_test(test_impossible_requests_are_kept_for_the_verb),
+                cmocka_unit_test(test_help_wins_over_everything_else),
+                cmocka_unit_test(test_help_names_everything_in_80_columns),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
