@@ -14,6 +14,9 @@
 
 #define LOCK_POLL_USEC UINT64_C(5000)
 
+/* The smallest page that SQLite has. */
+#define PAGE_SIZE_MIN 512
+
 typedef struct ClaimFile {
         const char *path;
         uint64_t busy_usec;
@@ -103,18 +106,43 @@ static int make_file(const ClaimFile *file, Error *reterr)
         return sync_folder(file, reterr);
 }
 
-static int read_size(const ClaimFile *file, uint64_t *ret_size, Error *reterr)
+/* The size of a regular file; 0 when it is missing. */
+static int read_size(const char *path, uint64_t *ret_size, Error *reterr)
 {
         struct stat st;
 
         *ret_size = 0;
-        if (stat(file->path, &st) < 0)
-                return errno == ENOENT ? 0 : sqlite_system_error(errno, file->path, "open", reterr);
+        if (stat(path, &st) < 0)
+                return errno == ENOENT ? 0 : sqlite_system_error(errno, path, "open", reterr);
         if (!S_ISREG(st.st_mode))
                 return error_setf(reterr, EINVAL, "The claim database %s is not a regular file",
-                                  file->path);
+                                  path);
         *ret_size = (uint64_t)st.st_size;
         return 0;
+}
+
+/* Makes the file when there is none. SQLite takes a file of a few bytes for an empty one, and drops
+ * the log of an empty one: both were more once, and are set aside. */
+static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
+{
+        _cleanup_free_ char *log = NULL;
+        uint64_t size, log_size;
+        int r;
+
+        if (asprintf(&log, "%s-wal", file->path) < 0)
+                return error_oom(reterr);
+        r = read_size(file->path, &size, reterr);
+        if (r < 0)
+                return r;
+        r = read_size(log, &log_size, reterr);
+        if (r < 0)
+                return r;
+        if (size < PAGE_SIZE_MIN && (size > 0 || log_size > 0))
+                return error_setf(reterr, EUCLEAN,
+                                  "The claim database %s is damaged (cut off at %" PRIu64 " bytes)",
+                                  file->path, size);
+        *ret_has_log = log_size > 0;
+        return size == 0 ? make_file(file, reterr) : 0;
 }
 
 static int check_pages(Sqlite *sqlite, Error *reterr)
@@ -295,20 +323,17 @@ static int try_open(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify,
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
         ClaimsOpened opened = CLAIMS_OPENED;
         int64_t version;
-        uint64_t size;
+        bool has_log;
         int r;
 
-        r = read_size(file, &size, reterr);
+        r = prepare_file(file, &has_log, reterr);
         if (r < 0)
                 return r;
-        if (size == 0) {
-                r = make_file(file, reterr);
-                if (r < 0)
-                        return r;
-        }
         r = sqlite_open(&sqlite, file->path, file->busy_usec, reterr);
         if (r < 0)
                 return r;
+        /* What the log of a newer program says stays in the log. Without one, closing tidies up. */
+        sqlite_keep_log(sqlite, has_log);
         r = check_version(sqlite, &version, reterr);
         if (r < 0)
                 return r;

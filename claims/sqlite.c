@@ -2,6 +2,7 @@
 
 #include "claims/sqlite.h"
 
+#include <libgen.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,6 +42,16 @@ int sqlite_system_error(int code, const char *path, const char *doing, Error *re
         }
 }
 
+/* SQLite makes its log beside the file. False with errno. */
+static bool folder_writable(const char *path)
+{
+        _cleanup_free_ char *copy = strdup(path);
+
+        if (!copy)
+                return false;
+        return access(dirname(copy), W_OK) == 0;
+}
+
 static int readonly_error(const Sqlite *sqlite, int rc, Error *reterr)
 {
         if (rc == SQLITE_READONLY_DBMOVED)
@@ -49,9 +60,9 @@ static int readonly_error(const Sqlite *sqlite, int rc, Error *reterr)
                         "The claim database %s was moved or removed while in use: restart "
                         "the service",
                         sqlite->path);
-        if (access(sqlite->path, W_OK) < 0)
-                return sqlite_system_error(errno, sqlite->path, "write to", reterr);
-        return sqlite_system_error(EROFS, sqlite->path, "write to", reterr);
+        if (access(sqlite->path, W_OK) == 0 && folder_writable(sqlite->path))
+                errno = EROFS;
+        return sqlite_system_error(errno, sqlite->path, "write to", reterr);
 }
 
 /* The one place where result codes become errnos. */
@@ -102,7 +113,6 @@ static int configure(Sqlite *sqlite, uint64_t busy_usec, Error *reterr)
 
         sqlite3_extended_result_codes(db, 1);
         sqlite3_busy_timeout(db, (int)MIN(busy_usec / USEC_PER_MSEC, UINT64_C(3600000)));
-        sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
@@ -135,6 +145,11 @@ int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reter
         return 0;
 }
 
+void sqlite_keep_log(Sqlite *sqlite, bool keep)
+{
+        sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)keep, NULL);
+}
+
 int sqlite_accept(Sqlite *sqlite, Error *reterr)
 {
         int r;
@@ -146,7 +161,7 @@ int sqlite_accept(Sqlite *sqlite, Error *reterr)
         r = sqlite_exec(sqlite, "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", reterr);
         if (r < 0)
                 return r;
-        sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+        sqlite_keep_log(sqlite, false);
         return 0;
 }
 

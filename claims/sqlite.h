@@ -21,9 +21,11 @@ typedef struct Sqlite {
 } Sqlite;
 
 /* Opens the file, which must exist, for reading and writing. Every wait for another process's lock
- * ends after busy_usec. The file is not changed by opening or closing it, until
- * sqlite_accept(). */
+ * ends after busy_usec. */
 int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr);
+
+/* Whether closing leaves what is in the log (-wal) there, instead of moving it into the file. */
+void sqlite_keep_log(Sqlite *sqlite, bool keep);
 
 /* The file is ours: durable commits (WAL, synchronous=FULL), foreign keys. */
 int sqlite_accept(Sqlite *sqlite, Error *reterr);
