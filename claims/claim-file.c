@@ -370,6 +370,21 @@ static int try_open(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify,
         return opened;
 }
 
+/* -EIO when the disk does not yield every byte. */
+static int read_through(const ClaimFile *file, Error *reterr)
+{
+        _cleanup_close_ int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+        char bytes[16384];
+        ssize_t n;
+
+        if (fd < 0)
+                return sqlite_system_error(errno, file->path, "read", reterr);
+        do
+                n = read(fd, bytes, sizeof(bytes));
+        while (n > 0);
+        return n < 0 ? sqlite_system_error(errno, file->path, "read", reterr) : 0;
+}
+
 /* A crash between the renames leaves the damaged file under its name, and it is found again. */
 static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
 {
@@ -395,6 +410,8 @@ static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
         return 0;
 }
 
+/* Tries again before it believes in damage: SQLite's check tells a page that the disk does not
+ * yield as one more finding, and a failing disk is no reason to begin anew. */
 static int open_locked(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify, void *context,
                        Error *reterr)
 {
@@ -403,6 +420,11 @@ static int open_locked(const ClaimFile *file, Sqlite **ret, ClaimFileVerify veri
         int r;
 
         r = try_open(file, ret, verify, context, &damage);
+        if (r == -EUCLEAN) {
+                r = read_through(file, &damage);
+                if (r == 0)
+                        r = try_open(file, ret, verify, context, &damage);
+        }
         if (r != -EUCLEAN) {
                 if (reterr && r != CLAIMS_OPENED && r != CLAIMS_CREATED)
                         *reterr = damage;

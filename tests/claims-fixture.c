@@ -349,25 +349,21 @@ void assert_sql(const char *path, const char *sql, const char *expected)
 
 void assert_store_sane(const char *path)
 {
-        assert_sql(path, "PRAGMA integrity_check", "ok");
-        assert_sql(path, "SELECT count(*) FROM pragma_foreign_key_check", "0");
         assert_sql(path,
-                   "SELECT count(*) FROM (SELECT resource_provider_id AS p, resource_class AS c,"
-                   " sum(used) AS s FROM allocations GROUP BY 1, 2) AS a FULL JOIN usages u"
-                   " ON u.resource_provider_id = a.p AND u.resource_class = a.c"
-                   " WHERE a.s IS NOT u.used",
-                   "0");
-        assert_sql(path,
-                   "SELECT count(*) FROM allocations a LEFT JOIN claims c ON c.id = a.claim_id"
-                   " WHERE c.id IS NULL OR c.instance_uuid <> a.consumer_id",
-                   "0");
-        assert_sql(path,
-                   "SELECT count(*) FROM claims c WHERE placed = 1 AND vcpus <>"
-                   " (SELECT ifnull(sum(used), 0) FROM allocations WHERE claim_id = c.id"
-                   "  AND resource_class IN ('VCPU', 'PCPU'))",
-                   "0");
-        assert_sql(path, "SELECT count(*) FROM claims WHERE id IN (SELECT id FROM ended_claims)",
-                   "0");
+                   "SELECT (SELECT group_concat(integrity_check) FROM pragma_integrity_check)"
+                   " || ' ' || (SELECT count(*) FROM pragma_foreign_key_check)"
+                   " || ' ' || (SELECT count(*) FROM (SELECT resource_provider_id AS p,"
+                   "  resource_class AS c, sum(used) AS s FROM allocations GROUP BY 1, 2) AS a"
+                   "  FULL JOIN usages u ON u.resource_provider_id = a.p AND u.resource_class = a.c"
+                   "  WHERE a.s IS NOT u.used)"
+                   " || ' ' || (SELECT count(*) FROM allocations a LEFT JOIN claims c"
+                   "  ON c.id = a.claim_id WHERE c.id IS NULL OR c.instance_uuid <> a.consumer_id)"
+                   " || ' ' || (SELECT count(*) FROM claims c WHERE placed = 1 AND vcpus <>"
+                   "  (SELECT ifnull(sum(used), 0) FROM allocations WHERE claim_id = c.id"
+                   "   AND resource_class IN ('VCPU', 'PCPU')))"
+                   " || ' ' || (SELECT count(*) FROM claims"
+                   "  WHERE id IN (SELECT id FROM ended_claims))",
+                   "ok 0 0 0 0 0");
 }
 
 static int sync_nothing(sqlite3_file *file, int flags)
