@@ -22,6 +22,8 @@ static struct {
         unsigned left;
 } plan;
 
+static SyncCount syncs;
+
 static sqlite3_file *real_of(sqlite3_file *file)
 {
         return ((FaultFile *)file)->real;
@@ -65,6 +67,7 @@ static int fault_write(sqlite3_file *file, const void *bytes, int n, sqlite3_int
 {
         sqlite3_file *real = real_of(file);
 
+        syncs.unsynced = true;
         if (!fails_now(true))
                 return real->pMethods->xWrite(real, bytes, n, offset);
         if (plan.fault == FAULT_SHORT || plan.fault == FAULT_KILL_HALF)
@@ -83,6 +86,8 @@ static int fault_truncate(sqlite3_file *file, sqlite3_int64 size)
 
 static int fault_sync(sqlite3_file *file, int flags)
 {
+        syncs.n_syncs++;
+        syncs.unsynced = false;
         return fails_now(false) ? SQLITE_IOERR_FSYNC : SQLITE_OK;
 }
 
@@ -194,6 +199,7 @@ static int fail_call(void)
 int __wrap_fsync(int fd);
 int __wrap_fsync(int fd)
 {
+        syncs.n_fsyncs++;
         return fails_now(false) ? fail_call() : 0;
 }
 
@@ -239,4 +245,12 @@ bool fault_vfs_disarm(void)
 {
         plan.armed = false;
         return plan.delivered;
+}
+
+SyncCount fault_vfs_take_syncs(void)
+{
+        SyncCount taken = syncs;
+
+        syncs = (SyncCount){ 0 };
+        return taken;
 }

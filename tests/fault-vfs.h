@@ -26,3 +26,12 @@ void fault_vfs_arm(Fault fault, unsigned n, bool sticky, bool reads);
 
 /* True when the fault was delivered. */
 bool fault_vfs_disarm(void);
+
+/* Since the last call: how often a file was synced, and fsync() called; and whether something was
+ * written that was not synced afterwards. */
+typedef struct SyncCount {
+        unsigned n_syncs, n_fsyncs;
+        bool unsynced;
+} SyncCount;
+
+SyncCount fault_vfs_take_syncs(void);

@@ -221,19 +221,24 @@ static void test_damaged_with_log(void **state)
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt-", NULL), 3);
 }
 
-/* The same when nothing is left of the file itself. */
+/* The same when nothing is left of the file itself, or it is gone. */
 static void test_emptied_with_log(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_free_ char *log = NULL;
 
-        make_store(fixture);
         assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
-        write_file(fixture->path, "", 0);
-        write_file(log, "something", 9);
-        assert_int_equal(fixture_open(fixture), CLAIMS_SET_ASIDE);
-        assert_text(fixture->error.text, "cut off at 0 bytes");
-        assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt-", NULL), 2);
+        for (int gone = 0; gone < 2; gone++) {
+                if (!gone)
+                        write_file(fixture->path, "", 0);
+                write_file(log, "something", 9);
+                assert_int_equal(fixture_open(fixture), CLAIMS_SET_ASIDE);
+                assert_text(fixture->error.text, "cut off at 0 bytes");
+                fixture_close(fixture);
+                assert_int_equal(unlink(fixture->path), 0);
+                assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt-", NULL),
+                                 gone ? 3 : 2);
+        }
 }
 
 static void assert_untouched(Fixture *fixture, int expected, const char *const words[])

@@ -334,13 +334,43 @@ static void test_killed(void **state)
         walk_kills(*state, FAULT_KILL_HALF);
 }
 
+/* What was acknowledged is on the disk. */
+static void test_synced(void **state)
+{
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+                const Operation *operation = &operations[i];
+                SyncCount count;
+
+                operation->prepare(fixture);
+                if (!operation->opens)
+                        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+                fault_vfs_take_syncs();
+                if (operation->opens)
+                        assert_true(fixture_open(fixture) >= 0);
+                assert_int_equal(operation->run(fixture), 0);
+                count = fault_vfs_take_syncs();
+                /* Opening alone writes nothing but the shared index. */
+                if (strcmp(operation->name, "open") != 0 && (count.n_syncs == 0 || count.unsynced))
+                        fail_msg("%s: %u syncs, %s", operation->name, count.n_syncs,
+                                 count.unsynced ? "and a write behind them" : "");
+                /* of the folder, and of the copy */
+                if (strcmp(operation->name, "create") == 0)
+                        assert_true(count.n_fsyncs >= 1);
+                if (strcmp(operation->name, "upgrade") == 0)
+                        assert_true(count.n_fsyncs >= 3);
+                remove_files(fixture);
+        }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(test_io_errors),   TEST(test_full_disk), TEST(test_short_writes),
-                TEST(test_read_errors), TEST(test_killed),
+                TEST(test_read_errors), TEST(test_killed),    TEST(test_synced),
         };
 
         fault_vfs_install();

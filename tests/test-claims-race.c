@@ -168,6 +168,18 @@ static int open_and_tell(Fixture *fixture, unsigned process)
         return r == CLAIMS_CREATED || r == CLAIMS_SET_ASIDE ? 1 : 0;
 }
 
+/* A process that ends without closing leaves its log. */
+static void remove_file(Fixture *fixture)
+{
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s-wal", fixture->path);
+        unlink(path);
+        snprintf(path, sizeof(path), "%s-shm", fixture->path);
+        unlink(path);
+        assert_int_equal(unlink(fixture->path), 0);
+}
+
 static void test_opened_at_once(void **state)
 {
         Fixture *fixture = *state;
@@ -183,7 +195,7 @@ static void test_opened_at_once(void **state)
                         fputs("nonsense", file);
                 fclose(file);
                 assert_int_equal(run_processes(fixture, N_PROCESSES, open_and_tell), 1);
-                assert_int_equal(unlink(fixture->path), 0);
+                remove_file(fixture);
         }
 }
 
@@ -227,7 +239,8 @@ typedef struct RacingStore {
         Store *real;
         Fixture *rival; /* claims on the same file */
         const char *rival_request;
-        int n_rival_claims; /* how many more the rival makes, before as many inserts */
+        int n_rival_claims;     /* how many more the rival makes, before as many inserts */
+        const char *rival_host; /* what the rival tells before the next host is written */
         bool always_lose;
         int n_inserts, n_turns;
 } RacingStore;
@@ -258,6 +271,31 @@ static int racing_load_view(Store *base, HostView **view, Error *reterr)
         RacingStore *store = (RacingStore *)base;
 
         return store->real->engine->load_view(store->real, view, reterr);
+}
+
+static int racing_write_host(Store *base, const HostView *seen, const HostView *wanted,
+                             Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+        const char *host = store->rival_host;
+
+        if (store->n_rival_claims > 0) {
+                store->n_rival_claims--;
+                assert_int_equal(fixture_claim(store->rival, "rival", store->rival_request, NULL),
+                                 CLAIM_DONE);
+        }
+        store->rival_host = NULL;
+        if (host)
+                fixture_set_host(store->rival, host);
+        store->n_inserts++;
+        return store->real->engine->write_host(store->real, seen, wanted, reterr);
+}
+
+static int racing_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+
+        return store->real->engine->next_unplaced(store->real, after, ret, reterr);
 }
 
 static int racing_find(Store *base, const Uuid *consumer, bool resize_target, Claim **ret,
@@ -292,6 +330,8 @@ static const StoreEngine racing_engine = {
         .take_turn = racing_take_turn,
         .drop_turn = racing_drop_turn,
         .load_view = racing_load_view,
+        .write_host = racing_write_host,
+        .next_unplaced = racing_next_unplaced,
         .find = racing_find,
         .insert = racing_insert,
 };
@@ -374,6 +414,54 @@ static void test_race_lost_too_often(void **state)
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_DONE);
 }
 
+static void set_host(Claims *claims, const char *text)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(text);
+
+        assert_int_equal(claims_set_providers(claims, tree, NULL), 0);
+}
+
+/* Between the reading of the host and its writing another process claims what is about to go. */
+static void test_claimed_while_it_vanishes(void **state)
+{
+        Fixture *rival = *state;
+        RacingStore store;
+        _cleanup_(claims_freep) Claims *claims = NULL;
+
+        open_racing(&store, rival, &claims);
+        store.rival_request = "VGPU=1";
+        store.n_rival_claims = 1;
+        set_host(claims, "host VCPU=4");
+        assert_int_equal(store.n_inserts, 2);
+        assert_int_equal(fixture_used(rival, "gpu", "VGPU"), 1);
+        assert_sql(rival->path,
+                   "SELECT group_concat(name || withheld, ' ') FROM resource_providers",
+                   "host0 gpu1");
+        assert_store_sane(rival->path);
+}
+
+/* Two processes tell different hosts at once: one of them wins, there is no mixture. */
+static void test_two_hosts_at_once(void **state)
+{
+        Fixture *rival = *state;
+        RacingStore store;
+        _cleanup_(claims_freep) Claims *claims = NULL;
+
+        open_racing(&store, rival, &claims);
+        store.rival_host = "host VCPU=4; gpu<host VGPU=1; extra<host VGPU=9";
+        set_host(claims, "host VCPU=5; gpu<host VGPU=1");
+        assert_int_equal(store.n_inserts, 2);
+        assert_sql(rival->path, "SELECT group_concat(name, ' ') FROM resource_providers",
+                   "host gpu");
+        store.rival_host = "host VCPU=7; gpu<host VGPU=1; extra<host VGPU=9";
+        set_host(claims, "host VCPU=6; extra<host VGPU=8");
+        assert_sql(rival->path,
+                   "SELECT group_concat(name || total, ' ') FROM resource_providers p"
+                   " JOIN inventories i ON i.resource_provider_id = p.id",
+                   "host6 extra8");
+        assert_store_sane(rival->path);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -382,7 +470,8 @@ int main(void)
                 TEST(test_never_over_commits),  TEST(test_churn),
                 TEST(test_same_consumers),      TEST(test_opened_at_once),
                 TEST(test_host_changes),        TEST(test_lost_race_is_fitted_again),
-                TEST(test_race_lost_too_often),
+                TEST(test_race_lost_too_often), TEST(test_claimed_while_it_vanishes),
+                TEST(test_two_hosts_at_once),
         };
 
         use_vfs_without_sync();
