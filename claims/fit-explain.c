@@ -177,8 +177,11 @@ static int explain_kind(const FitProblem *problem, const FitItem *item, Error *r
 
         for (size_t i = 0; i < problem->n_items; i++)
                 n += problem->items[i].kind == item->kind;
-        for (size_t i = 0; i < item->n_candidates && places < n; i++)
-                places += MIN(count_places(problem, item, item->candidates[i]), n);
+        for (size_t i = 0; i < item->n_candidates && places < n; i++) {
+                uint64_t more = count_places(problem, item, item->candidates[i]);
+
+                places += MIN(more, n);
+        }
         if (places >= n)
                 return 0;
         resources = resources_format(&item_group(problem, item)->resources);

@@ -131,9 +131,10 @@ static bool kind_has_places(Search *search, size_t kind)
         uint64_t places = 0;
 
         for (size_t i = 0; i < item->n_candidates && places < search->n_left[kind]; i++) {
+                uint64_t more = count_places(search, item, item->candidates[i]);
+
                 search->work++;
-                places +=
-                        MIN(count_places(search, item, item->candidates[i]), search->n_left[kind]);
+                places += MIN(more, search->n_left[kind]);
         }
         return places >= search->n_left[kind];
 }

@@ -301,6 +301,13 @@ int sqlite_store_usage(Store *base, Allocations **ret, Error *reterr)
         return 0;
 }
 
+static uint64_t column_amount(sqlite3_stmt *statement, int column)
+{
+        int64_t amount = sqlite3_column_int64(statement, column);
+
+        return (uint64_t)MAX(amount, 0);
+}
+
 int sqlite_store_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
@@ -323,9 +330,9 @@ int sqlite_store_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, E
                 return r;
         if (uuid_from_text(consumer, &claim.consumer) < 0)
                 return damaged(store, claim.id, "the uuid", reterr);
-        claim.vcpus = (uint64_t)MAX(sqlite3_column_int64(statement, 3), 0);
-        claim.memory_mb = (uint64_t)MAX(sqlite3_column_int64(statement, 4), 0);
-        claim.disk_gb = (uint64_t)MAX(sqlite3_column_int64(statement, 5), 0);
+        claim.vcpus = column_amount(statement, 3);
+        claim.memory_mb = column_amount(statement, 4);
+        claim.disk_gb = column_amount(statement, 5);
         r = column_text(store, statement, 2, &claim.node, reterr);
         if (r < 0)
                 return r;

@@ -451,15 +451,6 @@ static void test_usage(void **state)
         assert_int_equal(consumer_sum(consumer, "VGPU"), 1);
 }
 
-static void test_states_as_text(void **state)
-{
-        for (ClaimState s = 0; s < _CLAIM_STATE_MAX; s++)
-                assert_int_equal(claim_state_from_text(claim_state_to_text(s)), s);
-        assert_int_equal(claim_state_from_text("gone"), _CLAIM_STATE_INVALID);
-        assert_int_equal(claim_state_from_text(NULL), _CLAIM_STATE_INVALID);
-        assert_string_equal(claim_state_to_text(_CLAIM_STATE_INVALID), "unknown");
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_host, fixture_teardown)
 
 int main(void)
@@ -480,7 +471,6 @@ int main(void)
                 TEST(test_root_replaced),
                 TEST(test_invalid_inventory),
                 TEST(test_usage),
-                cmocka_unit_test(test_states_as_text),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
