@@ -3,6 +3,7 @@
 /* A process that claims is killed at a random moment: what it acknowledged is there, nothing is
  * there in half. (tests/test-claims-faults.c kills at every call that writes.) */
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -69,10 +70,12 @@ static int64_t last_id(const Fixture *fixture)
         return strtoll(id, NULL, 10);
 }
 
-/* Lets a process work for some time, kills it, and yields the pipe with what it told. */
+/* Lets a process work for some time, kills it, and yields the pipe with what it told. Every fifth
+ * is killed soon after its start, the others after their first claim. */
 static int work_and_kill(Fixture *fixture, unsigned round)
 {
-        struct timespec time = { .tv_nsec = random() % 20000000 };
+        struct timespec time = { .tv_nsec = random() % 10000000 };
+        struct pollfd told;
         int fds[2], status;
         pid_t pid;
 
@@ -84,6 +87,9 @@ static int work_and_kill(Fixture *fixture, unsigned round)
                 work(fixture, round, fds[1]);
         }
         close(fds[1]);
+        told = (struct pollfd){ .fd = fds[0], .events = POLLIN };
+        if (round % 5 != 0)
+                assert_int_equal(poll(&told, 1, -1), 1);
         nanosleep(&time, NULL);
         kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, &status, 0), pid);

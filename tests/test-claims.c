@@ -373,7 +373,7 @@ static void test_vanished_provider(void **state)
         assert_true(view->providers[index].withheld);
         assert_non_null(provider_find_inventory(view->tree->providers[index], "VGPU"));
         assert_int_equal(fixture_used(fixture, "gpu_a", "VGPU"), 3);
-        assert_int_equal(fixture_claim(fixture, "vm2", "VGPU=1", &(Claim *){ NULL }), CLAIM_DONE);
+        assert_int_equal(fixture_claim(fixture, "vm2", "VGPU=1", NULL), CLAIM_DONE);
         assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 1);
         assert_int_equal(fixture_claim(fixture, "vm3", "VGPU=2", NULL), CLAIM_E_NO_CAPACITY);
 

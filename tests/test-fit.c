@@ -180,7 +180,7 @@ static void test_withheld(void **state)
 /* What is not reached in one pass: many equal devices, and one too few of them. */
 static void test_many_devices(void **state)
 {
-        _cleanup_free_ char *host = NULL, *text = NULL;
+        _cleanup_free_ char *host = NULL;
         _cleanup_(host_view_freep) HostView *view = NULL;
         size_t size;
         FILE *file = open_memstream(&host, &size);
