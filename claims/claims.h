@@ -78,8 +78,8 @@ int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim,
  * consumer has no other claim becomes its first claim, here or when that one is released. */
 int claims_confirm(Claims *claims, int64_t id, Error *reterr);
 
-/* Moves the expiry of a claim that is not confirmed. CLAIM_E_NOT_FOUND, CLAIM_E_CONFLICT when it is
- * confirmed. */
+/* Moves the expiry (0: never) of a claim that is not confirmed. CLAIM_E_NOT_FOUND, CLAIM_E_CONFLICT
+ * when it is confirmed. */
 int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr);
 
 /* Ends a claim; the reason (copied, cut at CLAIM_TEXT_MAX bytes) is kept in its history.

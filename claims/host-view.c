@@ -4,22 +4,43 @@
 
 #include <string.h>
 
+/* The position in tree->by_uuid, or n_providers. */
+static size_t find_position(const ProviderTree *tree, const Uuid *uuid)
+{
+        size_t low = 0, high = tree->n_providers;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = uuid_order(&tree->by_uuid[middle]->uuid, uuid);
+
+                if (order == 0)
+                        return middle;
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return tree->n_providers;
+}
+
 int host_view_new(HostView **ret, ProviderTree *tree)
 {
+        _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *taken = tree;
-        HostView *view = calloc(1, sizeof(HostView));
 
+        view = calloc(1, sizeof(HostView));
         if (!view)
                 return -ENOMEM;
         /* One more than needed: calloc(0) may yield NULL. */
         view->providers = calloc(tree->n_providers + 1, sizeof(HostProvider));
-        if (!view->providers) {
-                free(view);
+        view->places = calloc(tree->n_providers + 1, sizeof(size_t));
+        if (!view->providers || !view->places)
                 return -ENOMEM;
-        }
+        for (size_t i = 0; i < tree->n_providers; i++)
+                view->places[find_position(tree, &tree->providers[i]->uuid)] = i;
         view->n_providers = tree->n_providers;
         view->tree = TAKE_PTR(taken);
-        *ret = view;
+        *ret = TAKE_PTR(view);
         return 0;
 }
 
@@ -30,6 +51,7 @@ HostView *host_view_free(HostView *view)
         for (size_t i = 0; i < view->n_providers; i++)
                 resources_done(&view->providers[i].used);
         free(view->providers);
+        free(view->places);
         provider_tree_free(view->tree);
         free(view);
         return NULL;
@@ -37,16 +59,12 @@ HostView *host_view_free(HostView *view)
 
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index)
 {
-        const Provider *provider = provider_tree_find(view->tree, uuid);
+        size_t position = find_position(view->tree, uuid);
 
-        if (!provider)
+        if (position == view->n_providers)
                 return false;
-        for (size_t i = 0; i < view->n_providers; i++)
-                if (view->tree->providers[i] == provider) {
-                        *ret_index = i;
-                        return true;
-                }
-        return false;
+        *ret_index = view->places[position];
+        return true;
 }
 
 static bool shares(const Provider *provider)

@@ -22,10 +22,11 @@ typedef struct HostView {
         ProviderTree *tree;
         HostProvider *providers; /* same order as tree->providers */
         size_t n_providers;
-        int64_t epoch; /* changes whenever the tree in the store changes */
+        size_t *places; /* where each of tree->by_uuid stands in tree->providers */
+        int64_t epoch;  /* changes whenever the tree in the store changes */
 } HostView;
 
-/* Takes the tree, also on failure. -ENOMEM. */
+/* Takes the tree, also on failure; it must not change any more. -ENOMEM. */
 int host_view_new(HostView **ret, ProviderTree *tree);
 HostView *host_view_free(HostView *view);
 DEFINE_CLEANUP(HostView *, host_view_free);

@@ -3,7 +3,7 @@
 
 /* What the files of the SQLite engine share: the statements and the ways to run them.
  * sqlite-store.c has the engine and the writes of claims, sqlite-store-claims.c their reads,
- * sqlite-store-host.c the providers. */
+ * sqlite-store-host.c the providers, sqlite-store-sql.c the SQL. */
 
 #include "claims/sqlite-store.h"
 #include "claims/sqlite.h"
@@ -50,6 +50,8 @@ typedef enum StatementId {
         STATEMENT_TRIM_HISTORY,
         _STATEMENT_MAX,
 } StatementId;
+
+extern const char *const sqlite_store_sql[_STATEMENT_MAX];
 
 typedef struct SqliteStore {
         Store store;
