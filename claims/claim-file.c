@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/claim-file.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "claims/schema.h"
+
+#define LOCK_POLL_USEC UINT64_C(5000)
+
+/* The smallest page that SQLite has. */
+#define PAGE_SIZE_MIN 512
+
+typedef struct ClaimFile {
+        const char *path;
+        uint64_t busy_usec;
+        int folder; /* locked while the file is opened */
+} ClaimFile;
+
+static uint64_t now_usec(clockid_t clock)
+{
+        struct timespec time;
+
+        clock_gettime(clock, &time);
+        return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
+}
+
+static int open_folder(const char *path, Error *reterr)
+{
+        _cleanup_free_ char *copy = strdup(path);
+        int fd;
+
+        if (!copy)
+                return error_oom(reterr);
+        fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? sqlite_system_error(errno, path, "open", reterr) : fd;
+}
+
+/* A file system without flock() leaves SQLite's own locks, which are enough for all but two openers
+ * that both find the file damaged. */
+static int lock_folder(const ClaimFile *file, Error *reterr)
+{
+        uint64_t until = now_usec(CLOCK_MONOTONIC) + file->busy_usec;
+
+        while (flock(file->folder, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK && errno != EINTR)
+                        return 0;
+                if (now_usec(CLOCK_MONOTONIC) >= until)
+                        return error_setf(
+                                reterr, EBUSY,
+                                "The claim database %s is being opened by another process",
+                                file->path);
+                usleep(LOCK_POLL_USEC);
+        }
+        return 0;
+}
+
+static int sync_folder(const ClaimFile *file, Error *reterr)
+{
+        if (fsync(file->folder) < 0 && errno != EINVAL && errno != EROFS)
+                return sqlite_system_error(errno, file->path, "sync the folder of", reterr);
+        return 0;
+}
+
+static int sync_file(const char *path, Error *reterr)
+{
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        if (fd < 0 || fsync(fd) < 0)
+                return sqlite_system_error(errno, path, "sync", reterr);
+        return 0;
+}
+
+/* PATH.KIND-20250820T120000Z, with a number when that is taken. NULL: out of memory. */
+static char *make_name(const char *path, const char *kind)
+{
+        time_t now = (time_t)(now_usec(CLOCK_REALTIME) / USEC_PER_SEC);
+        char stamp[32] = "", number[16] = "";
+        struct tm utc;
+
+        if (gmtime_r(&now, &utc))
+                strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc);
+        for (int i = 2;; i++) {
+                _cleanup_free_ char *name = NULL;
+
+                if (asprintf(&name, "%s.%s-%s%s", path, kind, stamp, number) < 0)
+                        return NULL;
+                if (access(name, F_OK) < 0)
+                        return TAKE_PTR(name);
+                snprintf(number, sizeof(number), ".%d", i);
+        }
+}
+
+static int make_file(const ClaimFile *file, Error *reterr)
+{
+        _cleanup_close_ int fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+        if (fd < 0)
+                return sqlite_system_error(errno, file->path, "create", reterr);
+        return sync_folder(file, reterr);
+}
+
+/* The size of a regular file; 0 when it is missing. */
+static int read_size(const char *path, uint64_t *ret_size, Error *reterr)
+{
+        struct stat st;
+
+        *ret_size = 0;
+        if (stat(path, &st) < 0)
+                return errno == ENOENT ? 0 : sqlite_system_error(errno, path, "open", reterr);
+        if (!S_ISREG(st.st_mode))
+                return error_setf(reterr, EINVAL, "The claim database %s is not a regular file",
+                                  path);
+        *ret_size = (uint64_t)st.st_size;
+        return 0;
+}
+
+/* Makes the file when there is none. SQLite takes a file of a few bytes for an empty one, and drops
+ * the log of an empty one: both were more once, and are set aside. */
+static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
+{
+        _cleanup_free_ char *log = NULL;
+        uint64_t size, log_size;
+        int r;
+
+        if (asprintf(&log, "%s-wal", file->path) < 0)
+                return error_oom(reterr);
+        r = read_size(file->path, &size, reterr);
+        if (r < 0)
+                return r;
+        r = read_size(log, &log_size, reterr);
+        if (r < 0)
+                return r;
+        if (size < PAGE_SIZE_MIN && (size > 0 || log_size > 0))
+                return error_setf(reterr, EUCLEAN,
+                                  "The claim database %s is damaged (cut off at %" PRIu64 " bytes)",
+                                  file->path, size);
+        *ret_has_log = log_size > 0;
+        return size == 0 ? make_file(file, reterr) : 0;
+}
+
+static int check_pages(Sqlite *sqlite, Error *reterr)
+{
+        _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
+        const char *text;
+        int r;
+
+        r = sqlite_prepare(sqlite, "PRAGMA quick_check(1)", &statement, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_step(sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_column(sqlite, statement, 0, &text, reterr);
+        if (r < 0)
+                return r;
+        if (strcmp(text, "ok") != 0)
+                return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
+                                  sqlite->path, text);
+        return 0;
+}
+
+static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
+{
+        int r;
+
+        r = schema_read_version(sqlite, ret_version, reterr);
+        if (r < 0)
+                return r;
+        if (*ret_version > SCHEMA_NEWEST)
+                return error_setf(reterr, EPROTONOSUPPORT,
+                                  "The claim database %s has version %" PRIi64
+                                  ", this program knows up to %d: install the newer program again, "
+                                  "or move the file away to begin without claims",
+                                  sqlite->path, *ret_version, SCHEMA_NEWEST);
+        return 0;
+}
+
+static int create_schema(Sqlite *sqlite, Error *reterr)
+{
+        _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
+        int r;
+
+        r = sqlite_begin_write(sqlite, reterr);
+        if (r < 0)
+                return r;
+        transaction = sqlite;
+        for (int64_t version = 0; version < SCHEMA_NEWEST; version++) {
+                r = schema_step(sqlite, version, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return sqlite_commit(TAKE_PTR(transaction), reterr);
+}
+
+static int backup_errno(sqlite3 *db, int rc)
+{
+        if (rc == SQLITE_FULL)
+                return ENOSPC;
+        if (rc == SQLITE_NOMEM || !db)
+                return ENOMEM;
+        return sqlite3_system_errno(db) != 0 ? sqlite3_system_errno(db) : EIO;
+}
+
+static int copy_pages(Sqlite *from, const char *to, Error *reterr)
+{
+        sqlite3_backup *backup;
+        sqlite3 *db = NULL;
+        int rc, r = 0;
+
+        rc = sqlite3_open_v2(to, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+        backup = rc == SQLITE_OK ? sqlite3_backup_init(db, "main", from->db, "main") : NULL;
+        if (backup) {
+                sqlite3_backup_step(backup, -1);
+                rc = sqlite3_backup_finish(backup);
+        } else if (rc == SQLITE_OK)
+                rc = sqlite3_errcode(db);
+        if (rc != SQLITE_OK)
+                r = sqlite_system_error(backup_errno(db, rc), to, "write the copy", reterr);
+        sqlite3_close(db);
+        return r;
+}
+
+/* Keeps the old file beside the new one, complete or not at all. The copy is taken through a
+ * connection of its own, since the first one is about to write. */
+static int keep_copy(const ClaimFile *file, int64_t version, char **ret_name, Error *reterr)
+{
+        _cleanup_free_ char *temporary = NULL, *name = NULL;
+        _cleanup_(sqlite_closep) Sqlite *reader = NULL;
+        char kind[32];
+        int r;
+
+        snprintf(kind, sizeof(kind), "v%" PRIi64, version);
+        name = make_name(file->path, kind);
+        if (!name || asprintf(&temporary, "%s.copying", file->path) < 0)
+                return error_oom(reterr);
+        if (unlink(temporary) < 0 && errno != ENOENT)
+                return sqlite_system_error(errno, temporary, "remove", reterr);
+        r = sqlite_open(&reader, file->path, file->busy_usec, reterr);
+        if (r < 0)
+                return r;
+        r = copy_pages(reader, temporary, reterr);
+        if (r < 0) {
+                unlink(temporary);
+                return r;
+        }
+        r = sync_file(temporary, reterr);
+        if (r < 0)
+                return r;
+        if (chmod(temporary, 0600) < 0 || rename(temporary, name) < 0)
+                return sqlite_system_error(errno, name, "write the copy", reterr);
+        r = sync_folder(file, reterr);
+        if (r < 0)
+                return r;
+        *ret_name = TAKE_PTR(name);
+        return 0;
+}
+
+static int upgrade_step(const ClaimFile *file, Sqlite *sqlite, int64_t version, char **copy,
+                        Error *reterr)
+{
+        _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
+        int64_t now;
+        int r;
+
+        r = sqlite_begin_write(sqlite, reterr);
+        if (r < 0)
+                return r;
+        transaction = sqlite;
+        /* Another process may have been faster where folders cannot be locked. */
+        r = check_version(sqlite, &now, reterr);
+        if (r < 0)
+                return r;
+        if (now != version)
+                return 0;
+        if (!*copy) {
+                r = keep_copy(file, version, copy, reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = schema_step(sqlite, version, reterr);
+        if (r < 0)
+                return r;
+        return sqlite_commit(TAKE_PTR(transaction), reterr);
+}
+
+static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error *reterr)
+{
+        _cleanup_free_ char *copy = NULL;
+        int64_t before, after;
+        int r;
+
+        r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", &before, reterr);
+        if (r < 0)
+                return r;
+        for (int64_t step = version; step < SCHEMA_NEWEST; step++) {
+                r = upgrade_step(file, sqlite, step, &copy, reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", &after, reterr);
+        if (r < 0)
+                return r;
+        error_setf(reterr, EIO,
+                   "Upgraded from version %" PRIi64 " to %d with %" PRIi64 " of %" PRIi64
+                   " claims, the old file is %s",
+                   version, SCHEMA_NEWEST, after, before, copy ? copy : "kept beside it");
+        if (reterr)
+                reterr->code = 0;
+        return CLAIMS_UPGRADED;
+}
+
+/* Opens what is there, or makes it; -EUCLEAN when it is damaged. */
+static int try_open(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify, void *context,
+                    Error *reterr)
+{
+        _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
+        ClaimsOpened opened = CLAIMS_OPENED;
+        int64_t version;
+        bool has_log;
+        int r;
+
+        r = prepare_file(file, &has_log, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_open(&sqlite, file->path, file->busy_usec, reterr);
+        if (r < 0)
+                return r;
+        /* What the log of a newer program says stays in the log. Without one, closing tidies up. */
+        sqlite_keep_log(sqlite, has_log);
+        r = check_version(sqlite, &version, reterr);
+        if (r < 0)
+                return r;
+        r = check_pages(sqlite, reterr);
+        if (r < 0)
+                return r;
+        if (version > 0 && version < SCHEMA_NEWEST) {
+                r = upgrade(file, sqlite, version, reterr);
+                if (r < 0)
+                        return r;
+                opened = CLAIMS_UPGRADED;
+        }
+        r = sqlite_accept(sqlite, reterr);
+        if (r < 0)
+                return r;
+        if (version == 0) {
+                r = create_schema(sqlite, reterr);
+                if (r < 0)
+                        return r;
+                opened = CLAIMS_CREATED;
+        }
+        /* The renamed or deleted names of an upgrade and of a new file's journal. */
+        if (opened != CLAIMS_OPENED) {
+                r = sync_folder(file, reterr);
+                if (r < 0)
+                        return r;
+        }
+        if (verify) {
+                r = verify(sqlite, context, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(sqlite);
+        return opened;
+}
+
+/* -EIO when the disk does not yield every byte. A missing file (its log is there) has none. */
+static int read_through(const ClaimFile *file, Error *reterr)
+{
+        _cleanup_close_ int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+        char bytes[16384];
+        ssize_t n;
+
+        if (fd < 0 && errno == ENOENT)
+                return 0;
+        if (fd < 0)
+                return sqlite_system_error(errno, file->path, "read", reterr);
+        do
+                n = read(fd, bytes, sizeof(bytes));
+        while (n > 0);
+        return n < 0 ? sqlite_system_error(errno, file->path, "read", reterr) : 0;
+}
+
+/* A crash between the renames leaves the damaged file under its name, and it is found again. */
+static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
+{
+        static const char *const suffixes[] = { "-wal", "-shm", "" };
+        _cleanup_free_ char *name = make_name(file->path, "corrupt");
+        int r;
+
+        if (!name)
+                return error_oom(reterr);
+        for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+                _cleanup_free_ char *from = NULL, *to = NULL;
+
+                if (asprintf(&from, "%s%s", file->path, suffixes[i]) < 0 ||
+                    asprintf(&to, "%s%s", name, suffixes[i]) < 0)
+                        return error_oom(reterr);
+                if (rename(from, to) < 0 && errno != ENOENT)
+                        return sqlite_system_error(errno, from, "set aside", reterr);
+        }
+        r = sync_folder(file, reterr);
+        if (r < 0)
+                return r;
+        *ret_name = TAKE_PTR(name);
+        return 0;
+}
+
+/* Tries again before it believes in damage: SQLite's check tells a page that the disk does not
+ * yield as one more finding, and a failing disk is no reason to begin anew. */
+static int open_locked(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify, void *context,
+                       Error *reterr)
+{
+        _cleanup_free_ char *name = NULL;
+        Error damage = ERROR_NULL;
+        int r;
+
+        r = try_open(file, ret, verify, context, &damage);
+        if (r == -EUCLEAN) {
+                r = read_through(file, &damage);
+                if (r == 0)
+                        r = try_open(file, ret, verify, context, &damage);
+        }
+        if (r != -EUCLEAN) {
+                if (reterr && r != CLAIMS_OPENED && r != CLAIMS_CREATED)
+                        *reterr = damage;
+                return r;
+        }
+        r = set_aside(file, &name, reterr);
+        if (r < 0)
+                return r;
+        r = try_open(file, ret, verify, context, reterr);
+        if (r < 0)
+                return r;
+        error_setf(reterr, EUCLEAN, "Set aside as %s: %s", name, damage.text);
+        return CLAIMS_SET_ASIDE;
+}
+
+int claim_file_open(Sqlite **ret, const char *path, uint64_t busy_usec, ClaimFileVerify verify,
+                    void *context, Error *reterr)
+{
+        _cleanup_close_ int folder = open_folder(path, reterr);
+        ClaimFile file = { .path = path, .busy_usec = busy_usec, .folder = folder };
+        int r;
+
+        if (folder < 0)
+                return folder;
+        r = lock_folder(&file, reterr);
+        if (r < 0)
+                return r;
+        return open_locked(&file, ret, verify, context, reterr);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/claim-request.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/inventory.h"
+#include "claims/claim.h"
+
+static int check_text(const char *text, const char *what, Error *reterr)
+{
+        if (!text)
+                return 0;
+        if (strnlen(text, CLAIM_TEXT_MAX + 1) > CLAIM_TEXT_MAX)
+                return error_setf(reterr, EINVAL, "The %s has more than %d bytes", what,
+                                  CLAIM_TEXT_MAX);
+        for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+                if (*c < 0x20 || *c == 0x7f)
+                        return error_setf(reterr, EINVAL, "The %s has a control character", what);
+        return 0;
+}
+
+static int check_traits(const RequestGroup *group, Error *reterr)
+{
+        const StringSet *sets[] = { &group->required, &group->forbidden };
+
+        for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+                for (size_t j = 0; j < sets[i]->n_items; j++)
+                        if (!resource_class_valid(sets[i]->items[j]))
+                                return error_setf(reterr, EINVAL, "\"%.80s\" is not a trait",
+                                                  sets[i]->items[j]);
+        for (size_t i = 0; i < group->required.n_items; i++)
+                if (string_set_contains(&group->forbidden, group->required.items[i]))
+                        return error_setf(reterr, EINVAL, "Trait %s is both required and forbidden",
+                                          group->required.items[i]);
+        return 0;
+}
+
+static int check_amounts(const Resources *resources, const char *which, Error *reterr)
+{
+        for (size_t i = 0; i < resources->n_items; i++) {
+                const ResourceAmount *item = &resources->items[i];
+
+                if (!resource_class_valid(item->resource_class))
+                        return error_setf(reterr, EINVAL, "\"%.80s\" is not a resource class",
+                                          item->resource_class);
+                if (item->amount < 1 || item->amount > INVENTORY_MAX_AMOUNT)
+                        return error_setf(reterr, EINVAL,
+                                          "%s%s: %" PRIu64 " is not an amount (1 to %" PRIu64 ")",
+                                          item->resource_class, which, item->amount,
+                                          INVENTORY_MAX_AMOUNT);
+        }
+        return 0;
+}
+
+static int check_group(const RequestGroup *group, Error *reterr)
+{
+        int r;
+
+        if (group->resources.n_items == 0)
+                return error_setf(reterr, EINVAL, "Group \"%.70s\" asks for no resources",
+                                  group->suffix);
+        if (group->resources.n_items > CLAIM_CLASSES_MAX)
+                return error_setf(reterr, EINVAL, "Group \"%.70s\" has more than %d classes",
+                                  group->suffix, CLAIM_CLASSES_MAX);
+        if (group->required.n_items > CLAIM_TRAITS_MAX ||
+            group->forbidden.n_items > CLAIM_TRAITS_MAX)
+                return error_setf(reterr, EINVAL, "Group \"%.70s\" has more than %d traits",
+                                  group->suffix, CLAIM_TRAITS_MAX);
+        r = check_amounts(&group->resources, "", reterr);
+        if (r < 0)
+                return r;
+        return check_traits(group, reterr);
+}
+
+int claim_request_check(const ClaimRequest *request, Error *reterr)
+{
+        _cleanup_(resources_done) Resources sum = RESOURCES_INIT;
+        Uuid uuid;
+        int r;
+
+        if (uuid_from_text(request->consumer.text, &uuid) < 0 ||
+            !uuid_equal(&uuid, &request->consumer))
+                return error_setf(reterr, EINVAL, "\"%.40s\" is not a consumer's uuid",
+                                  request->consumer.text);
+        r = check_text(request->project_id, "project", reterr);
+        if (r < 0)
+                return r;
+        r = check_text(request->user_id, "user", reterr);
+        if (r < 0)
+                return r;
+        if (request->resources.n_groups == 0)
+                return error_setf(reterr, EINVAL, "The request asks for no resources");
+        if (request->resources.n_groups > CLAIM_GROUPS_MAX)
+                return error_setf(reterr, EINVAL,
+                                  "The request has %zu groups, at most %d are taken",
+                                  request->resources.n_groups, CLAIM_GROUPS_MAX);
+        for (size_t i = 0; i < request->resources.n_groups; i++) {
+                r = check_group(&request->resources.groups[i], reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = resource_request_sum(&request->resources, &sum);
+        if (r == -EOVERFLOW)
+                return error_setf(reterr, EINVAL, "The amounts of the groups overflow");
+        if (r < 0)
+                return error_oom(reterr);
+        return check_amounts(&sum, " over all groups", reterr);
+}
+
+static void write_resources(FILE *file, const Resources *resources)
+{
+        for (size_t i = 0; i < resources->n_items; i++)
+                fprintf(file, "%s%s:%" PRIu64, i > 0 ? "," : "", resources->items[i].resource_class,
+                        resources->items[i].amount);
+}
+
+static void write_traits(FILE *file, const RequestGroup *group)
+{
+        const char *separator = "";
+
+        if (group->required.n_items + group->forbidden.n_items == 0)
+                return;
+        fprintf(file, "&required%s=", group->suffix);
+        for (size_t i = 0; i < group->required.n_items; i++, separator = ",")
+                fprintf(file, "%s%s", separator, group->required.items[i]);
+        for (size_t i = 0; i < group->forbidden.n_items; i++, separator = ",")
+                fprintf(file, "%s!%s", separator, group->forbidden.items[i]);
+}
+
+char *claim_request_format(const ResourceRequest *request)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+        bool failed;
+
+        if (!file)
+                return NULL;
+        for (size_t i = 0; i < request->n_groups; i++) {
+                const RequestGroup *group = &request->groups[i];
+
+                fprintf(file, "%sresources%s=", i > 0 ? "&" : "", group->suffix);
+                write_resources(file, &group->resources);
+                write_traits(file, group);
+        }
+        if (request->isolate)
+                fputs("&group_policy=isolate", file);
+        failed = ferror(file);
+        if (fclose(file) != 0 || failed)
+                return NULL;
+        return TAKE_PTR(text);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a caller asks for, checked and written down. Pure.
+ *
+ * Whatever reaches the fit and the store went through claim_request_check(), so that these may
+ * trust amounts, names and uuids. */
+
+#include "base/resource-request.h"
+#include "base/uuid.h"
+
+/* More groups than any guest has: bounds the work of a fit and the size of a row. */
+#define CLAIM_GROUPS_MAX  256
+#define CLAIM_CLASSES_MAX 256 /* of one group */
+#define CLAIM_TRAITS_MAX  64  /* required, and as many forbidden, of one group */
+
+typedef struct ClaimRequest {
+        Uuid consumer;
+        const char *project_id; /* may be NULL */
+        const char *user_id;    /* may be NULL */
+        bool resize_target;
+        ResourceRequest resources;
+} ClaimRequest;
+
+/* -EINVAL with words for a request that no host could take: no group, a group without resources, an
+ * amount of 0 or above INVENTORY_MAX_AMOUNT (also as the sum over the groups), a malformed uuid,
+ * class, trait, project or user, a trait both required and forbidden. */
+int claim_request_check(const ClaimRequest *request, Error *reterr);
+
+/* The resources in the form of Placement's query, the same text for equal requests:
+ * "resources=VCPU:2&required=A,!B&resources_GPU=VGPU:1&group_policy=isolate". NULL when out of
+ * memory. The caller frees. */
+char *claim_request_format(const ResourceRequest *request);

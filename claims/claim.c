@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/claim.h"
+
+#include <string.h>
+
+static const char *const state_texts[_CLAIM_STATE_MAX] = {
+        [CLAIM_STATE_CLAIMED] = "claimed",
+        [CLAIM_STATE_CONFIRMED] = "confirmed",
+        [CLAIM_STATE_RELEASED] = "released",
+};
+
+const char *claim_state_to_text(ClaimState state)
+{
+        return state >= 0 && state < _CLAIM_STATE_MAX ? state_texts[state] : "unknown";
+}
+
+ClaimState claim_state_from_text(const char *text)
+{
+        for (size_t i = 0; text && i < ARRAY_SIZE(state_texts); i++)
+                if (strcmp(text, state_texts[i]) == 0)
+                        return (ClaimState)i;
+        return _CLAIM_STATE_INVALID;
+}
+
+int claim_new(Claim **ret)
+{
+        _cleanup_(claim_freep) Claim *claim = calloc(1, sizeof(Claim));
+
+        if (!claim)
+                return -ENOMEM;
+        claim->host = strdup("");
+        claim->node = strdup("");
+        claim->project_id = strdup("");
+        claim->user_id = strdup("");
+        claim->request = strdup("");
+        claim->boot_id = strdup("");
+        claim->end_reason = strdup("");
+        if (!claim->host || !claim->node || !claim->project_id || !claim->user_id ||
+            !claim->request || !claim->boot_id || !claim->end_reason)
+                return -ENOMEM;
+        *ret = TAKE_PTR(claim);
+        return 0;
+}
+
+Claim *claim_free(Claim *claim)
+{
+        if (!claim)
+                return NULL;
+        for (size_t i = 0; i < claim->n_allocations; i++) {
+                resources_done(&claim->allocations[i].resources);
+                free(claim->provider_names[i]);
+        }
+        for (size_t i = 0; i < claim->n_mappings; i++)
+                free(claim->mappings[i].suffix);
+        free(claim->allocations);
+        free(claim->provider_names);
+        free(claim->mappings);
+        free(claim->host);
+        free(claim->node);
+        free(claim->project_id);
+        free(claim->user_id);
+        free(claim->request);
+        free(claim->boot_id);
+        free(claim->end_reason);
+        free(claim);
+        return NULL;
+}
+
+/* Makes room for a provider at the position, in both arrays. */
+static int insert_allocation(Claim *claim, size_t position, const Uuid *provider, const char *name)
+{
+        size_t n = claim->n_allocations;
+        Allocation *allocations;
+        char **names, *copy;
+
+        allocations = reallocarray(claim->allocations, n + 1, sizeof(Allocation));
+        if (!allocations)
+                return -ENOMEM;
+        claim->allocations = allocations;
+        names = reallocarray(claim->provider_names, n + 1, sizeof(char *));
+        if (!names)
+                return -ENOMEM;
+        claim->provider_names = names;
+        copy = strdup(name);
+        if (!copy)
+                return -ENOMEM;
+        memmove(allocations + position + 1, allocations + position,
+                (n - position) * sizeof(Allocation));
+        memmove(names + position + 1, names + position, (n - position) * sizeof(char *));
+        allocations[position] = (Allocation){ .provider = *provider };
+        names[position] = copy;
+        claim->n_allocations++;
+        return 0;
+}
+
+static int add_mapping(Claim *claim, const char *suffix, const Uuid *provider)
+{
+        size_t position = 0;
+        char *copy;
+
+        for (; position < claim->n_mappings; position++) {
+                const ClaimMapping *mapping = &claim->mappings[position];
+                int order = strcmp(mapping->suffix, suffix);
+
+                if (order == 0)
+                        order = uuid_order(&mapping->provider, provider);
+                if (order == 0)
+                        return 0;
+                if (order > 0)
+                        break;
+        }
+        if (array_grow(&claim->mappings, sizeof(ClaimMapping), claim->n_mappings,
+                       &claim->n_mappings_allocated) < 0)
+                return -ENOMEM;
+        copy = strdup(suffix);
+        if (!copy)
+                return -ENOMEM;
+        memmove(claim->mappings + position + 1, claim->mappings + position,
+                (claim->n_mappings - position) * sizeof(ClaimMapping));
+        claim->mappings[position] = (ClaimMapping){ .suffix = copy, .provider = *provider };
+        claim->n_mappings++;
+        return 0;
+}
+
+int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, const char *suffix,
+              const char *resource_class, uint64_t amount)
+{
+        size_t position = 0;
+        int order = 1, r;
+
+        for (; position < claim->n_allocations; position++) {
+                order = uuid_order(&claim->allocations[position].provider, provider);
+                if (order >= 0)
+                        break;
+        }
+        if (order != 0) {
+                r = insert_allocation(claim, position, provider, provider_name);
+                if (r < 0)
+                        return r;
+        }
+        r = resources_add(&claim->allocations[position].resources, resource_class, amount);
+        if (r < 0)
+                return r;
+        return add_mapping(claim, suffix, provider);
+}
+
+uint64_t claim_sum(const Claim *claim, const char *resource_class)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                if (u64_add_overflow(
+                            sum, resources_get(&claim->allocations[i].resources, resource_class),
+                            &sum))
+                        return UINT64_MAX;
+        return sum;
+}
+
+int claim_list_add(ClaimList *list, Claim *claim)
+{
+        if (array_grow(&list->claims, sizeof(Claim *), list->n_claims, &list->n_allocated) < 0)
+                return -ENOMEM;
+        list->claims[list->n_claims++] = claim;
+        return 0;
+}
+
+void claim_list_done(ClaimList *list)
+{
+        for (size_t i = 0; i < list->n_claims; i++)
+                claim_free(list->claims[i]);
+        free(list->claims);
+        *list = (ClaimList){ 0 };
+}

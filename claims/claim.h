@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One claim as it stands in the store, and lists of them. Plain data, no policy. */
+
+#include "base/allocation.h"
+
+/* Ended claims that the history keeps, the newest. */
+#define CLAIM_HISTORY_MAX 1000
+
+/* Bytes of an end reason, of a project and of a user. */
+#define CLAIM_TEXT_MAX 255
+
+typedef enum ClaimState {
+        CLAIM_STATE_CLAIMED,   /* promised; expires unless confirmed */
+        CLAIM_STATE_CONFIRMED, /* a guest uses it */
+        CLAIM_STATE_RELEASED,  /* ended; kept as history */
+        _CLAIM_STATE_MAX,
+        _CLAIM_STATE_INVALID = -EINVAL,
+} ClaimState;
+
+const char *claim_state_to_text(ClaimState state); /* "claimed", "confirmed", "released" */
+ClaimState claim_state_from_text(const char *text);
+
+/* Which provider a request group got something from. The unsuffixed group can have several. */
+typedef struct ClaimMapping {
+        char *suffix; /* "" for the unsuffixed group */
+        Uuid provider;
+} ClaimMapping;
+
+typedef struct Claim {
+        int64_t id;
+        Uuid consumer; /* instance_uuid of the specification's table */
+        ClaimState state;
+        bool resize_target; /* stands beside the first claim of the same consumer */
+        char *host, *node;
+        char *project_id, *user_id; /* "" when not given */
+        char *request; /* what was asked for, in the form of Placement's query: "resources=VCPU:2"
+                        */
+        char *boot_id; /* of the boot that the claim was made in; "" when unknown */
+        Allocation *allocations; /* what it holds: provider and resources, sorted by provider */
+        size_t n_allocations;
+        char **provider_names;  /* name of each allocation's provider, same order */
+        ClaimMapping *mappings; /* by suffix, then provider */
+        size_t n_mappings, n_mappings_allocated;
+        uint64_t created_usec; /* CLOCK_REALTIME */
+        uint64_t expires_usec; /* CLOCK_REALTIME; 0: never */
+        uint64_t ended_usec;   /* 0: lives */
+        char *end_reason;      /* "" while it lives */
+} Claim;
+
+/* Yields a claim with every text "" and no allocation. -ENOMEM. */
+int claim_new(Claim **ret);
+Claim *claim_free(Claim *claim);
+DEFINE_CLEANUP(Claim *, claim_free);
+
+/* Adds what one group got of a class from a provider. -ENOMEM, -EOVERFLOW. */
+int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, const char *suffix,
+              const char *resource_class, uint64_t amount);
+
+/* The sum of a class over all providers. */
+uint64_t claim_sum(const Claim *claim, const char *resource_class);
+
+typedef struct ClaimList {
+        Claim **claims;
+        size_t n_claims;
+        size_t n_allocated;
+} ClaimList;
+
+/* Appends; the list takes the claim when 0 is returned. -ENOMEM. */
+int claim_list_add(ClaimList *list, Claim *claim);
+void claim_list_done(ClaimList *list);
+
+/* What opening a store found. */
+typedef enum ClaimsOpened {
+        CLAIMS_OPENED = 0,
+        CLAIMS_CREATED,  /* no file was there */
+        CLAIMS_UPGRADED, /* an older schema was upgraded; the old file is kept beside it (reterr has
+                            its name) */
+        CLAIMS_SET_ASIDE, /* the file was corrupt: renamed (reterr has the words), and an empty one
+                             made */
+        _CLAIMS_OPENED_MAX,
+} ClaimsOpened;

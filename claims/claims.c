@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The order of things: read the host, decide, write with the generations that were read. The first
+ * attempt reads without a lock, since most of the time there is one writer. When it lost a race,
+ * the next ones take the store's turn first, so that with SQLite the second attempt cannot lose
+ * again. */
+
+#include "claims/claims.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <systemd/sd-id128.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "claims/sqlite-store.h"
+
+#define ATTEMPTS_MAX 16
+
+struct Claims {
+        Store *store;
+        HostView *view; /* of the last reading; NULL: none yet */
+        char *host, *node;
+        char boot_id[SD_ID128_STRING_MAX];
+        uint64_t expiry_usec;
+};
+
+static uint64_t now_usec(void)
+{
+        struct timespec time;
+
+        clock_gettime(CLOCK_REALTIME, &time);
+        return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
+}
+
+static uint64_t expiry_from(const Claims *claims, uint64_t now)
+{
+        uint64_t expires;
+
+        if (claims->expiry_usec == 0)
+                return 0;
+        if (u64_add_overflow(now, claims->expiry_usec, &expires) || expires > INT64_MAX)
+                return INT64_MAX;
+        return expires;
+}
+
+/* A file that stays locked is an outcome that callers of this folder expect. */
+static int finish(int r)
+{
+        return r == -EBUSY ? CLAIM_E_BUSY : r;
+}
+
+int claims_new(Claims **ret, Store *store, const ClaimsConfig *config)
+{
+        _cleanup_(claims_freep) Claims *claims = calloc(1, sizeof(Claims));
+        sd_id128_t boot;
+
+        if (!claims) {
+                store_free(store);
+                return -ENOMEM;
+        }
+        claims->store = store;
+        claims->host = strdup(config->host);
+        claims->node = strdup(config->node);
+        if (!claims->host || !claims->node)
+                return -ENOMEM;
+        claims->expiry_usec = config->expiry_usec;
+        if (sd_id128_get_boot(&boot) >= 0)
+                sd_id128_to_string(boot, claims->boot_id);
+        *ret = TAKE_PTR(claims);
+        return 0;
+}
+
+int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr)
+{
+        uint64_t busy_usec = config->busy_usec > 0 ? config->busy_usec : CLAIMS_BUSY_USEC;
+        Store *store;
+        int opened;
+
+        opened = sqlite_store_open(&store, config->path, busy_usec, reterr);
+        if (opened < 0)
+                return opened;
+        if (claims_new(ret, store, config) < 0)
+                return error_oom(reterr);
+        return opened;
+}
+
+Claims *claims_free(Claims *claims)
+{
+        if (!claims)
+                return NULL;
+        host_view_free(claims->view);
+        store_free(claims->store);
+        free(claims->host);
+        free(claims->node);
+        free(claims);
+        return NULL;
+}
+
+static int load_view(Claims *claims, Error *reterr)
+{
+        return claims->store->engine->load_view(claims->store, &claims->view, reterr);
+}
+
+/* From the second attempt on the turn is taken before anything is read. */
+static int begin_attempt(Claims *claims, int attempt, Error *reterr)
+{
+        return attempt > 0 ? claims->store->engine->take_turn(claims->store, reterr) : 0;
+}
+
+static int lost_race(Error *reterr)
+{
+        error_setf(reterr, EBUSY, "Other writers of the claim database were faster %d times",
+                   ATTEMPTS_MAX);
+        return CLAIM_E_BUSY;
+}
+
+/* STORE_E_RACE: to be tried again. */
+static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *wanted = NULL;
+        int r;
+
+        r = load_view(claims, reterr);
+        if (r < 0)
+                return r;
+        r = host_view_merge(&wanted, claims->view, tree, reterr);
+        if (r < 0)
+                return r;
+        if (host_view_same_host(claims->view, wanted))
+                return 0;
+        return claims->store->engine->write_host(claims->store, claims->view, wanted, reterr);
+}
+
+static int set_providers(Claims *claims, const ProviderTree *tree, Error *reterr)
+{
+        for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+                int r = begin_attempt(claims, attempt, reterr);
+
+                if (r < 0)
+                        return r;
+                r = set_providers_once(claims, tree, reterr);
+                claims->store->engine->drop_turn(claims->store);
+                if (r != STORE_E_RACE)
+                        return r;
+        }
+        return lost_race(reterr);
+}
+
+static int place_claim(Claims *claims, const StoreUnplaced *claim, Error *reterr)
+{
+        _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        size_t root;
+        int r;
+
+        r = load_view(claims, reterr);
+        if (r < 0)
+                return r;
+        if (!host_view_root(claims->view, claims->node, &root))
+                return 0;
+        if (resources_set(&resources, "VCPU", claim->vcpus) < 0 ||
+            resources_set(&resources, "MEMORY_MB", claim->memory_mb) < 0 ||
+            resources_set(&resources, "DISK_GB", claim->disk_gb) < 0 ||
+            fit_force(claims->view, claims->node, &resources, &fit) < 0)
+                return error_oom(reterr);
+        return claims->store->engine->place(claims->store, claim, claims->view, &fit, reterr);
+}
+
+/* Claims of schema version 1 hold amounts of the node as a whole. What is promised stays promised,
+ * whether it fits or not. One that another writer placed or released meanwhile is done. */
+static int place_unplaced(Claims *claims, Error *reterr)
+{
+        int64_t after = 0;
+
+        for (;;) {
+                _cleanup_free_ char *node = NULL;
+                StoreUnplaced claim;
+                int r;
+
+                r = claims->store->engine->next_unplaced(claims->store, after, &claim, reterr);
+                if (r != 0)
+                        return r < 0 ? r : 0;
+                node = claim.node;
+                r = STORE_E_RACE;
+                for (int i = 0; i < ATTEMPTS_MAX && r == STORE_E_RACE; i++) {
+                        r = begin_attempt(claims, i, reterr);
+                        if (r == 0)
+                                r = place_claim(claims, &claim, reterr);
+                        claims->store->engine->drop_turn(claims->store);
+                }
+                if (r < 0)
+                        return r;
+                after = claim.id;
+                log_debug("Claim %" PRIi64 " of schema version 1 was counted on this host",
+                          claim.id);
+        }
+}
+
+int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr)
+{
+        int r;
+
+        r = set_providers(claims, tree, reterr);
+        if (r != 0)
+                return finish(r);
+        return finish(place_unplaced(claims, reterr));
+}
+
+static bool text_matches(const char *given, const char *held)
+{
+        return !given || given[0] == '\0' || strcmp(given, held) == 0;
+}
+
+/* The consumer has a claim: is it this one? CLAIM_E_BUSY when it ended meanwhile. */
+static int answer_with(Claims *claims, const ClaimRequest *request, const char *text, Claim *held,
+                       Error *reterr)
+{
+        uint64_t now = now_usec();
+        int r;
+
+        if (strcmp(held->request, text) != 0 ||
+            !text_matches(request->project_id, held->project_id) ||
+            !text_matches(request->user_id, held->user_id)) {
+                error_setf(reterr, EEXIST,
+                           "Consumer %s has claim %" PRIi64 " for something else: release it first",
+                           held->consumer.text, held->id);
+                return CLAIM_E_CONFLICT;
+        }
+        if (held->state == CLAIM_STATE_CONFIRMED || held->expires_usec == 0 ||
+            held->expires_usec > now)
+                return CLAIM_DONE;
+        held->expires_usec = expiry_from(claims, now);
+        r = claims->store->engine->extend(claims->store, held->id, held->expires_usec, reterr);
+        return r == STORE_E_NOT_FOUND ? CLAIM_E_BUSY : r;
+}
+
+static int fit_outcome(int r)
+{
+        switch (r) {
+        case FIT_E_UNKNOWN_CLASS:
+                return CLAIM_E_UNKNOWN_CLASS;
+        case FIT_E_NO_CAPACITY:
+        case FIT_E_TOO_HARD:
+                return CLAIM_E_NO_CAPACITY;
+        default:
+                return r;
+        }
+}
+
+static int claim_new_one(Claims *claims, const ClaimRequest *request, const char *text, Claim **ret,
+                         Error *reterr)
+{
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        uint64_t now = now_usec();
+        StoreClaim claim = {
+                .request = request,
+                .request_text = text,
+                .host = claims->host,
+                .node = claims->node,
+                .boot_id = claims->boot_id,
+                .created_usec = now,
+                .expires_usec = expiry_from(claims, now),
+        };
+        int r;
+
+        r = load_view(claims, reterr);
+        if (r < 0)
+                return r;
+        r = fit_request(claims->view, claims->node, &request->resources, &fit, reterr);
+        if (r != 0)
+                return fit_outcome(r);
+        r = claims->store->engine->insert(claims->store, &claim, claims->view, &fit, ret, reterr);
+        return r > 0 ? CLAIM_E_BUSY : r;
+}
+
+/* CLAIM_E_BUSY: to be tried again. */
+static int claim_once(Claims *claims, const ClaimRequest *request, const char *text, Claim **ret,
+                      Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *held = NULL;
+        int r;
+
+        r = claims->store->engine->find(claims->store, &request->consumer, request->resize_target,
+                                        &held, reterr);
+        if (r == STORE_E_NOT_FOUND)
+                return claim_new_one(claims, request, text, ret, reterr);
+        if (r != 0)
+                return r;
+        r = answer_with(claims, request, text, held, reterr);
+        if (r == CLAIM_DONE)
+                *ret = TAKE_PTR(held);
+        return r;
+}
+
+int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim, Error *reterr)
+{
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        r = claim_request_check(request, reterr);
+        if (r < 0)
+                return r;
+        text = claim_request_format(&request->resources);
+        if (!text)
+                return error_oom(reterr);
+        for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+                r = begin_attempt(claims, attempt, reterr);
+                if (r < 0)
+                        return finish(r);
+                r = claim_once(claims, request, text, ret_claim, reterr);
+                claims->store->engine->drop_turn(claims->store);
+                if (r != CLAIM_E_BUSY)
+                        return finish(r);
+        }
+        return lost_race(reterr);
+}
+
+static int not_found(int64_t id, Error *reterr)
+{
+        error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that lives", id);
+        return CLAIM_E_NOT_FOUND;
+}
+
+/* What a call that is for claims that are not confirmed found instead. */
+static int explain_missing(Claims *claims, int64_t id, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r;
+
+        r = claims->store->engine->get(claims->store, id, &claim, reterr);
+        if (r < 0)
+                return finish(r);
+        if (r == 0 && claim->state == CLAIM_STATE_CONFIRMED) {
+                error_setf(reterr, EEXIST, "Claim %" PRIi64 " is confirmed", id);
+                return CLAIM_E_CONFLICT;
+        }
+        return not_found(id, reterr);
+}
+
+int claims_confirm(Claims *claims, int64_t id, Error *reterr)
+{
+        int r = claims->store->engine->confirm(claims->store, id, reterr);
+
+        return r == STORE_E_NOT_FOUND ? not_found(id, reterr) : finish(r);
+}
+
+int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr)
+{
+        int r = claims->store->engine->extend(claims->store, id, MIN(expires_usec, INT64_MAX),
+                                              reterr);
+
+        return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : finish(r);
+}
+
+/* The first bytes of a text, without half a UTF-8 sequence. */
+static void cut_text(const char *text, char cut[CLAIM_TEXT_MAX + 1])
+{
+        size_t n = strnlen(text, CLAIM_TEXT_MAX + 1);
+
+        if (n > CLAIM_TEXT_MAX)
+                for (n = CLAIM_TEXT_MAX; n > 0 && (text[n] & 0xc0) == 0x80;)
+                        n--;
+        memcpy(cut, text, n);
+        cut[n] = '\0';
+}
+
+static int release(Claims *claims, int64_t id, bool only_claimed, const char *reason, Error *reterr)
+{
+        char cut[CLAIM_TEXT_MAX + 1];
+
+        cut_text(reason ? reason : "", cut);
+        return claims->store->engine->release(claims->store, id, only_claimed, cut, now_usec(),
+                                              reterr);
+}
+
+int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr)
+{
+        int r = release(claims, id, false, reason, reterr);
+
+        return r == STORE_E_NOT_FOUND ? not_found(id, reterr) : finish(r);
+}
+
+int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr)
+{
+        int r = release(claims, id, true, reason, reterr);
+
+        return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : finish(r);
+}
+
+int claims_expire(Claims *claims, uint64_t now, uint64_t *ret_n, Error *reterr)
+{
+        return finish(claims->store->engine->expire(claims->store, MIN(now, INT64_MAX), "expired",
+                                                    ret_n, reterr));
+}
+
+int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr)
+{
+        return finish(claims->store->engine->list(claims->store, history, ret, reterr));
+}
+
+int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
+{
+        int r = claims->store->engine->get(claims->store, id, ret, reterr);
+
+        if (r != STORE_E_NOT_FOUND)
+                return finish(r);
+        error_setf(reterr, ENOENT, "There is no claim %" PRIi64, id);
+        return CLAIM_E_NOT_FOUND;
+}
+
+int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim **ret,
+                Error *reterr)
+{
+        int r = claims->store->engine->find(claims->store, consumer, resize_target, ret, reterr);
+
+        if (r != STORE_E_NOT_FOUND)
+                return finish(r);
+        error_setf(reterr, ENOENT, "Consumer %s has no claim", consumer->text);
+        return CLAIM_E_NOT_FOUND;
+}
+
+int claims_usage(Claims *claims, Allocations **ret, Error *reterr)
+{
+        return finish(claims->store->engine->usage(claims->store, ret, reterr));
+}
+
+int claims_host(Claims *claims, const HostView **ret, Error *reterr)
+{
+        int r = load_view(claims, reterr);
+
+        if (r < 0)
+                return finish(r);
+        *ret = claims->view;
+        return 0;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/fit-explain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* How far a provider got, the furthest last. */
+typedef enum Hurdle {
+        HURDLE_CLASS,    /* lacks a class */
+        HURDLE_HOST,     /* withheld, or not of this host */
+        HURDLE_TRAIT,    /* a trait is missing or forbidden */
+        HURDLE_UNIT,     /* min_unit, max_unit, step_size */
+        HURDLE_CAPACITY, /* not enough is free */
+        HURDLE_NONE,
+} Hurdle;
+
+typedef struct Failure {
+        Hurdle hurdle;
+        InventoryFit fit;
+        size_t need; /* index of the need that fails */
+        const char *trait;
+        bool forbidden;
+        uint64_t free_amount; /* of the class that fails */
+} Failure;
+
+static const RequestGroup *item_group(const FitProblem *problem, const FitItem *item)
+{
+        return &problem->request->groups[item->group];
+}
+
+static bool find_bad_trait(const FitProblem *problem, const FitItem *item, size_t provider,
+                           Failure *failure)
+{
+        const RequestGroup *group = item_group(problem, item);
+        const StringSet *traits = &problem->view->tree->providers[provider]->traits;
+
+        for (size_t i = 0; i < group->forbidden.n_items; i++)
+                if (string_set_contains(traits, group->forbidden.items[i])) {
+                        failure->trait = group->forbidden.items[i];
+                        failure->forbidden = true;
+                        return true;
+                }
+        for (size_t i = 0; item->suffixed && i < group->required.n_items; i++)
+                if (!string_set_contains(traits, group->required.items[i])) {
+                        failure->trait = group->required.items[i];
+                        return true;
+                }
+        return false;
+}
+
+static Failure find_failure(const FitProblem *problem, const FitItem *item, size_t provider)
+{
+        Failure failure = { .hurdle = HURDLE_NONE };
+
+        for (size_t i = 0; i < item->n_needs; i++) {
+                const FitNeed *need = &item->needs[i];
+                const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
+                InventoryFit fit;
+                Hurdle hurdle;
+
+                if (!room->inventory)
+                        return (Failure){ .hurdle = HURDLE_CLASS, .need = i };
+                fit = inventory_fit(room->inventory, room->used, need->amount);
+                if (fit == INVENTORY_FITS)
+                        continue;
+                hurdle = fit == INVENTORY_E_CAPACITY ? HURDLE_CAPACITY : HURDLE_UNIT;
+                if (hurdle < failure.hurdle)
+                        failure = (Failure){ .hurdle = hurdle,
+                                             .fit = fit,
+                                             .need = i,
+                                             .free_amount = room->free_amount };
+        }
+        if (!problem->usable[provider])
+                failure.hurdle = HURDLE_HOST;
+        else if (find_bad_trait(problem, item, provider, &failure))
+                failure.hurdle = HURDLE_TRAIT;
+        return failure;
+}
+
+/* The provider that comes nearest: the furthest hurdle, then most free, the root, the name. */
+static size_t find_nearest(const FitProblem *problem, const FitItem *item, Failure *ret)
+{
+        Failure best = { .hurdle = HURDLE_CLASS };
+        size_t nearest = SIZE_MAX;
+
+        for (size_t i = 0; i < problem->n_providers; i++) {
+                Failure failure = find_failure(problem, item, i);
+
+                if (failure.hurdle == HURDLE_CLASS || failure.hurdle < best.hurdle)
+                        continue;
+                if (nearest != SIZE_MAX && failure.hurdle == best.hurdle) {
+                        if (failure.free_amount < best.free_amount)
+                                continue;
+                        if (failure.free_amount == best.free_amount &&
+                            (nearest == problem->root ||
+                             (i != problem->root && problem->ranks[i] > problem->ranks[nearest])))
+                                continue;
+                }
+                nearest = i;
+                best = failure;
+        }
+        *ret = best;
+        return nearest;
+}
+
+/* "Group \"_GPU\": " before words about a suffixed group. */
+static void name_group(const FitProblem *problem, const FitItem *item, char *text, size_t size)
+{
+        if (item->suffixed)
+                snprintf(text, size, "Group \"%s\": ", item_group(problem, item)->suffix);
+        else
+                text[0] = '\0';
+}
+
+static void explain_item(const FitProblem *problem, const FitItem *item, Error *reterr)
+{
+        char prefix[96], text[128];
+        Failure failure;
+        size_t provider = find_nearest(problem, item, &failure);
+        const char *resource_class, *name;
+        const FitNeed *need;
+        const FitRoom *room;
+
+        name_group(problem, item, prefix, sizeof(prefix));
+        if (provider == SIZE_MAX) {
+                error_setf(reterr, ENOSPC, "%sno single provider has all of its classes", prefix);
+                return;
+        }
+        need = &item->needs[failure.need];
+        resource_class = problem->classes[need->resource_class];
+        room = fit_problem_room(problem, provider, need->resource_class);
+        name = problem->view->tree->providers[provider]->name;
+        if (failure.hurdle == HURDLE_TRAIT)
+                error_setf(reterr, ENOSPC, "%s%s: %s %s trait %s", prefix, resource_class, name,
+                           failure.forbidden ? "has the forbidden" : "lacks the required",
+                           failure.trait);
+        else if (failure.hurdle == HURDLE_HOST)
+                error_setf(reterr, ENOSPC, "%s%s: %s %s", prefix, resource_class, name,
+                           problem->view->providers[provider].withheld
+                                   ? "is withheld, it is gone from the host"
+                                   : "is not part of this node");
+        else
+                error_setf(reterr, ENOSPC, "%s%s: %s on %s", prefix, resource_class,
+                           inventory_fit_explain(failure.fit, room->inventory, room->used,
+                                                 need->amount, text, sizeof(text)),
+                           name);
+}
+
+static bool class_exists(const FitProblem *problem, size_t resource_class)
+{
+        for (size_t i = 0; i < problem->n_providers; i++)
+                if (fit_problem_room(problem, i, resource_class)->inventory)
+                        return true;
+        return false;
+}
+
+/* How many items of this kind one provider could take. */
+static uint64_t count_places(const FitProblem *problem, const FitItem *item, size_t provider)
+{
+        uint64_t places = UINT64_MAX;
+
+        for (size_t i = 0; i < item->n_needs; i++) {
+                const FitRoom *room =
+                        fit_problem_room(problem, provider, item->needs[i].resource_class);
+
+                places = MIN(places, room->limit / item->needs[i].amount);
+        }
+        return problem->request->isolate && item->suffixed ? MIN(places, 1u) : places;
+}
+
+static int explain_kind(const FitProblem *problem, const FitItem *item, Error *reterr)
+{
+        _cleanup_free_ char *resources = NULL;
+        uint64_t places = 0;
+        size_t n = 0;
+
+        for (size_t i = 0; i < problem->n_items; i++)
+                n += problem->items[i].kind == item->kind;
+        for (size_t i = 0; i < item->n_candidates && places < n; i++) {
+                uint64_t more = count_places(problem, item, item->candidates[i]);
+
+                places += MIN(more, n);
+        }
+        if (places >= n)
+                return 0;
+        resources = resources_format(&item_group(problem, item)->resources);
+        if (!resources)
+                return error_oom(reterr);
+        error_setf(reterr, ENOSPC, "%zu groups ask for %s each%s, there is room for %" PRIu64, n,
+                   resources,
+                   problem->request->isolate ? " on providers of their own (isolate)" : "", places);
+        return FIT_E_NO_CAPACITY;
+}
+
+/* All that is asked for of a class against all that the items' candidates have. */
+static int explain_total(const FitProblem *problem, size_t resource_class, Error *reterr)
+{
+        _cleanup_free_ bool *counted = calloc(problem->n_providers + 1, sizeof(bool));
+        uint64_t asked = 0, room = 0;
+
+        if (!counted)
+                return error_oom(reterr);
+        for (size_t i = 0; i < problem->n_items; i++) {
+                const FitItem *item = &problem->items[i];
+
+                for (size_t j = 0; j < item->n_needs; j++) {
+                        if (item->needs[j].resource_class != resource_class)
+                                continue;
+                        asked += item->needs[j].amount;
+                        for (size_t k = 0; k < item->n_candidates; k++)
+                                counted[item->candidates[k]] = true;
+                }
+        }
+        for (size_t i = 0; i < problem->n_providers && room < asked; i++)
+                if (counted[i] &&
+                    u64_add_overflow(room, fit_problem_room(problem, i, resource_class)->limit,
+                                     &room))
+                        room = UINT64_MAX;
+        if (asked <= room)
+                return 0;
+        error_setf(reterr, ENOSPC,
+                   "%s: all groups together ask for %" PRIu64 ", one request can have %" PRIu64,
+                   problem->classes[resource_class], asked, room);
+        return FIT_E_NO_CAPACITY;
+}
+
+static int explain_classes(const FitProblem *problem, Error *reterr)
+{
+        for (size_t i = 0; i < problem->n_classes; i++)
+                if (!class_exists(problem, i)) {
+                        error_setf(reterr, ENOENT,
+                                   "No provider of this host has resource class %s%s",
+                                   problem->classes[i],
+                                   problem->n_providers == 0
+                                           ? ": the host's providers are not known yet"
+                                           : "");
+                        return FIT_E_UNKNOWN_CLASS;
+                }
+        return 0;
+}
+
+/* The item of the first group, in the request's order, that fits nowhere. */
+static const FitItem *find_hopeless(const FitProblem *problem)
+{
+        const FitItem *found = NULL;
+
+        for (size_t i = 0; i < problem->n_items; i++) {
+                const FitItem *item = &problem->items[i];
+
+                if (item->n_candidates > 0)
+                        continue;
+                if (!found || item->group < found->group ||
+                    (item->group == found->group &&
+                     item->needs[0].resource_class < found->needs[0].resource_class))
+                        found = item;
+        }
+        return found;
+}
+
+int fit_explain(const FitProblem *problem, Error *reterr)
+{
+        const FitItem *hopeless;
+        int r;
+
+        r = explain_classes(problem, reterr);
+        if (r != 0)
+                return r;
+        hopeless = find_hopeless(problem);
+        if (hopeless) {
+                explain_item(problem, hopeless, reterr);
+                return FIT_E_NO_CAPACITY;
+        }
+        for (size_t i = 0; i < problem->n_items; i++) {
+                if (i > 0 && problem->items[i - 1].kind == problem->items[i].kind)
+                        continue;
+                r = explain_kind(problem, &problem->items[i], reterr);
+                if (r != 0)
+                        return r;
+        }
+        for (size_t i = 0; i < problem->n_classes; i++) {
+                r = explain_total(problem, i, reterr);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}

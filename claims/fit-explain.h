@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Why a request does not fit, in words: the term that fails first, and the provider that comes
+ * nearest. Used by fit.c only. */
+
+#include "claims/fit-problem.h"
+
+/* FIT_E_UNKNOWN_CLASS for a class that nothing on the host has, FIT_E_NO_CAPACITY for an item that
+ * fits nowhere even alone, or for items that together ask for more than there is; the words go to
+ * reterr. 0: nothing of that kind, so only a search can tell. */
+int fit_explain(const FitProblem *problem, Error *reterr);

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/fit-problem.h"
+
+#include <string.h>
+
+FitProblem *fit_problem_free(FitProblem *problem)
+{
+        if (!problem)
+                return NULL;
+        for (size_t i = 0; i < problem->n_items; i++) {
+                free(problem->items[i].needs);
+                free(problem->items[i].candidates);
+        }
+        free(problem->items);
+        free(problem->usable);
+        free(problem->classes);
+        free(problem->rooms);
+        free(problem->ranks);
+        free(problem->twins);
+        free(problem->trait_bits);
+        free(problem);
+        return NULL;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+        return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The classes of all groups, each once. */
+static int collect_classes(FitProblem *problem)
+{
+        const ResourceRequest *request = problem->request;
+        size_t n = 0;
+
+        for (size_t i = 0; i < request->n_groups; i++)
+                n += request->groups[i].resources.n_items;
+        problem->classes = calloc(n + 1, sizeof(char *));
+        if (!problem->classes)
+                return -ENOMEM;
+        n = 0;
+        for (size_t i = 0; i < request->n_groups; i++)
+                for (size_t j = 0; j < request->groups[i].resources.n_items; j++)
+                        problem->classes[n++] =
+                                request->groups[i].resources.items[j].resource_class;
+        qsort(problem->classes, n, sizeof(char *), compare_texts);
+        for (size_t i = 0; i < n; i++)
+                if (i == 0 || strcmp(problem->classes[i], problem->classes[i - 1]) != 0)
+                        problem->classes[problem->n_classes++] = problem->classes[i];
+        return 0;
+}
+
+static size_t find_class(const FitProblem *problem, const char *resource_class)
+{
+        const char **found = bsearch(&resource_class, problem->classes, problem->n_classes,
+                                     sizeof(char *), compare_texts);
+
+        return (size_t)(found - problem->classes);
+}
+
+static FitRoom make_room(const HostView *view, size_t provider, const char *resource_class)
+{
+        const Inventory *inventory =
+                provider_find_inventory(view->tree->providers[provider], resource_class);
+        uint64_t capacity;
+        FitRoom room = { .inventory = inventory };
+
+        if (!inventory)
+                return room;
+        room.used = resources_get(&view->providers[provider].used, resource_class);
+        capacity = inventory_capacity(inventory);
+        room.free_amount = capacity > room.used ? capacity - room.used : 0;
+        room.limit = MIN(room.free_amount, inventory->max_unit);
+        return room;
+}
+
+static int collect_rooms(FitProblem *problem)
+{
+        problem->rooms = calloc(problem->n_providers * problem->n_classes + 1, sizeof(FitRoom));
+        if (!problem->rooms)
+                return -ENOMEM;
+        for (size_t i = 0; i < problem->n_providers; i++)
+                for (size_t j = 0; j < problem->n_classes; j++)
+                        problem->rooms[i * problem->n_classes + j] =
+                                make_room(problem->view, i, problem->classes[j]);
+        return 0;
+}
+
+static bool traits_allow(const Provider *provider, const RequestGroup *group, bool suffixed)
+{
+        for (size_t i = 0; i < group->forbidden.n_items; i++)
+                if (string_set_contains(&provider->traits, group->forbidden.items[i]))
+                        return false;
+        /* The unsuffixed group has its required traits from all its providers together. */
+        for (size_t i = 0; suffixed && i < group->required.n_items; i++)
+                if (!string_set_contains(&provider->traits, group->required.items[i]))
+                        return false;
+        return true;
+}
+
+static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t provider)
+{
+        if (!problem->usable[provider] ||
+            !traits_allow(problem->view->tree->providers[provider],
+                          &problem->request->groups[item->group], item->suffixed))
+                return false;
+        for (size_t i = 0; i < item->n_needs; i++) {
+                const FitRoom *room =
+                        fit_problem_room(problem, provider, item->needs[i].resource_class);
+
+                if (!room->inventory || inventory_fit(room->inventory, room->used,
+                                                      item->needs[i].amount) != INVENTORY_FITS)
+                        return false;
+        }
+        return true;
+}
+
+static int add_item(FitProblem *problem, size_t group, bool suffixed, const ResourceAmount *amounts,
+                    size_t n_amounts)
+{
+        FitItem *item = &problem->items[problem->n_items];
+
+        item->group = group;
+        item->suffixed = suffixed;
+        item->needs = calloc(n_amounts, sizeof(FitNeed));
+        item->candidates = calloc(problem->n_providers + 1, sizeof(size_t));
+        problem->n_items++;
+        if (!item->needs || !item->candidates)
+                return -ENOMEM;
+        item->n_needs = n_amounts;
+        for (size_t i = 0; i < n_amounts; i++)
+                item->needs[i] =
+                        (FitNeed){ .resource_class = find_class(problem, amounts[i].resource_class),
+                                   .amount = amounts[i].amount };
+        for (size_t i = 0; i < problem->n_providers; i++)
+                if (fits_alone(problem, item, i))
+                        item->candidates[item->n_candidates++] = i;
+        return 0;
+}
+
+static int collect_items(FitProblem *problem)
+{
+        const ResourceRequest *request = problem->request;
+        size_t n = 0;
+        int r;
+
+        for (size_t i = 0; i < request->n_groups; i++)
+                n += request->groups[i].suffix[0] ? 1 : request->groups[i].resources.n_items;
+        problem->items = calloc(n + 1, sizeof(FitItem));
+        if (!problem->items)
+                return -ENOMEM;
+        for (size_t i = 0; i < request->n_groups; i++) {
+                const Resources *resources = &request->groups[i].resources;
+                bool suffixed = request->groups[i].suffix[0] != '\0';
+                size_t step = suffixed ? resources->n_items : 1;
+
+                for (size_t j = 0; j < resources->n_items; j += step) {
+                        r = add_item(problem, i, suffixed, &resources->items[j], step);
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}
+
+static bool groups_equal(const RequestGroup *a, const RequestGroup *b)
+{
+        return resources_equal(&a->resources, &b->resources) &&
+               string_set_equal(&a->required, &b->required) &&
+               string_set_equal(&a->forbidden, &b->forbidden);
+}
+
+static void number_kinds(FitProblem *problem)
+{
+        const RequestGroup *groups = problem->request->groups;
+
+        for (size_t i = 0; i < problem->n_items; i++) {
+                FitItem *item = &problem->items[i];
+                size_t same = i;
+
+                for (size_t j = 0; j < i && same == i && item->suffixed; j++)
+                        if (problem->items[j].suffixed &&
+                            groups_equal(&groups[problem->items[j].group], &groups[item->group]))
+                                same = j;
+                item->kind = same == i ? problem->n_kinds++ : problem->items[same].kind;
+        }
+}
+
+/* Few candidates first, then large amounts: what is hard to place fails early. Kinds stay together.
+ */
+static int compare_items(const void *a, const void *b)
+{
+        const FitItem *x = a, *y = b;
+
+        if (x->n_candidates != y->n_candidates)
+                return x->n_candidates < y->n_candidates ? -1 : 1;
+        if (x->needs[0].amount != y->needs[0].amount)
+                return x->needs[0].amount > y->needs[0].amount ? -1 : 1;
+        if (x->kind != y->kind)
+                return x->kind < y->kind ? -1 : 1;
+        return x->group < y->group ? -1 : x->group > y->group;
+}
+
+static int compare_names(const void *a, const void *b, void *context)
+{
+        const ProviderTree *tree = context;
+
+        return strcmp(tree->providers[*(const size_t *)a]->name,
+                      tree->providers[*(const size_t *)b]->name);
+}
+
+static int rank_names(FitProblem *problem)
+{
+        _cleanup_free_ size_t *order = calloc(problem->n_providers + 1, sizeof(size_t));
+
+        problem->ranks = calloc(problem->n_providers + 1, sizeof(size_t));
+        if (!order || !problem->ranks)
+                return -ENOMEM;
+        for (size_t i = 0; i < problem->n_providers; i++)
+                order[i] = i;
+        qsort_r(order, problem->n_providers, sizeof(size_t), compare_names, problem->view->tree);
+        for (size_t i = 0; i < problem->n_providers; i++)
+                problem->ranks[order[i]] = i;
+        return 0;
+}
+
+static int collect_traits(FitProblem *problem)
+{
+        const ResourceRequest *request = problem->request;
+        const RequestGroup *group = NULL;
+
+        problem->trait_bits = calloc(problem->n_providers + 1, sizeof(uint64_t));
+        if (!problem->trait_bits)
+                return -ENOMEM;
+        for (size_t i = 0; i < request->n_groups; i++)
+                if (request->groups[i].suffix[0] == '\0')
+                        group = &request->groups[i];
+        for (size_t i = 0; group && i < group->required.n_items && i < FIT_TRAITS_MAX; i++) {
+                problem->wanted_traits |= UINT64_C(1) << i;
+                for (size_t j = 0; j < problem->n_providers; j++)
+                        if (string_set_contains(&problem->view->tree->providers[j]->traits,
+                                                group->required.items[i]))
+                                problem->trait_bits[j] |= UINT64_C(1) << i;
+        }
+        return 0;
+}
+
+static bool is_candidate(const FitItem *item, size_t provider)
+{
+        size_t low = 0, high = item->n_candidates;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (item->candidates[middle] == provider)
+                        return true;
+                if (item->candidates[middle] < provider)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return false;
+}
+
+/* An order in which providers are equal exactly when every item may go to both or to neither, and
+ * they have the same room and the same wanted traits. */
+static int compare_providers(const FitProblem *problem, size_t a, size_t b)
+{
+        for (size_t i = 0; i < problem->n_classes; i++) {
+                uint64_t x = fit_problem_room(problem, a, i)->limit,
+                         y = fit_problem_room(problem, b, i)->limit;
+
+                if (x != y)
+                        return x < y ? -1 : 1;
+        }
+        if (problem->trait_bits[a] != problem->trait_bits[b])
+                return problem->trait_bits[a] < problem->trait_bits[b] ? -1 : 1;
+        for (size_t i = 0; i < problem->n_items; i++) {
+                bool x = is_candidate(&problem->items[i], a),
+                     y = is_candidate(&problem->items[i], b);
+
+                if (x != y)
+                        return x ? 1 : -1;
+        }
+        return 0;
+}
+
+static int compare_twins(const void *a, const void *b, void *context)
+{
+        return compare_providers(context, *(const size_t *)a, *(const size_t *)b);
+}
+
+static int number_twins(FitProblem *problem)
+{
+        _cleanup_free_ size_t *order = calloc(problem->n_providers + 1, sizeof(size_t));
+
+        problem->twins = calloc(problem->n_providers + 1, sizeof(size_t));
+        if (!order || !problem->twins)
+                return -ENOMEM;
+        for (size_t i = 0; i < problem->n_providers; i++)
+                order[i] = i;
+        qsort_r(order, problem->n_providers, sizeof(size_t), compare_twins, problem);
+        for (size_t i = 1; i < problem->n_providers; i++)
+                problem->twins[order[i]] =
+                        problem->twins[order[i - 1]] +
+                        (compare_providers(problem, order[i - 1], order[i]) != 0);
+        return 0;
+}
+
+int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
+                    const ResourceRequest *request)
+{
+        _cleanup_(fit_problem_freep) FitProblem *problem = calloc(1, sizeof(FitProblem));
+
+        if (!problem)
+                return -ENOMEM;
+        problem->view = view;
+        problem->request = request;
+        problem->n_providers = view->n_providers;
+        problem->usable = calloc(view->n_providers + 1, sizeof(bool));
+        if (!problem->usable)
+                return -ENOMEM;
+        host_view_usable(view, node, problem->usable);
+        if (!host_view_root(view, node, &problem->root))
+                problem->root = SIZE_MAX;
+        if (collect_classes(problem) < 0 || collect_rooms(problem) < 0 ||
+            collect_traits(problem) < 0 || collect_items(problem) < 0 || rank_names(problem) < 0 ||
+            number_twins(problem) < 0)
+                return -ENOMEM;
+        number_kinds(problem);
+        qsort(problem->items, problem->n_items, sizeof(FitItem), compare_items);
+        *ret = TAKE_PTR(problem);
+        return 0;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A search with backtracking over the items of a FitProblem, hardest first, each item's candidates
+ * in the order of preference. Four cuts keep it short, and none can lose a fit:
+ *  - After each choice, every kind of item that is left must still find as many places as it has
+ *    items (the places of one kind, counted alone), and the required traits of the unsuffixed group
+ *    must still be in reach.
+ *  - When an item failed on a provider, its twins (providers that no item can tell apart) with the
+ *    same parts placed so far fail too: exchanging the two turns one fit into the other.
+ *  - When an item failed on a provider, later items of the same kind need not try that provider
+ *    below this point: exchanging the two items would give the fit that was just excluded.
+ *  - What the words need is checked before the search: totals by class and by kind.
+ *
+ * LIMITATIONS: the bound on the work counts looks at a provider, so hard packings of many groups of
+ * different size end in FIT_E_TOO_HARD. */
+
+#include "claims/fit.h"
+
+#include <string.h>
+
+#include "claims/fit-explain.h"
+#include "claims/fit-problem.h"
+
+typedef struct Search {
+        const FitProblem *problem;
+        uint64_t *placed;    /* provider * n_classes + class: what this fit takes */
+        size_t *n_suffixed;  /* by provider: suffixed groups on it */
+        size_t *failed_at;   /* kind * n_providers + provider: level + 1 of the failure, 0: none */
+        size_t *n_left;      /* by kind: items not placed yet */
+        size_t *first;       /* by kind: one of its items */
+        size_t *chosen;      /* by item */
+        uint64_t *reachable; /* by item: wanted traits that it and later ones could add */
+        uint64_t work;
+} Search;
+
+void fit_done(Fit *fit)
+{
+        free(fit->pieces);
+        *fit = FIT_NULL;
+}
+
+static void search_done(Search *search)
+{
+        free(search->placed);
+        free(search->n_suffixed);
+        free(search->failed_at);
+        free(search->n_left);
+        free(search->first);
+        free(search->chosen);
+        free(search->reachable);
+}
+
+static int search_init(Search *search, const FitProblem *problem)
+{
+        size_t n = problem->n_providers, n_items = problem->n_items;
+
+        search->problem = problem;
+        search->placed = calloc(n * problem->n_classes + 1, sizeof(uint64_t));
+        search->n_suffixed = calloc(n + 1, sizeof(size_t));
+        search->failed_at = calloc(n * problem->n_kinds + 1, sizeof(size_t));
+        search->n_left = calloc(problem->n_kinds + 1, sizeof(size_t));
+        search->first = calloc(problem->n_kinds + 1, sizeof(size_t));
+        search->chosen = calloc(n_items + 1, sizeof(size_t));
+        search->reachable = calloc(n_items + 1, sizeof(uint64_t));
+        if (!search->placed || !search->n_suffixed || !search->failed_at || !search->n_left ||
+            !search->first || !search->chosen || !search->reachable)
+                return -ENOMEM;
+        for (size_t i = n_items; i > 0; i--) {
+                const FitItem *item = &problem->items[i - 1];
+
+                search->n_left[item->kind]++;
+                search->first[item->kind] = i - 1;
+                search->reachable[i - 1] = search->reachable[i];
+                for (size_t j = 0; !item->suffixed && j < item->n_candidates; j++)
+                        search->reachable[i - 1] |= problem->trait_bits[item->candidates[j]];
+        }
+        return 0;
+}
+
+static uint64_t *placed_at(const Search *search, size_t provider, size_t resource_class)
+{
+        return &search->placed[provider * search->problem->n_classes + resource_class];
+}
+
+static size_t *failed_at(const Search *search, const FitItem *item, size_t provider)
+{
+        return &search->failed_at[item->kind * search->problem->n_providers + provider];
+}
+
+/* How many more items like this one the provider takes. */
+static uint64_t count_places(const Search *search, const FitItem *item, size_t provider)
+{
+        const FitProblem *problem = search->problem;
+        uint64_t places = UINT64_MAX;
+
+        if (*failed_at(search, item, provider) > 0)
+                return 0;
+        for (size_t i = 0; i < item->n_needs; i++) {
+                const FitNeed *need = &item->needs[i];
+                uint64_t limit = fit_problem_room(problem, provider, need->resource_class)->limit;
+                uint64_t placed = *placed_at(search, provider, need->resource_class);
+
+                places = MIN(places, (limit - MIN(placed, limit)) / need->amount);
+        }
+        if (problem->request->isolate && item->suffixed)
+                places = search->n_suffixed[provider] > 0 ? 0 : MIN(places, 1u);
+        return places;
+}
+
+static void place(Search *search, const FitItem *item, size_t provider)
+{
+        for (size_t i = 0; i < item->n_needs; i++)
+                *placed_at(search, provider, item->needs[i].resource_class) +=
+                        item->needs[i].amount;
+        search->n_suffixed[provider] += item->suffixed;
+        search->n_left[item->kind]--;
+}
+
+static void take_back(Search *search, const FitItem *item, size_t provider)
+{
+        for (size_t i = 0; i < item->n_needs; i++)
+                *placed_at(search, provider, item->needs[i].resource_class) -=
+                        item->needs[i].amount;
+        search->n_suffixed[provider] -= item->suffixed;
+        search->n_left[item->kind]++;
+}
+
+static bool kind_has_places(Search *search, size_t kind)
+{
+        const FitItem *item = &search->problem->items[search->first[kind]];
+        uint64_t places = 0;
+
+        for (size_t i = 0; i < item->n_candidates && places < search->n_left[kind]; i++) {
+                uint64_t more = count_places(search, item, item->candidates[i]);
+
+                search->work++;
+                places += MIN(more, search->n_left[kind]);
+        }
+        return places >= search->n_left[kind];
+}
+
+/* Could the items from level on still be placed? Never false when they can. */
+static bool is_promising(Search *search, size_t level, uint64_t traits)
+{
+        const FitProblem *problem = search->problem;
+
+        if (((traits | search->reachable[level]) & problem->wanted_traits) !=
+            problem->wanted_traits)
+                return false;
+        for (size_t kind = 0; kind < problem->n_kinds; kind++)
+                if (search->n_left[kind] > 0 && !kind_has_places(search, kind))
+                        return false;
+        return true;
+}
+
+/* The room left, measured in items; of the scarcest class. */
+static double measure_room(const Search *search, const FitItem *item, size_t provider)
+{
+        double scarcest = -1;
+
+        for (size_t i = 0; i < item->n_needs; i++) {
+                const FitNeed *need = &item->needs[i];
+                const FitRoom *room =
+                        fit_problem_room(search->problem, provider, need->resource_class);
+                uint64_t left =
+                        room->free_amount - *placed_at(search, provider, need->resource_class);
+                double times = (double)left / (double)need->amount;
+
+                if (scarcest < 0 || times < scarcest)
+                        scarcest = times;
+        }
+        return scarcest;
+}
+
+static bool is_preferred(const Search *search, const FitItem *item, size_t a, size_t b)
+{
+        const FitProblem *problem = search->problem;
+        double room_a, room_b;
+
+        if (a == problem->root || b == problem->root)
+                return a == problem->root;
+        room_a = measure_room(search, item, a);
+        room_b = measure_room(search, item, b);
+        if (room_a > room_b || room_a < room_b)
+                return room_a > room_b;
+        return problem->ranks[a] < problem->ranks[b];
+}
+
+/* The best candidate that did not fail yet; SIZE_MAX when none is left. */
+static size_t next_candidate(Search *search, const FitItem *item)
+{
+        size_t best = SIZE_MAX;
+
+        search->work += item->n_candidates;
+        for (size_t i = 0; i < item->n_candidates; i++) {
+                size_t provider = item->candidates[i];
+
+                if (count_places(search, item, provider) > 0 &&
+                    (best == SIZE_MAX || is_preferred(search, item, provider, best)))
+                        best = provider;
+        }
+        return best;
+}
+
+static bool are_twins(const Search *search, size_t a, size_t b)
+{
+        const FitProblem *problem = search->problem;
+
+        return problem->twins[a] == problem->twins[b] &&
+               search->n_suffixed[a] == search->n_suffixed[b] &&
+               memcmp(placed_at(search, a, 0), placed_at(search, b, 0),
+                      problem->n_classes * sizeof(uint64_t)) == 0;
+}
+
+static void mark_failed(Search *search, size_t level, size_t provider)
+{
+        const FitItem *item = &search->problem->items[level];
+
+        for (size_t i = 0; i < item->n_candidates; i++) {
+                size_t other = item->candidates[i];
+
+                if (*failed_at(search, item, other) == 0 && are_twins(search, provider, other))
+                        *failed_at(search, item, other) = level + 1;
+        }
+}
+
+static void forget_failed(Search *search, size_t level)
+{
+        const FitItem *item = &search->problem->items[level];
+
+        for (size_t i = 0; i < item->n_candidates; i++)
+                if (*failed_at(search, item, item->candidates[i]) == level + 1)
+                        *failed_at(search, item, item->candidates[i]) = 0;
+}
+
+/* Places the items from level on; traits are those that the unsuffixed group has so far. The depth
+ * is the number of items. */
+static bool search_from(Search *search, size_t level, uint64_t traits)
+{
+        const FitProblem *problem = search->problem;
+        const FitItem *item = &problem->items[level];
+
+        if (level == problem->n_items)
+                return true;
+        for (;;) {
+                size_t provider = next_candidate(search, item);
+                uint64_t more = traits;
+
+                if (provider == SIZE_MAX || search->work > FIT_WORK_MAX)
+                        break;
+                if (!item->suffixed)
+                        more |= problem->trait_bits[provider];
+                place(search, item, provider);
+                search->chosen[level] = provider;
+                if (is_promising(search, level + 1, more) && search_from(search, level + 1, more))
+                        return true;
+                take_back(search, item, provider);
+                mark_failed(search, level, provider);
+        }
+        forget_failed(search, level);
+        return false;
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+        const FitPiece *x = a, *y = b;
+
+        if (x->group != y->group)
+                return x->group < y->group ? -1 : 1;
+        return strcmp(x->resource_class, y->resource_class);
+}
+
+static int write_pieces(const Search *search, Fit *ret)
+{
+        const FitProblem *problem = search->problem;
+        FitPiece *pieces;
+        size_t n = 0;
+
+        for (size_t i = 0; i < problem->n_items; i++)
+                n += problem->items[i].n_needs;
+        pieces = calloc(n, sizeof(FitPiece));
+        if (!pieces)
+                return -ENOMEM;
+        n = 0;
+        for (size_t i = 0; i < problem->n_items; i++) {
+                const FitItem *item = &problem->items[i];
+
+                for (size_t j = 0; j < item->n_needs; j++)
+                        pieces[n++] = (FitPiece){
+                                .group = item->group,
+                                .provider = search->chosen[i],
+                                .resource_class = problem->classes[item->needs[j].resource_class],
+                                .amount = item->needs[j].amount,
+                        };
+        }
+        qsort(pieces, n, sizeof(FitPiece), compare_pieces);
+        ret->pieces = pieces;
+        ret->n_pieces = n;
+        return 0;
+}
+
+static int search_fit(const FitProblem *problem, Fit *ret, Error *reterr)
+{
+        _cleanup_(search_done) Search search = { 0 };
+
+        if (search_init(&search, problem) < 0)
+                return error_oom(reterr);
+        if (is_promising(&search, 0, 0) && search_from(&search, 0, 0)) {
+                ret->work = search.work;
+                return write_pieces(&search, ret) < 0 ? error_oom(reterr) : FIT_DONE;
+        }
+        ret->work = search.work;
+        if (search.work > FIT_WORK_MAX) {
+                error_setf(reterr, E2BIG,
+                           "No way to place the %zu groups was found within the bound on the work",
+                           problem->request->n_groups);
+                return FIT_E_TOO_HARD;
+        }
+        if (search.reachable[0] != problem->wanted_traits)
+                error_setf(reterr, ENOSPC,
+                           "The providers that have room lack a required trait of the request");
+        else
+                error_setf(reterr, ENOSPC,
+                           "Each part of the request fits alone, but not all of them together");
+        return FIT_E_NO_CAPACITY;
+}
+
+int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
+                Error *reterr)
+{
+        _cleanup_(fit_problem_freep) FitProblem *problem = NULL;
+        int r;
+
+        if (fit_problem_new(&problem, view, node, request) < 0)
+                return error_oom(reterr);
+        r = fit_explain(problem, reterr);
+        if (r != 0)
+                return r;
+        return search_fit(problem, ret, reterr);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Does a request fit the host as it stands, and where? Pure: no store, no clock, no randomness.
+ *
+ * The rules are those of Placement's allocation candidates (facts E5, E8):
+ *  - each class of the unsuffixed group comes whole from one provider of the host; different
+ * classes may come from different ones. Together these have every required trait, and none of them
+ * has a forbidden one.
+ *  - every other group comes whole from one provider, which has all required and no forbidden
+ *    traits. With isolate no two of these share a provider.
+ *  - each part keeps to min_unit and step_size; what all parts take together of a class on a
+ *    provider keeps to max_unit and, with what is used, to the capacity.
+ *
+ * The choice among providers that fit, in this order: the root; the one with most room left (the
+ * free amount measured in requested amounts; with several classes, the scarcest); the name. It is
+ * deterministic, and complete: when a fit exists it is found, or FIT_E_TOO_HARD is returned after
+ * FIT_WORK_MAX looks at a provider (fitting groups of different size is bin packing). */
+
+#include "base/resource-request.h"
+#include "claims/host-view.h"
+
+#define FIT_WORK_MAX UINT64_C(3000000)
+
+typedef enum FitOutcome {
+        FIT_DONE = 0,
+        FIT_E_NO_CAPACITY = 1, /* does not fit; reterr names the first term that fails, and where */
+        FIT_E_UNKNOWN_CLASS,   /* no provider of the host has the class; reterr names it */
+        FIT_E_TOO_HARD,        /* neither found nor excluded within the bound */
+        _FIT_OUTCOME_MAX,
+} FitOutcome;
+
+/* One group takes an amount of one class from one provider. */
+typedef struct FitPiece {
+        size_t group;               /* index into the request's groups */
+        size_t provider;            /* index into the view's providers */
+        const char *resource_class; /* borrowed from the request */
+        uint64_t amount;
+} FitPiece;
+
+typedef struct Fit {
+        FitPiece *pieces; /* by group, then class */
+        size_t n_pieces;
+        uint64_t work; /* looks at a provider that it took, also when nothing was found */
+} Fit;
+
+#define FIT_NULL ((Fit){ 0 })
+
+void fit_done(Fit *fit);
+
+/* Fits a request that claim_request_check() passed to the node of the view. ret must be FIT_NULL;
+ * its pieces are written on FIT_DONE alone. -ENOMEM. */
+int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
+                Error *reterr);
+
+/* Where a guest that runs already is counted, whether it fits or not: for each class the root when
+ * it has the class, else the provider with most room; a class that no provider has is left out. The
+ * pieces' classes are borrowed from resources. ret must be FIT_NULL; it may stay without pieces.
+ * -ENOMEM. */
+int fit_force(const HostView *view, const char *node, const Resources *resources, Fit *ret);

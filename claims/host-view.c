@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/host-view.h"
+
+#include <string.h>
+
+/* The position in tree->by_uuid, or n_providers. */
+static size_t find_position(const ProviderTree *tree, const Uuid *uuid)
+{
+        size_t low = 0, high = tree->n_providers;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = uuid_order(&tree->by_uuid[middle]->uuid, uuid);
+
+                if (order == 0)
+                        return middle;
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return tree->n_providers;
+}
+
+int host_view_new(HostView **ret, ProviderTree *tree)
+{
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *taken = tree;
+
+        view = calloc(1, sizeof(HostView));
+        if (!view)
+                return -ENOMEM;
+        /* One more than needed: calloc(0) may yield NULL. */
+        view->providers = calloc(tree->n_providers + 1, sizeof(HostProvider));
+        view->places = calloc(tree->n_providers + 1, sizeof(size_t));
+        if (!view->providers || !view->places)
+                return -ENOMEM;
+        for (size_t i = 0; i < tree->n_providers; i++)
+                view->places[find_position(tree, &tree->providers[i]->uuid)] = i;
+        view->n_providers = tree->n_providers;
+        view->tree = TAKE_PTR(taken);
+        *ret = TAKE_PTR(view);
+        return 0;
+}
+
+HostView *host_view_free(HostView *view)
+{
+        if (!view)
+                return NULL;
+        for (size_t i = 0; i < view->n_providers; i++)
+                resources_done(&view->providers[i].used);
+        free(view->providers);
+        free(view->places);
+        provider_tree_free(view->tree);
+        free(view);
+        return NULL;
+}
+
+bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index)
+{
+        size_t position = find_position(view->tree, uuid);
+
+        if (position == view->n_providers)
+                return false;
+        *ret_index = view->places[position];
+        return true;
+}
+
+static bool shares(const Provider *provider)
+{
+        return string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE);
+}
+
+bool host_view_root(const HostView *view, const char *node, size_t *ret_index)
+{
+        bool found = false;
+
+        for (size_t i = 0; i < view->n_providers; i++) {
+                const Provider *provider = view->tree->providers[i];
+
+                if (!uuid_empty(&provider->parent) || shares(provider) ||
+                    view->providers[i].withheld)
+                        continue;
+                if (!found || strcmp(provider->name, node) == 0)
+                        *ret_index = i;
+                if (strcmp(provider->name, node) == 0)
+                        return true;
+                found = true;
+        }
+        return found;
+}
+
+static bool have_common_aggregate(const Provider *a, const Provider *b)
+{
+        for (size_t i = 0; i < a->aggregates.n_items; i++)
+                if (string_set_contains(&b->aggregates, a->aggregates.items[i]))
+                        return true;
+        return false;
+}
+
+void host_view_usable(const HostView *view, const char *node, bool usable[])
+{
+        const ProviderTree *tree = view->tree;
+        size_t root;
+
+        memset(usable, 0, view->n_providers * sizeof(bool));
+        if (!host_view_root(view, node, &root))
+                return;
+        for (size_t i = 0; i < view->n_providers; i++)
+                usable[i] = !view->providers[i].withheld &&
+                            provider_tree_in_subtree(tree, tree->providers[i],
+                                                     &tree->providers[root]->uuid);
+        for (size_t i = 0; i < view->n_providers; i++) {
+                if (usable[i] || !shares(tree->providers[i]) || view->providers[i].withheld)
+                        continue;
+                for (size_t j = 0; j < view->n_providers && !usable[i]; j++)
+                        usable[i] = usable[j] && !shares(tree->providers[j]) &&
+                                    have_common_aggregate(tree->providers[i], tree->providers[j]);
+        }
+}
+
+/* Marks the providers of seen that the new tree lacks and that have to stay. */
+static void mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[])
+{
+        for (size_t i = seen->n_providers; i > 0; i--) {
+                const Provider *provider = seen->tree->providers[i - 1];
+                size_t parent;
+
+                if (provider_tree_find(tree, &provider->uuid)) {
+                        kept[i - 1] = false;
+                        continue;
+                }
+                kept[i - 1] = kept[i - 1] || seen->providers[i - 1].used.n_items > 0;
+                /* Children stand behind their parents, so the parent is looked at later. */
+                if (kept[i - 1] && host_view_find(seen, &provider->parent, &parent))
+                        kept[parent] = true;
+        }
+}
+
+/* The name that a withheld provider goes by when the new tree has given its name away. */
+static void distinct_name(const Provider *provider, char text[PROVIDER_NAME_MAX + 1])
+{
+        size_t room = PROVIDER_NAME_MAX - UUID_TEXT_LENGTH - 1,
+               n = strnlen(provider->name, room + 1);
+
+        if (n > room)
+                n = room;
+        /* No cut inside a UTF-8 sequence. */
+        while (n > 0 && provider->name[n] != '\0' && (provider->name[n] & 0xc0) == 0x80)
+                n--;
+        snprintf(text, PROVIDER_NAME_MAX + 1, "%.*s.%s", (int)n, provider->name,
+                 provider->uuid.text);
+}
+
+static int keep_provider(ProviderTree *tree, const Provider *provider, Error *reterr)
+{
+        char distinct[PROVIDER_NAME_MAX + 1];
+        const char *name = provider->name;
+        Provider *copy;
+        int r;
+
+        if (provider_tree_find_name(tree, name)) {
+                distinct_name(provider, distinct);
+                name = distinct;
+        }
+        r = provider_tree_add(tree, &provider->uuid, name, &provider->parent, &copy, reterr);
+        if (r < 0)
+                return r;
+        if (provider_copy_inventories(copy, provider) < 0 ||
+            string_set_copy(&copy->traits, &provider->traits) < 0 ||
+            string_set_copy(&copy->aggregates, &provider->aggregates) < 0)
+                return error_oom(reterr);
+        return 0;
+}
+
+/* Of a record that Placement would refuse, such as a total of 0, nothing can be claimed. */
+static void drop_invalid(ProviderTree *tree)
+{
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                Provider *provider = tree->providers[i];
+
+                for (size_t j = provider->n_inventories; j > 0; j--) {
+                        const InventoryRecord *record = &provider->inventories[j - 1];
+
+                        if (!inventory_valid(&record->inventory))
+                                provider_remove_inventory(provider, record->resource_class);
+                }
+        }
+}
+
+static int merge_trees(ProviderTree **ret, const HostView *seen, const ProviderTree *tree,
+                       Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *merged = NULL;
+        _cleanup_free_ bool *kept = calloc(seen->n_providers + 1, sizeof(bool));
+        int r;
+
+        if (!kept || provider_tree_copy(&merged, tree) < 0)
+                return error_oom(reterr);
+        drop_invalid(merged);
+        mark_kept(seen, tree, kept);
+        for (size_t i = 0; i < seen->n_providers; i++) {
+                if (!kept[i] || provider_tree_find(tree, &seen->tree->providers[i]->uuid))
+                        continue;
+                r = keep_provider(merged, seen->tree->providers[i], reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(merged);
+        return 0;
+}
+
+int host_view_merge(HostView **ret, const HostView *seen, const ProviderTree *tree, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        ProviderTree *merged;
+        int r;
+
+        r = merge_trees(&merged, seen, tree, reterr);
+        if (r < 0)
+                return r;
+        r = host_view_new(&view, merged);
+        if (r < 0)
+                return error_oom(reterr);
+        view->epoch = seen->epoch;
+        for (size_t i = 0; i < seen->n_providers; i++) {
+                const HostProvider *from = &seen->providers[i];
+                HostProvider *to;
+                size_t index;
+
+                if (!host_view_find(view, &seen->tree->providers[i]->uuid, &index))
+                        continue;
+                to = &view->providers[index];
+                to->id = from->id;
+                to->generation = from->generation;
+                to->withheld = !provider_tree_find(tree, &seen->tree->providers[i]->uuid);
+                if (resources_copy(&to->used, &from->used) < 0)
+                        return error_oom(reterr);
+        }
+        *ret = TAKE_PTR(view);
+        return 0;
+}
+
+bool host_view_provider_equal(const HostView *a, size_t index_a, const HostView *b, size_t index_b)
+{
+        const Provider *x = a->tree->providers[index_a], *y = b->tree->providers[index_b];
+
+        return a->providers[index_a].withheld == b->providers[index_b].withheld &&
+               uuid_equal(&x->uuid, &y->uuid) && uuid_equal(&x->parent, &y->parent) &&
+               strcmp(x->name, y->name) == 0 && provider_inventories_equal(x, y) &&
+               string_set_equal(&x->traits, &y->traits) &&
+               string_set_equal(&x->aggregates, &y->aggregates);
+}
+
+bool host_view_same_host(const HostView *a, const HostView *b)
+{
+        if (a->n_providers != b->n_providers)
+                return false;
+        for (size_t i = 0; i < a->n_providers; i++) {
+                size_t index;
+
+                if (!host_view_find(b, &a->tree->providers[i]->uuid, &index) ||
+                    !host_view_provider_equal(a, i, b, index))
+                        return false;
+        }
+        return true;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/schema.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+/* The specification leaves the name of the version table open. */
+static const char version_1[] = "CREATE TABLE versions (table_name TEXT, version INTEGER);"
+                                "INSERT INTO versions VALUES ('claims', 0);"
+                                "CREATE TABLE claims ("
+                                " id INTEGER PRIMARY KEY,"
+                                " host TEXT,"
+                                " node TEXT,"
+                                " instance_uuid TEXT,"
+                                " vcpus INTEGER,"
+                                " memory_mb INTEGER,"
+                                " disk_gb INTEGER,"
+                                " pci TEXT,"
+                                " resize_target INTEGER,"
+                                " created_at TEXT);";
+
+/* - claims holds the living claims only, as in version 1. vcpus, memory_mb and disk_gb are the sums
+ *   of the allocations (PCPU counts as vcpus), or what a claim of version 1 had while it is not
+ *   placed.
+ * - Ended claims move to ended_claims: no reader of the table takes them for promises, and the cost
+ *   of a claim does not grow with the history. AUTOINCREMENT: an id is never used again.
+ * - resource_class is the name: the specification's resource_class_id refers to a table of names
+ *   that a single host does not need.
+ * - usages is the sum over allocations, kept by triggers, so that no code can forget it and a claim
+ *   need not add up 10,000 rows.
+ * - No table is WITHOUT ROWID: the integrity check of SQLite 3.40 takes the columns behind a
+ * primary key that is not first for NULL, and such a file would be set aside.
+ * - withheld: gone from the host while something of it is claimed. can_host: 0 for sharing
+ *   providers. */
+static const char version_2_claims[] =
+        "PRAGMA application_id = 1129074003;"
+        "ALTER TABLE claims RENAME TO claims_1;"
+        "CREATE TABLE claims ("
+        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " host TEXT NOT NULL,"
+        " node TEXT NOT NULL,"
+        " instance_uuid TEXT NOT NULL,"
+        " vcpus INTEGER NOT NULL,"
+        " memory_mb INTEGER NOT NULL,"
+        " disk_gb INTEGER NOT NULL,"
+        " pci TEXT NOT NULL,"
+        " resize_target INTEGER NOT NULL CHECK (resize_target IN (0, 1)),"
+        " created_at TEXT NOT NULL,"
+        " created_usec INTEGER NOT NULL,"
+        " state TEXT NOT NULL CHECK (state IN ('claimed', 'confirmed')),"
+        " expires_usec INTEGER NOT NULL DEFAULT 0,"
+        " project_id TEXT NOT NULL DEFAULT '',"
+        " user_id TEXT NOT NULL DEFAULT '',"
+        " request TEXT NOT NULL,"
+        " boot_id TEXT NOT NULL DEFAULT '',"
+        " placed INTEGER NOT NULL DEFAULT 1 CHECK (placed IN (0, 1)),"
+        " UNIQUE (instance_uuid, resize_target));"
+        "CREATE INDEX claims_expires ON claims (expires_usec)"
+        " WHERE state = 'claimed' AND expires_usec > 0;"
+        "CREATE INDEX claims_unplaced ON claims (id) WHERE placed = 0;"
+        "CREATE TABLE ended_claims ("
+        " number INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " id INTEGER NOT NULL UNIQUE,"
+        " host TEXT NOT NULL,"
+        " node TEXT NOT NULL,"
+        " instance_uuid TEXT NOT NULL,"
+        " resize_target INTEGER NOT NULL,"
+        " created_usec INTEGER NOT NULL,"
+        " expires_usec INTEGER NOT NULL,"
+        " project_id TEXT NOT NULL,"
+        " user_id TEXT NOT NULL,"
+        " request TEXT NOT NULL,"
+        " boot_id TEXT NOT NULL,"
+        " ended_usec INTEGER NOT NULL,"
+        " end_reason TEXT NOT NULL);"
+        "CREATE TABLE ended_allocations ("
+        " claim_id INTEGER NOT NULL REFERENCES ended_claims (id) ON DELETE CASCADE,"
+        " provider_uuid TEXT NOT NULL,"
+        " provider_name TEXT NOT NULL,"
+        " resource_class TEXT NOT NULL,"
+        " used INTEGER NOT NULL,"
+        " request_group TEXT NOT NULL,"
+        " PRIMARY KEY (claim_id, provider_uuid, resource_class, request_group));";
+
+static const char version_2_providers[] =
+        "CREATE TABLE provider_epoch (epoch INTEGER NOT NULL);"
+        "INSERT INTO provider_epoch VALUES (0);"
+        "CREATE TABLE resource_providers ("
+        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " uuid TEXT NOT NULL UNIQUE,"
+        " name TEXT NOT NULL,"
+        " generation INTEGER NOT NULL DEFAULT 0,"
+        " can_host INTEGER NOT NULL CHECK (can_host IN (0, 1)),"
+        " parent INTEGER REFERENCES resource_providers (id),"
+        " withheld INTEGER NOT NULL CHECK (withheld IN (0, 1)),"
+        " position INTEGER NOT NULL);"
+        "CREATE INDEX resource_providers_parent ON resource_providers (parent);"
+        "CREATE TABLE inventories ("
+        " id INTEGER PRIMARY KEY,"
+        " resource_provider_id INTEGER NOT NULL"
+        "  REFERENCES resource_providers (id) ON DELETE CASCADE,"
+        " resource_class TEXT NOT NULL,"
+        " total INTEGER NOT NULL,"
+        " reserved INTEGER NOT NULL,"
+        " min_unit INTEGER NOT NULL,"
+        " max_unit INTEGER NOT NULL,"
+        " step_size INTEGER NOT NULL,"
+        " allocation_ratio REAL NOT NULL,"
+        " UNIQUE (resource_provider_id, resource_class));"
+        "CREATE TABLE provider_traits ("
+        " resource_provider_id INTEGER NOT NULL"
+        "  REFERENCES resource_providers (id) ON DELETE CASCADE,"
+        " trait TEXT NOT NULL,"
+        " PRIMARY KEY (resource_provider_id, trait));"
+        "CREATE TABLE provider_aggregates ("
+        " resource_provider_id INTEGER NOT NULL"
+        "  REFERENCES resource_providers (id) ON DELETE CASCADE,"
+        " aggregate TEXT NOT NULL,"
+        " PRIMARY KEY (resource_provider_id, aggregate));";
+
+static const char version_2_allocations[] =
+        "CREATE TABLE allocations ("
+        " id INTEGER PRIMARY KEY,"
+        " resource_provider_id INTEGER NOT NULL REFERENCES resource_providers (id),"
+        " consumer_id TEXT NOT NULL,"
+        " resource_class TEXT NOT NULL,"
+        " used INTEGER NOT NULL CHECK (used > 0),"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id),"
+        " request_group TEXT NOT NULL DEFAULT '',"
+        " UNIQUE (claim_id, resource_provider_id, resource_class, request_group));"
+        "CREATE INDEX allocations_provider"
+        " ON allocations (resource_provider_id, resource_class, used);"
+        "CREATE TABLE usages ("
+        " resource_provider_id INTEGER NOT NULL REFERENCES resource_providers (id),"
+        " resource_class TEXT NOT NULL,"
+        " used INTEGER NOT NULL CHECK (used >= 0),"
+        " PRIMARY KEY (resource_provider_id, resource_class));"
+        "CREATE TRIGGER allocations_insert AFTER INSERT ON allocations BEGIN"
+        " INSERT INTO usages VALUES (NEW.resource_provider_id, NEW.resource_class, NEW.used)"
+        "  ON CONFLICT DO UPDATE SET used = used + excluded.used;"
+        "END;"
+        "CREATE TRIGGER allocations_delete AFTER DELETE ON allocations BEGIN"
+        " UPDATE usages SET used = used - OLD.used"
+        "  WHERE resource_provider_id = OLD.resource_provider_id"
+        "  AND resource_class = OLD.resource_class;"
+        " DELETE FROM usages WHERE used = 0"
+        "  AND resource_provider_id = OLD.resource_provider_id"
+        "  AND resource_class = OLD.resource_class;"
+        "END;"
+        "CREATE TRIGGER allocations_update BEFORE UPDATE ON allocations BEGIN"
+        " SELECT RAISE(ABORT, 'allocations are inserted and deleted, never updated');"
+        "END;";
+
+#define HEX4           "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
+#define UUID_GLOB      "'" HEX4 HEX4 "-" HEX4 "-" HEX4 "-" HEX4 "-" HEX4 HEX4 HEX4 "'"
+#define AMOUNT(column) "min(max(CAST(ifnull(" column ", 0) AS INTEGER), 0), 2147483647)"
+
+/* A claim of version 1 has no provider and no request. It is confirmed, since version 1 knows no
+ * other state, and not placed until the host's providers are known; its request is what an equal
+ * one would be now. Rows without a uuid cannot be told from each other and stay in the copy of the
+ * old file; of two rows of one instance and role the later one counts. */
+static const char version_2_rows[] =
+        "INSERT OR IGNORE INTO claims"
+        " SELECT id, ifnull(host, ''), ifnull(node, ''), uuid, vcpus, memory_mb, disk_gb,"
+        "  ifnull(pci, ''), resize_target, created_at,"
+        "  ifnull(CAST(strftime('%s', created_at) AS INTEGER), 0) * 1000000,"
+        "  'confirmed', 0, '', '',"
+        "  'resources=' || rtrim("
+        "   iif(disk_gb > 0, 'DISK_GB:' || disk_gb || ',', '') ||"
+        "   iif(memory_mb > 0, 'MEMORY_MB:' || memory_mb || ',', '') ||"
+        "   iif(vcpus > 0, 'VCPU:' || vcpus || ',', ''), ','),"
+        "  '', 0"
+        " FROM (SELECT id, host, node, lower(instance_uuid) AS uuid,"
+        "  " AMOUNT("vcpus") " AS vcpus, " AMOUNT(
+                "memory_mb") " AS memory_mb,"
+                             "  " AMOUNT("disk_gb") " AS disk_gb, pci, ifnull(resize_target, 0) <> "
+                                                    "0 AS resize_target,"
+                                                    "  ifnull(created_at, '') AS created_at FROM "
+                                                    "claims_1)"
+                                                    " WHERE uuid GLOB " UUID_GLOB
+                                                    " ORDER BY id DESC;"
+                                                    "DROP TABLE claims_1;";
+
+static const char *const to_version_1[] = { version_1, NULL };
+static const char *const to_version_2[] = { version_2_claims, version_2_providers,
+                                            version_2_allocations, version_2_rows, NULL };
+
+static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2 };
+
+int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
+{
+        char sql[64];
+        int r;
+
+        assert(version >= 0 && version < SCHEMA_NEWEST);
+        for (const char *const *part = steps[version]; *part; part++) {
+                r = sqlite_exec(sqlite, *part, reterr);
+                if (r < 0)
+                        return r;
+        }
+        snprintf(sql, sizeof(sql), "UPDATE versions SET version = %" PRIi64, version + 1);
+        return sqlite_exec(sqlite, sql, reterr);
+}
+
+static int check_owner(Sqlite *sqlite, bool *ret_empty, Error *reterr)
+{
+        int64_t application_id, n_tables, n_versions;
+        int r;
+
+        r = sqlite_query_integer(sqlite, "PRAGMA application_id", &application_id, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_query_integer(sqlite, "SELECT count(*) FROM sqlite_master", &n_tables, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_query_integer(sqlite,
+                                 "SELECT count(*) FROM sqlite_master"
+                                 " WHERE type = 'table' AND name = 'versions'",
+                                 &n_versions, reterr);
+        if (r < 0)
+                return r;
+        if ((application_id != 0 && application_id != SCHEMA_APPLICATION_ID) ||
+            (application_id == 0 && n_tables > 0 && n_versions == 0))
+                return error_setf(reterr, EMEDIUMTYPE,
+                                  "%s is a database of another program: claim_db must name a file "
+                                  "of its own",
+                                  sqlite->path);
+        *ret_empty = n_tables == 0;
+        return 0;
+}
+
+int schema_read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
+{
+        int64_t version;
+        bool empty;
+        int r;
+
+        r = check_owner(sqlite, &empty, reterr);
+        if (r < 0)
+                return r;
+        if (empty) {
+                *ret_version = 0;
+                return 0;
+        }
+        /* Exactly one row, of claims, with a number: else no row comes back, which is damage. */
+        r = sqlite_query_integer(sqlite,
+                                 "SELECT number FROM"
+                                 " (SELECT count(*) AS n, min(table_name) AS name,"
+                                 "  min(version) AS number FROM versions)"
+                                 " WHERE n = 1 AND name = 'claims'"
+                                 " AND typeof(number) = 'integer' AND number > 0",
+                                 &version, reterr);
+        if (r < 0)
+                return r;
+        *ret_version = version;
+        return 0;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Reading claims: each query yields one row per allocation (or one, for a claim without any), the
+ * rows of a claim one after the other, in the columns of CLAIM_COLUMNS (sqlite-store-sql.c). */
+
+#include <string.h>
+
+#include "claims/sqlite-store-internal.h"
+
+enum {
+        COLUMN_ID,
+        COLUMN_CONSUMER,
+        COLUMN_STATE,
+        COLUMN_RESIZE_TARGET,
+        COLUMN_HOST,
+        COLUMN_NODE,
+        COLUMN_PROJECT_ID,
+        COLUMN_USER_ID,
+        COLUMN_REQUEST,
+        COLUMN_BOOT_ID,
+        COLUMN_CREATED_USEC,
+        COLUMN_EXPIRES_USEC,
+        COLUMN_ENDED_USEC,
+        COLUMN_END_REASON,
+        COLUMN_PROVIDER_UUID,
+        COLUMN_PROVIDER_NAME,
+        COLUMN_RESOURCE_CLASS,
+        COLUMN_USED,
+        COLUMN_GROUP,
+};
+
+static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
+{
+        return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s of claim %lld)",
+                          store->sqlite->path, what, (long long)id);
+}
+
+static int column_text(SqliteStore *store, sqlite3_stmt *statement, int column, char **ret,
+                       Error *reterr)
+{
+        const char *text;
+        char *copy;
+        int r;
+
+        r = sqlite_column(store->sqlite, statement, column, &text, reterr);
+        if (r < 0)
+                return r;
+        copy = strdup(text);
+        if (!copy)
+                return error_oom(reterr);
+        free(*ret);
+        *ret = copy;
+        return 0;
+}
+
+static int read_texts(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+{
+        const struct {
+                int column;
+                char **text;
+        } texts[] = {
+                { COLUMN_HOST, &claim->host },
+                { COLUMN_NODE, &claim->node },
+                { COLUMN_PROJECT_ID, &claim->project_id },
+                { COLUMN_USER_ID, &claim->user_id },
+                { COLUMN_REQUEST, &claim->request },
+                { COLUMN_BOOT_ID, &claim->boot_id },
+                { COLUMN_END_REASON, &claim->end_reason },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                int r = column_text(store, statement, texts[i].column, texts[i].text, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        const char *consumer, *state;
+        int r;
+
+        if (claim_new(&claim) < 0)
+                return error_oom(reterr);
+        claim->id = sqlite3_column_int64(statement, COLUMN_ID);
+        r = sqlite_column(store->sqlite, statement, COLUMN_CONSUMER, &consumer, reterr);
+        if (r < 0)
+                return r;
+        if (uuid_from_text(consumer, &claim->consumer) < 0)
+                return damaged(store, claim->id, "the uuid", reterr);
+        r = sqlite_column(store->sqlite, statement, COLUMN_STATE, &state, reterr);
+        if (r < 0)
+                return r;
+        claim->state = claim_state_from_text(state);
+        if (claim->state < 0)
+                return damaged(store, claim->id, "the state", reterr);
+        claim->resize_target = sqlite3_column_int64(statement, COLUMN_RESIZE_TARGET) != 0;
+        claim->created_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_CREATED_USEC);
+        claim->expires_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_EXPIRES_USEC);
+        claim->ended_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_ENDED_USEC);
+        r = read_texts(store, statement, claim, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(claim);
+        return 0;
+}
+
+static int read_allocation(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+{
+        int64_t used = sqlite3_column_int64(statement, COLUMN_USED);
+        const char *uuid, *name, *suffix, *resource_class;
+        Uuid provider;
+        int r;
+
+        if (sqlite3_column_type(statement, COLUMN_USED) == SQLITE_NULL)
+                return 0;
+        r = sqlite_column(store->sqlite, statement, COLUMN_PROVIDER_UUID, &uuid, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_column(store->sqlite, statement, COLUMN_PROVIDER_NAME, &name, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_column(store->sqlite, statement, COLUMN_RESOURCE_CLASS, &resource_class, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_column(store->sqlite, statement, COLUMN_GROUP, &suffix, reterr);
+        if (r < 0)
+                return r;
+        if (uuid_from_text(uuid, &provider) < 0 || used <= 0 ||
+            !resource_class_valid(resource_class))
+                return damaged(store, claim->id, "an allocation", reterr);
+        r = claim_add(claim, &provider, name, suffix, resource_class, (uint64_t)used);
+        if (r == -EOVERFLOW)
+                return damaged(store, claim->id, "an allocation", reterr);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+/* Reads all claims of a query. */
+static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
+{
+        Claim *claim = NULL; /* of the list */
+        int r;
+
+        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
+                if (!claim || claim->id != sqlite3_column_int64(statement, COLUMN_ID)) {
+                        _cleanup_(claim_freep) Claim *next = NULL;
+
+                        r = read_claim(store, statement, &next, reterr);
+                        if (r < 0)
+                                return r;
+                        if (claim_list_add(list, next) < 0)
+                                return error_oom(reterr);
+                        claim = TAKE_PTR(next);
+                }
+                r = read_allocation(store, statement, claim, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+/* The only claim of a query. */
+static int read_one(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r;
+
+        r = read_claims(store, statement, &list, reterr);
+        if (r < 0)
+                return r;
+        if (list.n_claims == 0)
+                return STORE_E_NOT_FOUND;
+        *ret = TAKE_PTR(list.claims[0]);
+        return 0;
+}
+
+int sqlite_store_find(Store *base, const Uuid *consumer, bool resize_target, Claim **ret,
+                      Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = sqlite_store_query(store, STATEMENT_FIND, &statement, reterr, "si", consumer->text,
+                               (int64_t)resize_target);
+        if (r < 0)
+                return r;
+        return read_one(store, statement, ret, reterr);
+}
+
+static int get_from(SqliteStore *store, StatementId from, int64_t id, Claim **ret, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = sqlite_store_query(store, from, &statement, reterr, "i", id);
+        if (r < 0)
+                return r;
+        return read_one(store, statement, ret, reterr);
+}
+
+int sqlite_store_get(Store *base, int64_t id, Claim **ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int r;
+
+        /* An ended claim never lives again: looking here first cannot miss one that ends between.
+         */
+        r = get_from(store, STATEMENT_GET, id, ret, reterr);
+        if (r != STORE_E_NOT_FOUND)
+                return r;
+        return get_from(store, STATEMENT_GET_ENDED, id, ret, reterr);
+}
+
+static int list_from(SqliteStore *store, StatementId from, ClaimList *list, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = sqlite_store_query(store, from, &statement, reterr, "");
+        if (r < 0)
+                return r;
+        return read_claims(store, statement, list, reterr);
+}
+
+int sqlite_store_list(Store *base, bool history, ClaimList *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r;
+
+        /* One state, so that a claim that ends meanwhile is not listed twice. */
+        r = sqlite_begin_read(store->sqlite, reterr);
+        if (r < 0)
+                return r;
+        r = list_from(store, STATEMENT_LIST, &list, reterr);
+        if (r == 0 && history)
+                r = list_from(store, STATEMENT_LIST_ENDED, &list, reterr);
+        sqlite_rollback(store->sqlite);
+        if (r < 0)
+                return r;
+        *ret = list;
+        list = (ClaimList){ 0 };
+        return 0;
+}
+
+static int add_usage(SqliteStore *store, sqlite3_stmt *statement, Allocations *allocations,
+                     Error *reterr)
+{
+        int64_t used = sqlite3_column_int64(statement, 5);
+        const char *texts[5]; /* consumer, project, user, provider, class */
+        Uuid uuid, provider;
+        Consumer *consumer;
+        int r;
+
+        for (int i = 0; i < 5; i++) {
+                r = sqlite_column(store->sqlite, statement, i, &texts[i], reterr);
+                if (r < 0)
+                        return r;
+        }
+        if (uuid_from_text(texts[0], &uuid) < 0 || uuid_from_text(texts[3], &provider) < 0 ||
+            used <= 0)
+                return damaged(store, 0, "the usage", reterr);
+        if (allocations_ensure(allocations, &uuid, &consumer) < 0)
+                return error_oom(reterr);
+        if (!consumer->project_id)
+                consumer->project_id = strdup(texts[1]);
+        if (!consumer->user_id)
+                consumer->user_id = strdup(texts[2]);
+        if (!consumer->project_id || !consumer->user_id)
+                return error_oom(reterr);
+        r = consumer_add(consumer, &provider, texts[4], (uint64_t)used);
+        if (r == -EOVERFLOW)
+                return damaged(store, 0, "the usage", reterr);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+int sqlite_store_usage(Store *base, Allocations **ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        int r;
+
+        if (allocations_new(&allocations) < 0)
+                return error_oom(reterr);
+        r = sqlite_store_query(store, STATEMENT_USAGE, &statement, reterr, "");
+        if (r < 0)
+                return r;
+        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
+                r = add_usage(store, statement, allocations, reterr);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(allocations);
+        return 0;
+}
+
+static uint64_t column_amount(sqlite3_stmt *statement, int column)
+{
+        int64_t amount = sqlite3_column_int64(statement, column);
+
+        return (uint64_t)MAX(amount, 0);
+}
+
+int sqlite_store_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        const char *consumer;
+        StoreUnplaced claim = { 0 };
+        int r;
+
+        r = sqlite_store_query(store, STATEMENT_NEXT_UNPLACED, &statement, reterr, "i", after);
+        if (r < 0)
+                return r;
+        r = sqlite_step(store->sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_DONE)
+                return STORE_E_NOT_FOUND;
+        claim.id = sqlite3_column_int64(statement, 0);
+        r = sqlite_column(store->sqlite, statement, 1, &consumer, reterr);
+        if (r < 0)
+                return r;
+        if (uuid_from_text(consumer, &claim.consumer) < 0)
+                return damaged(store, claim.id, "the uuid", reterr);
+        claim.vcpus = column_amount(statement, 3);
+        claim.memory_mb = column_amount(statement, 4);
+        claim.disk_gb = column_amount(statement, 5);
+        r = column_text(store, statement, 2, &claim.node, reterr);
+        if (r < 0)
+                return r;
+        *ret = claim;
+        return 0;
+}

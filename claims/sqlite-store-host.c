@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The provider model in SQLite: reading it as a HostView, and writing the host's changes. */
+
+#include <string.h>
+
+#include "claims/sqlite-store-internal.h"
+
+static int damaged(const SqliteStore *store, const char *what, Error *reterr)
+{
+        return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
+                          store->sqlite->path, what);
+}
+
+static int column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, Uuid *ret,
+                       Error *reterr)
+{
+        const char *text;
+        int r;
+
+        r = sqlite_column(store->sqlite, statement, column, &text, reterr);
+        if (r < 0)
+                return r;
+        if (uuid_from_text(text, ret) < 0)
+                return damaged(store, "a provider's uuid", reterr);
+        return 0;
+}
+
+static int read_epoch(SqliteStore *store, int64_t *ret, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = sqlite_store_query(store, STATEMENT_READ_EPOCH, &statement, reterr, "");
+        if (r < 0)
+                return r;
+        r = sqlite_step(store->sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_DONE)
+                return damaged(store, "no provider epoch", reterr);
+        *ret = sqlite3_column_int64(statement, 0);
+        return 0;
+}
+
+/* What a row of READ_PROVIDERS says beside the provider itself. */
+typedef struct ProviderRows {
+        HostProvider *rows;
+        size_t n_rows, n_allocated;
+} ProviderRows;
+
+static void provider_rows_done(ProviderRows *rows)
+{
+        free(rows->rows);
+}
+
+static int add_provider(SqliteStore *store, ProviderTree *tree, sqlite3_stmt *statement,
+                        ProviderRows *rows, Error *reterr)
+{
+        Uuid uuid, parent = UUID_NULL;
+        const char *name;
+        int r;
+
+        r = column_uuid(store, statement, 1, &uuid, reterr);
+        if (r < 0)
+                return r;
+        if (sqlite3_column_type(statement, 3) != SQLITE_NULL) {
+                r = column_uuid(store, statement, 3, &parent, reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = sqlite_column(store->sqlite, statement, 2, &name, reterr);
+        if (r < 0)
+                return r;
+        if (array_grow(&rows->rows, sizeof(HostProvider), rows->n_rows, &rows->n_allocated) < 0)
+                return error_oom(reterr);
+        r = provider_tree_add(tree, &uuid, name, &parent, NULL, reterr);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return damaged(store, "the tree of providers", reterr);
+        rows->rows[rows->n_rows++] =
+                (HostProvider){ .id = sqlite3_column_int64(statement, 0),
+                                .generation = sqlite3_column_int64(statement, 4),
+                                .withheld = sqlite3_column_int64(statement, 5) != 0 };
+        return 0;
+}
+
+static int read_providers(SqliteStore *store, HostView **ret, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_(provider_rows_done) ProviderRows rows = { 0 };
+        HostView *view;
+        int r;
+
+        if (provider_tree_new(&tree) < 0)
+                return error_oom(reterr);
+        r = sqlite_store_query(store, STATEMENT_READ_PROVIDERS, &statement, reterr, "");
+        if (r < 0)
+                return r;
+        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
+                r = add_provider(store, tree, statement, &rows, reterr);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+        if (host_view_new(&view, TAKE_PTR(tree)) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < view->n_providers; i++)
+                view->providers[i] = rows.rows[i];
+        *ret = view;
+        return 0;
+}
+
+/* Rows in the order of providers' ids, and where each of these stands in the view. */
+typedef struct IdIndex {
+        int64_t id;
+        size_t index;
+} IdIndex;
+
+static int compare_ids(const void *a, const void *b)
+{
+        const IdIndex *x = a, *y = b;
+
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int index_ids(const HostView *view, IdIndex **ret)
+{
+        IdIndex *ids = calloc(view->n_providers + 1, sizeof(IdIndex));
+
+        if (!ids)
+                return -ENOMEM;
+        for (size_t i = 0; i < view->n_providers; i++)
+                ids[i] = (IdIndex){ .id = view->providers[i].id, .index = i };
+        qsort(ids, view->n_providers, sizeof(IdIndex), compare_ids);
+        *ret = ids;
+        return 0;
+}
+
+typedef int (*ReadRow)(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+                       Error *reterr);
+
+/* Hands each row of a query to read_row, with the provider whose id is its first column. */
+static int read_rows(SqliteStore *store, HostView *view, const IdIndex *ids, StatementId id,
+                     ReadRow read_row, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = sqlite_store_query(store, id, &statement, reterr, "");
+        if (r < 0)
+                return r;
+        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
+                IdIndex key = { .id = sqlite3_column_int64(statement, 0) };
+                const IdIndex *found =
+                        bsearch(&key, ids, view->n_providers, sizeof(IdIndex), compare_ids);
+
+                if (!found)
+                        return damaged(store, "a row of no provider", reterr);
+                r = read_row(store, view, found->index, statement, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+static int read_inventory(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+                          Error *reterr)
+{
+        /* A negative number becomes a huge one, which no record may have. */
+        Inventory inventory = {
+                .total = (uint64_t)sqlite3_column_int64(statement, 2),
+                .reserved = (uint64_t)sqlite3_column_int64(statement, 3),
+                .min_unit = (uint64_t)sqlite3_column_int64(statement, 4),
+                .max_unit = (uint64_t)sqlite3_column_int64(statement, 5),
+                .step_size = (uint64_t)sqlite3_column_int64(statement, 6),
+                .allocation_ratio = sqlite3_column_double(statement, 7),
+        };
+        const char *resource_class;
+        int r;
+
+        r = sqlite_column(store->sqlite, statement, 1, &resource_class, reterr);
+        if (r < 0)
+                return r;
+        r = provider_set_inventory(view->tree->providers[index], resource_class, &inventory);
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        return r < 0 ? damaged(store, "an inventory", reterr) : 0;
+}
+
+static int read_trait(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+                      Error *reterr)
+{
+        const char *trait;
+        int r;
+
+        r = sqlite_column(store->sqlite, statement, 1, &trait, reterr);
+        if (r < 0)
+                return r;
+        r = string_set_add(&view->tree->providers[index]->traits, trait);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+static int read_aggregate(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+                          Error *reterr)
+{
+        const char *aggregate;
+        int r;
+
+        r = sqlite_column(store->sqlite, statement, 1, &aggregate, reterr);
+        if (r < 0)
+                return r;
+        r = string_set_add(&view->tree->providers[index]->aggregates, aggregate);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+static int read_generation(SqliteStore *store, HostView *view, size_t index,
+                           sqlite3_stmt *statement, Error *reterr)
+{
+        view->providers[index].generation = sqlite3_column_int64(statement, 1);
+        return 0;
+}
+
+static int read_usage(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+                      Error *reterr)
+{
+        int64_t used = sqlite3_column_int64(statement, 2);
+        const char *resource_class;
+        int r;
+
+        r = sqlite_column(store->sqlite, statement, 1, &resource_class, reterr);
+        if (r < 0)
+                return r;
+        if (used <= 0 || !resource_class_valid(resource_class))
+                return damaged(store, "a usage", reterr);
+        r = resources_set(&view->providers[index].used, resource_class, (uint64_t)used);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+static int read_view(SqliteStore *store, HostView **ret, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        _cleanup_free_ IdIndex *ids = NULL;
+        static const struct {
+                StatementId id;
+                ReadRow read_row;
+        } parts[] = {
+                { STATEMENT_READ_INVENTORIES, read_inventory },
+                { STATEMENT_READ_TRAITS, read_trait },
+                { STATEMENT_READ_AGGREGATES, read_aggregate },
+                { STATEMENT_READ_USAGES, read_usage },
+        };
+        int r;
+
+        r = read_providers(store, &view, reterr);
+        if (r < 0)
+                return r;
+        if (index_ids(view, &ids) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+                r = read_rows(store, view, ids, parts[i].id, parts[i].read_row, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(view);
+        return 0;
+}
+
+/* The tree is the same as before: only what claims change is read. */
+static int refresh_view(SqliteStore *store, HostView *view, Error *reterr)
+{
+        _cleanup_free_ IdIndex *ids = NULL;
+        int r;
+
+        if (index_ids(view, &ids) < 0)
+                return error_oom(reterr);
+        r = read_rows(store, view, ids, STATEMENT_READ_GENERATIONS, read_generation, reterr);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < view->n_providers; i++)
+                resources_done(&view->providers[i].used);
+        return read_rows(store, view, ids, STATEMENT_READ_USAGES, read_usage, reterr);
+}
+
+static int load_view(SqliteStore *store, HostView **view, Error *reterr)
+{
+        HostView *fresh;
+        int64_t epoch;
+        int r;
+
+        r = read_epoch(store, &epoch, reterr);
+        if (r < 0)
+                return r;
+        if (*view && (*view)->epoch == epoch) {
+                r = refresh_view(store, *view, reterr);
+                /* Half read: not to be taken for a state of the store. */
+                if (r < 0)
+                        *view = host_view_free(*view);
+                return r;
+        }
+        r = read_view(store, &fresh, reterr);
+        if (r < 0)
+                return r;
+        fresh->epoch = epoch;
+        host_view_free(*view);
+        *view = fresh;
+        return 0;
+}
+
+int sqlite_store_load_view(Store *base, HostView **view, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int r;
+
+        if (store->has_turn)
+                return load_view(store, view, reterr);
+        r = sqlite_begin_read(store->sqlite, reterr);
+        if (r < 0)
+                return r;
+        r = load_view(store, view, reterr);
+        sqlite_rollback(store->sqlite);
+        return r;
+}
+
+int sqlite_store_bump(SqliteStore *store, const HostProvider *provider, Error *reterr)
+{
+        int changed, r;
+
+        r = sqlite_store_run(store, STATEMENT_BUMP_PROVIDER, &changed, reterr, "ii", provider->id,
+                             provider->generation);
+        if (r < 0)
+                return r;
+        return changed > 0 ? STORE_DONE : STORE_E_RACE;
+}
+
+static int write_inventories(SqliteStore *store, int64_t id, const Provider *provider,
+                             Error *reterr)
+{
+        int r;
+
+        r = sqlite_store_run(store, STATEMENT_DELETE_INVENTORIES, NULL, reterr, "i", id);
+        for (size_t i = 0; r >= 0 && i < provider->n_inventories; i++) {
+                const InventoryRecord *record = &provider->inventories[i];
+                const Inventory *inventory = &record->inventory;
+
+                r = sqlite_store_run(store, STATEMENT_INSERT_INVENTORY, NULL, reterr, "isiiiiid",
+                                     id, record->resource_class, (int64_t)inventory->total,
+                                     (int64_t)inventory->reserved, (int64_t)inventory->min_unit,
+                                     (int64_t)inventory->max_unit, (int64_t)inventory->step_size,
+                                     inventory->allocation_ratio);
+        }
+        return r;
+}
+
+static int write_set(SqliteStore *store, int64_t id, const StringSet *set, StatementId delete,
+                     StatementId insert, Error *reterr)
+{
+        int r;
+
+        r = sqlite_store_run(store, delete, NULL, reterr, "i", id);
+        for (size_t i = 0; r >= 0 && i < set->n_items; i++)
+                r = sqlite_store_run(store, insert, NULL, reterr, "is", id, set->items[i]);
+        return r;
+}
+
+static int write_details(SqliteStore *store, int64_t id, const Provider *provider, Error *reterr)
+{
+        int r;
+
+        r = write_inventories(store, id, provider, reterr);
+        if (r < 0)
+                return r;
+        r = write_set(store, id, &provider->traits, STATEMENT_DELETE_TRAITS, STATEMENT_INSERT_TRAIT,
+                      reterr);
+        if (r < 0)
+                return r;
+        return write_set(store, id, &provider->aggregates, STATEMENT_DELETE_AGGREGATES,
+                         STATEMENT_INSERT_AGGREGATE, reterr);
+}
+
+/* Inserts or updates one provider. STORE_E_RACE. */
+static int write_provider(SqliteStore *store, const HostView *wanted, size_t index, Error *reterr)
+{
+        const Provider *provider = wanted->tree->providers[index];
+        const HostProvider *row = &wanted->providers[index];
+        int64_t can_host = !string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE);
+        int64_t id = row->id;
+        int changed, r;
+
+        if (id == 0)
+                r = sqlite_store_run(store, STATEMENT_INSERT_PROVIDER, &changed, reterr, "sssiii",
+                                     provider->uuid.text, provider->name, provider->parent.text,
+                                     can_host, (int64_t)row->withheld, (int64_t)index);
+        else
+                r = sqlite_store_run(store, STATEMENT_UPDATE_PROVIDER, &changed, reterr, "iissii",
+                                     id, row->generation, provider->name, provider->parent.text,
+                                     can_host, (int64_t)row->withheld);
+        /* Another writer inserted it first. */
+        if (r == -EEXIST)
+                return STORE_E_RACE;
+        if (r < 0)
+                return r;
+        if (changed == 0)
+                return STORE_E_RACE;
+        if (id == 0)
+                id = sqlite3_last_insert_rowid(store->sqlite->db);
+        return write_details(store, id, provider, reterr);
+}
+
+static int remove_provider(SqliteStore *store, const HostProvider *row, Error *reterr)
+{
+        int changed, r;
+
+        r = sqlite_store_run(store, STATEMENT_DELETE_PROVIDER, &changed, reterr, "ii", row->id,
+                             row->generation);
+        /* A claim got something of it, or a child appeared. */
+        if (r == -EEXIST)
+                return STORE_E_RACE;
+        if (r < 0)
+                return r;
+        return changed > 0 ? STORE_DONE : STORE_E_RACE;
+}
+
+static int write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
+                         Error *reterr)
+{
+        size_t index;
+        int r;
+
+        for (size_t i = 0; i < wanted->n_providers; i++) {
+                if (host_view_find(seen, &wanted->tree->providers[i]->uuid, &index) &&
+                    host_view_provider_equal(seen, index, wanted, i))
+                        continue;
+                r = write_provider(store, wanted, i, reterr);
+                if (r != 0)
+                        return r;
+        }
+        /* Children stand behind their parents. */
+        for (size_t i = seen->n_providers; i > 0; i--) {
+                if (host_view_find(wanted, &seen->tree->providers[i - 1]->uuid, &index))
+                        continue;
+                r = remove_provider(store, &seen->providers[i - 1], reterr);
+                if (r != 0)
+                        return r;
+        }
+        /* A provider that moved must still be read after its parent. */
+        for (size_t i = 0; i < wanted->n_providers; i++) {
+                r = sqlite_store_run(store, STATEMENT_MOVE_PROVIDER, NULL, reterr, "is", (int64_t)i,
+                                     wanted->tree->providers[i]->uuid.text);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int sqlite_store_write_host(Store *base, const HostView *seen, const HostView *wanted,
+                            Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int changed, r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_store_run(store, STATEMENT_BUMP_EPOCH, &changed, reterr, "i", seen->epoch);
+        if (r == 0 && changed == 0)
+                r = STORE_E_RACE;
+        if (r == 0)
+                r = write_changes(store, seen, wanted, reterr);
+        return sqlite_store_end(store, r, reterr);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the files of the SQLite engine share: the statements and the ways to run them.
+ * sqlite-store.c has the engine and the writes of claims, sqlite-store-claims.c their reads,
+ * sqlite-store-host.c the providers, sqlite-store-sql.c the SQL. */
+
+#include "claims/sqlite-store.h"
+#include "claims/sqlite.h"
+
+typedef enum StatementId {
+        STATEMENT_READ_EPOCH,
+        STATEMENT_READ_PROVIDERS,
+        STATEMENT_READ_INVENTORIES,
+        STATEMENT_READ_TRAITS,
+        STATEMENT_READ_AGGREGATES,
+        STATEMENT_READ_GENERATIONS,
+        STATEMENT_READ_USAGES,
+        STATEMENT_BUMP_EPOCH,
+        STATEMENT_INSERT_PROVIDER,
+        STATEMENT_UPDATE_PROVIDER,
+        STATEMENT_DELETE_PROVIDER,
+        STATEMENT_MOVE_PROVIDER,
+        STATEMENT_DELETE_INVENTORIES,
+        STATEMENT_INSERT_INVENTORY,
+        STATEMENT_DELETE_TRAITS,
+        STATEMENT_INSERT_TRAIT,
+        STATEMENT_DELETE_AGGREGATES,
+        STATEMENT_INSERT_AGGREGATE,
+        STATEMENT_BUMP_PROVIDER,
+        STATEMENT_INSERT_CLAIM,
+        STATEMENT_INSERT_ALLOCATION,
+        STATEMENT_FILL_CLAIM,
+        STATEMENT_NEXT_UNPLACED,
+        STATEMENT_CONFIRM,
+        STATEMENT_EXTEND,
+        STATEMENT_PROMOTE,
+        STATEMENT_FIND,
+        STATEMENT_GET,
+        STATEMENT_GET_ENDED,
+        STATEMENT_LIST,
+        STATEMENT_LIST_ENDED,
+        STATEMENT_USAGE,
+        STATEMENT_NEXT_EXPIRED,
+        STATEMENT_END_CLAIM,
+        STATEMENT_END_ALLOCATIONS,
+        STATEMENT_BUMP_OF_CLAIM,
+        STATEMENT_DELETE_ALLOCATIONS,
+        STATEMENT_DELETE_CLAIM,
+        STATEMENT_TRIM_HISTORY,
+        _STATEMENT_MAX,
+} StatementId;
+
+extern const char *const sqlite_store_sql[_STATEMENT_MAX];
+
+typedef struct SqliteStore {
+        Store store;
+        Sqlite *sqlite;
+        sqlite3_stmt *statements[_STATEMENT_MAX];
+        bool has_turn; /* a write transaction is open that the next write ends */
+} SqliteStore;
+
+/* Binds the parameters (sqlite_bind()) and runs a statement that yields no rows. ret_changed (may
+ * be NULL): rows that it changed, those of triggers not counted. */
+int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error *reterr,
+                     const char *types, ...);
+
+/* Binds the parameters and yields the statement, for sqlite_step(); reset it with
+ * _cleanup_(statement_resetp). */
+int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                       const char *types, ...);
+
+/* A write transaction: begin joins the turn that was taken; end commits when result is 0 and rolls
+ * back otherwise. Yields result, or the commit's error. */
+int sqlite_store_begin(SqliteStore *store, Error *reterr);
+int sqlite_store_end(SqliteStore *store, int result, Error *reterr);
+
+int sqlite_store_find(Store *store, const Uuid *consumer, bool resize_target, Claim **ret,
+                      Error *reterr);
+int sqlite_store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
+int sqlite_store_list(Store *store, bool history, ClaimList *ret, Error *reterr);
+int sqlite_store_usage(Store *store, Allocations **ret, Error *reterr);
+int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
+
+int sqlite_store_load_view(Store *store, HostView **view, Error *reterr);
+int sqlite_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
+                            Error *reterr);
+
+/* Bumps the generation of a provider that is still as the view saw it. STORE_E_RACE. */
+int sqlite_store_bump(SqliteStore *store, const HostProvider *provider, Error *reterr);

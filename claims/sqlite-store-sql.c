@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/sqlite-store-internal.h"
+
+/* The columns that sqlite-store-claims.c reads, in its order. */
+#define CLAIM_COLUMNS                                                                    \
+        "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id," \
+        " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"       \
+        " p.uuid, p.name, a.resource_class, a.used, a.request_group"                     \
+        " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"                    \
+        " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
+#define ENDED_COLUMNS                                                                       \
+        "c.id, c.instance_uuid, 'released', c.resize_target, c.host, c.node, c.project_id," \
+        " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, c.ended_usec,"   \
+        " c.end_reason, a.provider_uuid, a.provider_name, a.resource_class, a.used,"        \
+        " a.request_group"                                                                  \
+        " FROM ended_claims c LEFT JOIN ended_allocations a ON a.claim_id = c.id"
+
+const char *const sqlite_store_sql[_STATEMENT_MAX] = {
+        [STATEMENT_READ_EPOCH] = "SELECT epoch FROM provider_epoch",
+        [STATEMENT_READ_PROVIDERS] =
+                "SELECT p.id, p.uuid, p.name, above.uuid, p.generation, p.withheld"
+                " FROM resource_providers p LEFT JOIN resource_providers above"
+                " ON above.id = p.parent ORDER BY p.position, p.id",
+        [STATEMENT_READ_INVENTORIES] =
+                "SELECT resource_provider_id, resource_class, total, reserved, min_unit, max_unit,"
+                " step_size, allocation_ratio FROM inventories",
+        [STATEMENT_READ_TRAITS] = "SELECT resource_provider_id, trait FROM provider_traits",
+        [STATEMENT_READ_AGGREGATES] =
+                "SELECT resource_provider_id, aggregate FROM provider_aggregates",
+        [STATEMENT_READ_GENERATIONS] = "SELECT id, generation FROM resource_providers",
+        [STATEMENT_READ_USAGES] = "SELECT resource_provider_id, resource_class, used FROM usages",
+        [STATEMENT_BUMP_EPOCH] = "UPDATE provider_epoch SET epoch = epoch + 1 WHERE epoch = ?1",
+        [STATEMENT_INSERT_PROVIDER] =
+                "INSERT INTO resource_providers"
+                " (uuid, name, parent, can_host, withheld, position)"
+                " VALUES (?1, ?2, (SELECT id FROM resource_providers WHERE uuid = ?3), ?4, ?5, ?6)",
+        [STATEMENT_UPDATE_PROVIDER] =
+                "UPDATE resource_providers SET generation = generation + 1, name = ?3,"
+                " parent = (SELECT id FROM resource_providers WHERE uuid = ?4), can_host = ?5,"
+                " withheld = ?6 WHERE id = ?1 AND generation = ?2",
+        [STATEMENT_DELETE_PROVIDER] =
+                "DELETE FROM resource_providers WHERE id = ?1 AND generation = ?2",
+        [STATEMENT_MOVE_PROVIDER] =
+                "UPDATE resource_providers SET position = ?1 WHERE uuid = ?2 AND position <> ?1",
+        [STATEMENT_DELETE_INVENTORIES] = "DELETE FROM inventories WHERE resource_provider_id = ?1",
+        [STATEMENT_INSERT_INVENTORY] =
+                "INSERT INTO inventories (resource_provider_id, resource_class, total, reserved,"
+                " min_unit, max_unit, step_size, allocation_ratio)"
+                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        [STATEMENT_DELETE_TRAITS] = "DELETE FROM provider_traits WHERE resource_provider_id = ?1",
+        [STATEMENT_INSERT_TRAIT] = "INSERT INTO provider_traits VALUES (?1, ?2)",
+        [STATEMENT_DELETE_AGGREGATES] =
+                "DELETE FROM provider_aggregates WHERE resource_provider_id = ?1",
+        [STATEMENT_INSERT_AGGREGATE] = "INSERT INTO provider_aggregates VALUES (?1, ?2)",
+        [STATEMENT_BUMP_PROVIDER] = "UPDATE resource_providers SET generation = generation + 1"
+                                    " WHERE id = ?1 AND generation = ?2",
+        [STATEMENT_INSERT_CLAIM] =
+                "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
+                " resize_target, created_at, created_usec, state, expires_usec, project_id,"
+                " user_id, request, boot_id)"
+                " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, 'claimed', ?7, ?8, ?9, ?10, ?11)",
+        [STATEMENT_INSERT_ALLOCATION] =
+                "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
+                " claim_id, request_group) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        [STATEMENT_FILL_CLAIM] = "UPDATE claims SET vcpus = ?2, memory_mb = ?3, disk_gb = ?4,"
+                                 " placed = 1 WHERE id = ?1",
+        [STATEMENT_NEXT_UNPLACED] =
+                "SELECT id, instance_uuid, node, vcpus, memory_mb, disk_gb FROM claims"
+                " WHERE placed = 0 AND id > ?1 ORDER BY id LIMIT 1",
+        [STATEMENT_CONFIRM] =
+                "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHERE id = ?1",
+        [STATEMENT_EXTEND] =
+                "UPDATE claims SET expires_usec = ?2 WHERE id = ?1 AND state = 'claimed'",
+        [STATEMENT_PROMOTE] =
+                "UPDATE claims SET resize_target = 0 WHERE resize_target = 1"
+                " AND state = 'confirmed' AND instance_uuid = ?1 AND NOT EXISTS"
+                " (SELECT 1 FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)",
+        [STATEMENT_FIND] =
+                "SELECT " CLAIM_COLUMNS " WHERE c.instance_uuid = ?1 AND c.resize_target = ?2",
+        [STATEMENT_GET] = "SELECT " CLAIM_COLUMNS " WHERE c.id = ?1",
+        [STATEMENT_GET_ENDED] = "SELECT " ENDED_COLUMNS " WHERE c.id = ?1",
+        [STATEMENT_LIST] = "SELECT " CLAIM_COLUMNS " ORDER BY c.id",
+        [STATEMENT_LIST_ENDED] = "SELECT " ENDED_COLUMNS " ORDER BY c.number DESC",
+        [STATEMENT_USAGE] =
+                "SELECT c.instance_uuid, c.project_id, c.user_id, p.uuid, a.resource_class, a.used"
+                " FROM allocations a JOIN claims c ON c.id = a.claim_id"
+                " JOIN resource_providers p ON p.id = a.resource_provider_id",
+        [STATEMENT_NEXT_EXPIRED] =
+                "SELECT id FROM claims WHERE state = 'claimed' AND expires_usec > 0"
+                " AND expires_usec <= ?1 ORDER BY expires_usec, id LIMIT 1",
+        [STATEMENT_END_CLAIM] =
+                "INSERT INTO ended_claims (id, host, node, instance_uuid, resize_target,"
+                " created_usec, expires_usec, project_id, user_id, request, boot_id, ended_usec,"
+                " end_reason)"
+                " SELECT id, host, node, instance_uuid, resize_target, created_usec, expires_usec,"
+                " project_id, user_id, request, boot_id, ?2, ?3 FROM claims"
+                " WHERE id = ?1 AND (?4 = 0 OR state = 'claimed')",
+        [STATEMENT_END_ALLOCATIONS] =
+                "INSERT INTO ended_allocations SELECT a.claim_id, p.uuid, p.name,"
+                " a.resource_class, a.used, a.request_group FROM allocations a"
+                " JOIN resource_providers p ON p.id = a.resource_provider_id"
+                " WHERE a.claim_id = ?1",
+        [STATEMENT_BUMP_OF_CLAIM] =
+                "UPDATE resource_providers SET generation = generation + 1 WHERE id IN"
+                " (SELECT resource_provider_id FROM allocations WHERE claim_id = ?1)",
+        [STATEMENT_DELETE_ALLOCATIONS] = "DELETE FROM allocations WHERE claim_id = ?1",
+        [STATEMENT_DELETE_CLAIM] = "DELETE FROM claims WHERE id = ?1",
+        [STATEMENT_TRIM_HISTORY] = "DELETE FROM ended_claims"
+                                   " WHERE number <= (SELECT max(number) FROM ended_claims) - ?1",
+};

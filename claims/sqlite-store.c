@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The engine's frame: statements, transactions, opening; and the writes of claims. What is read of
+ * claims is in sqlite-store-claims.c, the providers are in sqlite-store-host.c, the SQL is in
+ * sqlite-store-sql.c. */
+
+#include "claims/sqlite-store.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "claims/claim-file.h"
+#include "claims/sqlite-store-internal.h"
+
+int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                       const char *types, ...)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = store->statements[id];
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = sqlite_bindv(store->sqlite, statement, reterr, types, ap);
+        va_end(ap);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(statement);
+        return 0;
+}
+
+int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error *reterr,
+                     const char *types, ...)
+{
+        sqlite3_stmt *statement = store->statements[id];
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = sqlite_bindv(store->sqlite, statement, reterr, types, ap);
+        va_end(ap);
+        if (r < 0)
+                return r;
+        r = sqlite_run(store->sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        if (ret_changed)
+                *ret_changed = sqlite3_changes(store->sqlite->db);
+        return 0;
+}
+
+int sqlite_store_begin(SqliteStore *store, Error *reterr)
+{
+        if (store->has_turn)
+                return 0;
+        return sqlite_begin_write(store->sqlite, reterr);
+}
+
+int sqlite_store_end(SqliteStore *store, int result, Error *reterr)
+{
+        store->has_turn = false;
+        if (result == 0)
+                return sqlite_commit(store->sqlite, reterr);
+        sqlite_rollback(store->sqlite);
+        return result;
+}
+
+static int take_turn(Store *base, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int r;
+
+        assert(!store->has_turn);
+        r = sqlite_begin_write(store->sqlite, reterr);
+        if (r < 0)
+                return r;
+        store->has_turn = true;
+        return 0;
+}
+
+static void drop_turn(Store *base)
+{
+        SqliteStore *store = (SqliteStore *)base;
+
+        if (!store->has_turn)
+                return;
+        store->has_turn = false;
+        sqlite_rollback(store->sqlite);
+}
+
+/* ISO 8601 in UTC, as the specification has created_at. */
+static void format_time(uint64_t usec, char text[48])
+{
+        time_t seconds = (time_t)(usec / USEC_PER_SEC);
+        char date[32] = "";
+        struct tm utc;
+
+        if (gmtime_r(&seconds, &utc))
+                strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc);
+        snprintf(text, 48, "%s.%06" PRIu64 "Z", date, usec % USEC_PER_SEC);
+}
+
+/* Compare and update: every provider that the fit takes from must be as the view saw it. */
+static int bump_providers(SqliteStore *store, const HostView *view, const Fit *fit, Error *reterr)
+{
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                bool done = false;
+                int r;
+
+                for (size_t j = 0; j < i && !done; j++)
+                        done = fit->pieces[j].provider == fit->pieces[i].provider;
+                if (done)
+                        continue;
+                r = sqlite_store_bump(store, &view->providers[fit->pieces[i].provider], reterr);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int insert_allocations(SqliteStore *store, int64_t id, const Uuid *consumer,
+                              const ResourceRequest *request, const HostView *view, const Fit *fit,
+                              Error *reterr)
+{
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                const FitPiece *piece = &fit->pieces[i];
+                int r = sqlite_store_run(store, STATEMENT_INSERT_ALLOCATION, NULL, reterr, "issiis",
+                                         view->providers[piece->provider].id, consumer->text,
+                                         piece->resource_class, (int64_t)piece->amount, id,
+                                         request ? request->groups[piece->group].suffix : "");
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < fit->n_pieces; i++)
+                if (strcmp(fit->pieces[i].resource_class, resource_class) == 0)
+                        sum += fit->pieces[i].amount;
+        return sum;
+}
+
+static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
+{
+        const ClaimRequest *request = claim->request;
+        char created_at[48];
+        int r;
+
+        format_time(claim->created_usec, created_at);
+        r = sqlite_store_run(
+                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiissss", claim->host,
+                claim->node, request->consumer.text, (int64_t)request->resize_target, created_at,
+                (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
+                request->user_id, claim->request_text, claim->boot_id);
+        if (r == -EEXIST)
+                return STORE_E_EXISTS;
+        if (r < 0)
+                return r;
+        *ret_id = sqlite3_last_insert_rowid(store->sqlite->db);
+        return 0;
+}
+
+static int insert_claim(SqliteStore *store, const StoreClaim *claim, const HostView *view,
+                        const Fit *fit, Claim **ret, Error *reterr)
+{
+        int64_t id;
+        int r;
+
+        r = insert_row(store, claim, &id, reterr);
+        if (r != 0)
+                return r;
+        r = bump_providers(store, view, fit, reterr);
+        if (r != 0)
+                return r;
+        r = insert_allocations(store, id, &claim->request->consumer, &claim->request->resources,
+                               view, fit, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_store_run(store, STATEMENT_FILL_CLAIM, NULL, reterr, "iiii", id,
+                             (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
+                             (int64_t)sum_pieces(fit, "MEMORY_MB"),
+                             (int64_t)sum_pieces(fit, "DISK_GB"));
+        if (r < 0)
+                return r;
+        return store->store.engine->get(&store->store, id, ret, reterr);
+}
+
+static int insert(Store *base, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                  Claim **ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(claim_freep) Claim *stored = NULL;
+        int r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = insert_claim(store, claim, view, fit, &stored, reterr);
+        r = sqlite_store_end(store, r, reterr);
+        if (r == 0)
+                *ret = TAKE_PTR(stored);
+        return r;
+}
+
+static int place_claim(SqliteStore *store, const StoreUnplaced *claim, const HostView *view,
+                       const Fit *fit, Error *reterr)
+{
+        int changed, r;
+
+        r = sqlite_store_run(store, STATEMENT_FILL_CLAIM, &changed, reterr, "iiii", claim->id,
+                             (int64_t)claim->vcpus, (int64_t)claim->memory_mb,
+                             (int64_t)claim->disk_gb);
+        if (r < 0)
+                return r;
+        if (changed == 0)
+                return STORE_E_NOT_FOUND;
+        r = bump_providers(store, view, fit, reterr);
+        if (r != 0)
+                return r;
+        return insert_allocations(store, claim->id, &claim->consumer, NULL, view, fit, reterr);
+}
+
+static int place(Store *base, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
+                 Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = place_claim(store, claim, view, fit, reterr);
+        return sqlite_store_end(store, r, reterr);
+}
+
+/* A confirmed resize target that is left alone is the consumer's claim from now on. */
+static int promote(SqliteStore *store, int64_t id, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r;
+
+        r = store->store.engine->get(&store->store, id, &claim, reterr);
+        if (r != 0)
+                return r;
+        return sqlite_store_run(store, STATEMENT_PROMOTE, NULL, reterr, "s", claim->consumer.text);
+}
+
+static int confirm(Store *base, int64_t id, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int changed, r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_store_run(store, STATEMENT_CONFIRM, &changed, reterr, "i", id);
+        if (r == 0 && changed == 0)
+                r = STORE_E_NOT_FOUND;
+        if (r == 0)
+                r = promote(store, id, reterr);
+        return sqlite_store_end(store, r, reterr);
+}
+
+static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int changed, r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_store_run(store, STATEMENT_EXTEND, &changed, reterr, "ii", id,
+                             (int64_t)expires_usec);
+        if (r == 0 && changed == 0)
+                r = STORE_E_NOT_FOUND;
+        return sqlite_store_end(store, r, reterr);
+}
+
+static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const char *reason,
+                     uint64_t ended_usec, Error *reterr)
+{
+        static const StatementId steps[] = { STATEMENT_END_ALLOCATIONS, STATEMENT_BUMP_OF_CLAIM,
+                                             STATEMENT_DELETE_ALLOCATIONS, STATEMENT_DELETE_CLAIM };
+        int changed, r;
+
+        r = sqlite_store_run(store, STATEMENT_END_CLAIM, &changed, reterr, "iisi", id,
+                             (int64_t)ended_usec, reason, (int64_t)only_claimed);
+        if (r < 0)
+                return r;
+        if (changed == 0)
+                return STORE_E_NOT_FOUND;
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+                r = sqlite_store_run(store, steps[i], NULL, reterr, "i", id);
+                if (r < 0)
+                        return r;
+        }
+        r = promote(store, id, reterr);
+        if (r != 0)
+                return r;
+        return sqlite_store_run(store, STATEMENT_TRIM_HISTORY, NULL, reterr, "i",
+                                (int64_t)CLAIM_HISTORY_MAX);
+}
+
+static int release(Store *base, int64_t id, bool only_claimed, const char *reason,
+                   uint64_t ended_usec, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = end_claim(store, id, only_claimed, reason, ended_usec, reterr);
+        return sqlite_store_end(store, r, reterr);
+}
+
+/* Done when none is left. */
+static int next_expired(SqliteStore *store, uint64_t now_usec, int64_t *ret_id, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = sqlite_store_query(store, STATEMENT_NEXT_EXPIRED, &statement, reterr, "i",
+                               (int64_t)now_usec);
+        if (r < 0)
+                return r;
+        r = sqlite_step(store->sqlite, statement, reterr);
+        if (r == SQLITE_STEP_ROW)
+                *ret_id = sqlite3_column_int64(statement, 0);
+        return r;
+}
+
+static int expire_all(SqliteStore *store, uint64_t now_usec, const char *reason, uint64_t *n,
+                      Error *reterr)
+{
+        int64_t id;
+        int r;
+
+        while ((r = next_expired(store, now_usec, &id, reterr)) == SQLITE_STEP_ROW) {
+                r = end_claim(store, id, true, reason, now_usec, reterr);
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        return error_setf(reterr, EUCLEAN,
+                                          "The claim database %s is damaged "
+                                          "(a claim is listed but not there)",
+                                          store->sqlite->path);
+                (*n)++;
+        }
+        return r;
+}
+
+static int expire(Store *base, uint64_t now_usec, const char *reason, uint64_t *ret_n,
+                  Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int64_t id;
+        uint64_t n = 0;
+        int r;
+
+        /* Most of the time there is nothing to do, and that takes no turn and no fsync. */
+        r = next_expired(store, now_usec, &id, reterr);
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_ROW) {
+                r = sqlite_store_begin(store, reterr);
+                if (r < 0)
+                        return r;
+                r = expire_all(store, now_usec, reason, &n, reterr);
+                r = sqlite_store_end(store, r, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret_n = n;
+        return 0;
+}
+
+static void finalize_statements(SqliteStore *store)
+{
+        for (size_t i = 0; i < _STATEMENT_MAX; i++) {
+                sqlite3_finalize(store->statements[i]);
+                store->statements[i] = NULL;
+        }
+}
+
+static Store *sqlite_store_free(Store *base)
+{
+        SqliteStore *store = (SqliteStore *)base;
+
+        if (!store)
+                return NULL;
+        drop_turn(base);
+        finalize_statements(store);
+        sqlite_close(store->sqlite);
+        free(store);
+        return NULL;
+}
+
+static const StoreEngine sqlite_engine = {
+        .name = "sqlite",
+        .free = sqlite_store_free,
+        .take_turn = take_turn,
+        .drop_turn = drop_turn,
+        .load_view = sqlite_store_load_view,
+        .write_host = sqlite_store_write_host,
+        .insert = insert,
+        .place = place,
+        .next_unplaced = sqlite_store_next_unplaced,
+        .confirm = confirm,
+        .extend = extend,
+        .release = release,
+        .expire = expire,
+        .find = sqlite_store_find,
+        .get = sqlite_store_get,
+        .list = sqlite_store_list,
+        .usage = sqlite_store_usage,
+};
+
+static int read_everything(SqliteStore *store, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r;
+
+        r = sqlite_store_load_view(&store->store, &view, reterr);
+        if (r < 0)
+                return r;
+        return sqlite_store_list(&store->store, true, &list, reterr);
+}
+
+/* Prepares the statements, which fails when a table or column is missing, and reads all rows. */
+static int verify(Sqlite *sqlite, void *context, Error *reterr)
+{
+        SqliteStore *store = context;
+        int r = 0;
+
+        store->sqlite = sqlite;
+        for (size_t i = 0; r == 0 && i < _STATEMENT_MAX; i++)
+                r = sqlite_prepare(sqlite, sqlite_store_sql[i], &store->statements[i], reterr);
+        if (r == 0)
+                r = read_everything(store, reterr);
+        if (r < 0)
+                finalize_statements(store);
+        store->sqlite = NULL;
+        return r;
+}
+
+int sqlite_store_open(Store **ret, const char *path, uint64_t busy_usec, Error *reterr)
+{
+        SqliteStore *store = calloc(1, sizeof(SqliteStore));
+        int r;
+
+        if (!store)
+                return error_oom(reterr);
+        store->store.engine = &sqlite_engine;
+        r = claim_file_open(&store->sqlite, path, busy_usec, verify, store, reterr);
+        if (r < 0) {
+                sqlite_store_free(&store->store);
+                return r;
+        }
+        *ret = &store->store;
+        return r;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/sqlite.h"
+
+#include <libgen.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Pages are 4 KiB: a claim touches a handful, the daemon should stay small. */
+#define CACHE_PRAGMA "PRAGMA cache_size=-512"
+
+int sqlite_system_error(int code, const char *path, const char *doing, Error *reterr)
+{
+        code = code < 0 ? -code : code;
+        switch (code) {
+        case ENOSPC:
+        case EDQUOT:
+        case EFBIG:
+                return error_setf(reterr, ENOSPC,
+                                  "No space left for the claim database %s: free some space in its "
+                                  "folder",
+                                  path);
+        case EACCES:
+        case EPERM:
+                return error_setf(reterr, EACCES,
+                                  "Cannot %s the claim database %s: permission denied; file and "
+                                  "folder must belong to the service's user",
+                                  doing, path);
+        case EROFS:
+                return error_setf(reterr, EROFS,
+                                  "Cannot %s the claim database %s: its file system is read-only; "
+                                  "remount it, or set state_path",
+                                  doing, path);
+        case ENOENT:
+                return error_setf(reterr, ENOENT,
+                                  "Cannot %s the claim database %s: its folder does not exist",
+                                  doing, path);
+        default:
+                return error_setf(reterr, code, "Cannot %s the claim database %s: %s", doing, path,
+                                  strerror(code));
+        }
+}
+
+/* SQLite makes its log beside the file. False with errno. */
+static bool folder_writable(const char *path)
+{
+        _cleanup_free_ char *copy = strdup(path);
+
+        if (!copy)
+                return false;
+        return access(dirname(copy), W_OK) == 0;
+}
+
+static int readonly_error(const Sqlite *sqlite, int rc, Error *reterr)
+{
+        if (rc == SQLITE_READONLY_DBMOVED)
+                return error_setf(
+                        reterr, ESTALE,
+                        "The claim database %s was moved or removed while in use: restart "
+                        "the service",
+                        sqlite->path);
+        if (access(sqlite->path, W_OK) == 0 && folder_writable(sqlite->path))
+                errno = EROFS;
+        return sqlite_system_error(errno, sqlite->path, "write to", reterr);
+}
+
+/* The one place where result codes become errnos. */
+static int translate(const Sqlite *sqlite, int rc, Error *reterr)
+{
+        int code;
+
+        switch (rc & 0xff) {
+        case SQLITE_FULL:
+                return sqlite_system_error(ENOSPC, sqlite->path, "write to", reterr);
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+                return error_setf(reterr, EBUSY,
+                                  "The claim database %s is locked by another process",
+                                  sqlite->path);
+        case SQLITE_CORRUPT:
+        case SQLITE_NOTADB:
+        case SQLITE_ERROR:
+        case SQLITE_SCHEMA:
+        case SQLITE_MISMATCH:
+                return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
+                                  sqlite->path, sqlite3_errmsg(sqlite->db));
+        case SQLITE_READONLY:
+                return readonly_error(sqlite, rc, reterr);
+        case SQLITE_PERM:
+        case SQLITE_AUTH:
+                return sqlite_system_error(EACCES, sqlite->path, "use", reterr);
+        case SQLITE_NOMEM:
+                return error_oom(reterr);
+        case SQLITE_CONSTRAINT:
+                return error_setf(reterr, EEXIST, "The claim database %s refuses it (%s)",
+                                  sqlite->path, sqlite3_errmsg(sqlite->db));
+        case SQLITE_CANTOPEN:
+        case SQLITE_IOERR:
+                code = rc == SQLITE_IOERR_NOMEM ? ENOMEM : sqlite3_system_errno(sqlite->db);
+                return sqlite_system_error(
+                        code > 0 ? code : EIO, sqlite->path,
+                        (rc & 0xff) == SQLITE_CANTOPEN ? "open" : "read or write", reterr);
+        default:
+                return error_setf(reterr, EIO, "The claim database %s: %s", sqlite->path,
+                                  sqlite3_errstr(rc));
+        }
+}
+
+static int configure(Sqlite *sqlite, uint64_t busy_usec, Error *reterr)
+{
+        sqlite3 *db = sqlite->db;
+
+        sqlite3_extended_result_codes(db, 1);
+        sqlite3_busy_timeout(db, (int)MIN(busy_usec / USEC_PER_MSEC, UINT64_C(3600000)));
+        sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+        if (sqlite3_db_readonly(db, "main") > 0)
+                return readonly_error(sqlite, SQLITE_READONLY, reterr);
+        return sqlite_exec(sqlite, "PRAGMA cell_size_check=ON; " CACHE_PRAGMA, reterr);
+}
+
+int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr)
+{
+        _cleanup_(sqlite_closep) Sqlite *sqlite = calloc(1, sizeof(Sqlite));
+        int r;
+
+        if (!sqlite)
+                return error_oom(reterr);
+        sqlite->path = strdup(path);
+        if (!sqlite->path)
+                return error_oom(reterr);
+        r = sqlite3_open_v2(path, &sqlite->db,
+                            SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
+                            NULL);
+        if (!sqlite->db)
+                return error_oom(reterr);
+        if (r != SQLITE_OK)
+                return translate(sqlite, sqlite3_extended_errcode(sqlite->db), reterr);
+        r = configure(sqlite, busy_usec, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(sqlite);
+        return 0;
+}
+
+void sqlite_keep_log(Sqlite *sqlite, bool keep)
+{
+        sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)keep, NULL);
+}
+
+int sqlite_accept(Sqlite *sqlite, Error *reterr)
+{
+        int r;
+
+        /* Where shared memory does not work the mode stays "delete", which is as durable. */
+        r = sqlite_exec(sqlite, "PRAGMA journal_mode=WAL", reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_exec(sqlite, "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", reterr);
+        if (r < 0)
+                return r;
+        sqlite_keep_log(sqlite, false);
+        return 0;
+}
+
+Sqlite *sqlite_close(Sqlite *sqlite)
+{
+        if (!sqlite)
+                return NULL;
+        sqlite3_close(sqlite->db);
+        free(sqlite->path);
+        free(sqlite);
+        return NULL;
+}
+
+int sqlite_exec(Sqlite *sqlite, const char *sql, Error *reterr)
+{
+        int rc = sqlite3_exec(sqlite->db, sql, NULL, NULL, NULL);
+
+        return rc == SQLITE_OK ? 0
+                               : translate(sqlite, sqlite3_extended_errcode(sqlite->db), reterr);
+}
+
+int sqlite_prepare(Sqlite *sqlite, const char *sql, sqlite3_stmt **ret, Error *reterr)
+{
+        int rc = sqlite3_prepare_v3(sqlite->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+
+        return rc == SQLITE_OK ? 0 : translate(sqlite, rc, reterr);
+}
+
+int sqlite_bindv(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr, const char *types,
+                 va_list ap)
+{
+        for (int i = 0; types[i]; i++) {
+                const char *text;
+                int rc = SQLITE_MISUSE;
+
+                switch (types[i]) {
+                case 'i':
+                        rc = sqlite3_bind_int64(statement, i + 1, va_arg(ap, int64_t));
+                        break;
+                case 'd':
+                        rc = sqlite3_bind_double(statement, i + 1, va_arg(ap, double));
+                        break;
+                case 's':
+                        text = va_arg(ap, const char *);
+                        rc = sqlite3_bind_text(statement, i + 1, text ? text : "", -1,
+                                               SQLITE_TRANSIENT);
+                        break;
+                }
+                if (rc != SQLITE_OK)
+                        return translate(sqlite, rc, reterr);
+        }
+        return 0;
+}
+
+int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr, const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = sqlite_bindv(sqlite, statement, reterr, types, ap);
+        va_end(ap);
+        return r;
+}
+
+int sqlite_step(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr)
+{
+        int rc = sqlite3_step(statement);
+
+        if (rc == SQLITE_ROW)
+                return SQLITE_STEP_ROW;
+        if (rc == SQLITE_DONE)
+                return SQLITE_STEP_DONE;
+        return translate(sqlite, rc, reterr);
+}
+
+int sqlite_run(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *used = statement;
+        int r;
+
+        do
+                r = sqlite_step(sqlite, used, reterr);
+        while (r == SQLITE_STEP_ROW);
+        return r;
+}
+
+int sqlite_column(Sqlite *sqlite, sqlite3_stmt *statement, int column, const char **ret,
+                  Error *reterr)
+{
+        const char *text;
+
+        if (sqlite3_column_type(statement, column) == SQLITE_NULL) {
+                *ret = "";
+                return 0;
+        }
+        text = (const char *)sqlite3_column_text(statement, column);
+        if (!text)
+                return error_oom(reterr);
+        *ret = text;
+        return 0;
+}
+
+int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *reterr)
+{
+        _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = sqlite_prepare(sqlite, sql, &statement, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_step(sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_DONE)
+                return error_setf(reterr, EUCLEAN,
+                                  "The claim database %s is damaged (a row is "
+                                  "missing)",
+                                  sqlite->path);
+        *ret = sqlite3_column_int64(statement, 0);
+        return 0;
+}
+
+int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
+{
+        int moved = 0;
+        int r;
+
+        r = sqlite_exec(sqlite, "BEGIN IMMEDIATE", reterr);
+        if (r < 0)
+                return r;
+        /* What is written to a file that lost its name is lost with the process. */
+        if (sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+            moved) {
+                sqlite_rollback(sqlite);
+                return readonly_error(sqlite, SQLITE_READONLY_DBMOVED, reterr);
+        }
+        return 0;
+}
+
+int sqlite_begin_read(Sqlite *sqlite, Error *reterr)
+{
+        return sqlite_exec(sqlite, "BEGIN", reterr);
+}
+
+int sqlite_commit(Sqlite *sqlite, Error *reterr)
+{
+        int r = sqlite_exec(sqlite, "COMMIT", reterr);
+
+        if (r < 0)
+                sqlite_rollback(sqlite);
+        return r;
+}
+
+void sqlite_rollback(Sqlite *sqlite)
+{
+        if (!sqlite3_get_autocommit(sqlite->db))
+                sqlite3_exec(sqlite->db, "ROLLBACK", NULL, NULL, NULL);
+}

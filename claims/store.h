@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Where claims are kept, as an interface: the local SQLite file (claims/sqlite-store.h) is its
+ * first engine; a central database may be another.
+ *
+ * What an engine promises: each call is atomic and, when it returns 0, durable; a failed one leaves
+ * what is stored as it was. A write that rests on a HostView compares the generation of every
+ * provider it touches with the one of the view and bumps it in the same transaction ("compare and
+ * update", specification 1). No policy: what fits, what may be claimed twice and when a claim
+ * expires is decided by the callers.
+ *
+ * Calls block for the engine's medium. One thread. Negative results are errnos with words; -EBUSY:
+ * locked by another writer for longer than the store's patience. */
+
+#include "claims/claim-request.h"
+#include "claims/claim.h"
+#include "claims/fit.h"
+#include "claims/host-view.h"
+
+typedef enum StoreOutcome {
+        STORE_DONE = 0,
+        STORE_E_RACE = 1,  /* a provider changed since the view was read: read and decide again */
+        STORE_E_EXISTS,    /* the consumer has a living claim of this role */
+        STORE_E_NOT_FOUND, /* no such claim, or not in the state that the call asks for */
+        _STORE_OUTCOME_MAX,
+} StoreOutcome;
+
+/* A claim to write. Everything is borrowed. */
+typedef struct StoreClaim {
+        const ClaimRequest *request;
+        const char *request_text; /* claim_request_format() */
+        const char *host, *node, *boot_id;
+        uint64_t created_usec, expires_usec;
+} StoreClaim;
+
+/* A claim of schema version 1 that no provider is known for yet. */
+typedef struct StoreUnplaced {
+        int64_t id;
+        Uuid consumer;
+        char *node;
+        uint64_t vcpus, memory_mb, disk_gb;
+} StoreUnplaced;
+
+typedef struct Store Store;
+
+typedef struct StoreEngine {
+        const char *name;
+        Store *(*free)(Store *store);
+
+        /* Takes the writer's turn, so that the calls up to the next write, or to drop_turn, see one
+         * state that no one else changes. Engines without turns do nothing. */
+        int (*take_turn)(Store *store, Error *reterr);
+        void (*drop_turn)(Store *store);
+
+        /* Reads the host, in one consistent state. *view may be NULL, or hold what an earlier call
+         * read: then only what changed is read anew. */
+        int (*load_view)(Store *store, HostView **view, Error *reterr);
+
+        /* Makes wanted the host, where it differs from seen, which was read before. A provider that
+         * changed gets the next generation. STORE_E_RACE. */
+        int (*write_host)(Store *store, const HostView *seen, const HostView *wanted,
+                          Error *reterr);
+
+        /* Writes a claim and its allocations, and yields it as it was stored. STORE_E_RACE,
+         * STORE_E_EXISTS. */
+        int (*insert)(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                      Claim **ret, Error *reterr);
+
+        /* Gives an unplaced claim its allocations (none is allowed). STORE_E_RACE,
+         * STORE_E_NOT_FOUND. */
+        int (*place)(Store *store, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
+                     Error *reterr);
+
+        /* The first unplaced claim with an id above after. STORE_E_NOT_FOUND. */
+        int (*next_unplaced)(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
+
+        /* A living claim becomes confirmed and no longer expires. A confirmed resize target whose
+         * consumer has no other claim becomes its first claim. STORE_E_NOT_FOUND. */
+        int (*confirm)(Store *store, int64_t id, Error *reterr);
+
+        /* Moves the expiry of a claim that is not confirmed. STORE_E_NOT_FOUND. */
+        int (*extend)(Store *store, int64_t id, uint64_t expires_usec, Error *reterr);
+
+        /* Ends a living claim; only_claimed: unless it is confirmed. STORE_E_NOT_FOUND. */
+        int (*release)(Store *store, int64_t id, bool only_claimed, const char *reason,
+                       uint64_t ended_usec, Error *reterr);
+
+        /* Ends, in one transaction, every claim that expired at now_usec. */
+        int (*expire)(Store *store, uint64_t now_usec, const char *reason, uint64_t *ret_n,
+                      Error *reterr);
+
+        /* STORE_E_NOT_FOUND. */
+        int (*find)(Store *store, const Uuid *consumer, bool resize_target, Claim **ret,
+                    Error *reterr);
+        int (*get)(Store *store, int64_t id, Claim **ret, Error *reterr);
+
+        /* The living ones, oldest first; with history the ended ones too, last ended first. ret
+         * must be zeroed. Not within a turn. */
+        int (*list)(Store *store, bool history, ClaimList *ret, Error *reterr);
+
+        /* What living claims hold, by consumer and provider. */
+        int (*usage)(Store *store, Allocations **ret, Error *reterr);
+} StoreEngine;
+
+/* The first member of every engine's own struct. */
+struct Store {
+        const StoreEngine *engine;
+};
+
+static inline Store *store_free(Store *store)
+{
+        return store ? store->engine->free(store) : NULL;
+}
+DEFINE_CLEANUP(Store *, store_free);

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Opening: new, damaged, foreign and newer files, folders that cannot be written, locks. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/claims-fixture.h"
+#include "tests/test.h"
+
+#define HOST "host VCPU=8 MEMORY_MB=1024; gpu<host VGPU=4"
+
+static void assert_text(const char *text, const char *part)
+{
+        if (!strstr(text, part))
+                fail_msg("\"%s\" does not say \"%s\"", text, part);
+}
+
+static void write_file(const char *path, const void *bytes, size_t n)
+{
+        _cleanup_fclose_ FILE *file = fopen(path, "w");
+
+        assert_non_null(file);
+        assert_int_equal(fwrite(bytes, 1, n, file), n);
+}
+
+static char *read_file(const char *path, size_t *ret_n)
+{
+        _cleanup_fclose_ FILE *file = fopen(path, "r");
+        struct stat st;
+        char *bytes;
+
+        assert_non_null(file);
+        assert_int_equal(fstat(fileno(file), &st), 0);
+        bytes = malloc((size_t)st.st_size + 1);
+        assert_non_null(bytes);
+        *ret_n = fread(bytes, 1, (size_t)st.st_size, file);
+        assert_int_equal(*ret_n, st.st_size);
+        return bytes;
+}
+
+static void make_store(Fixture *fixture)
+{
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "vm", "VCPU=1", NULL), CLAIM_DONE);
+        fixture_close(fixture);
+}
+
+static void test_new_file(void **state)
+{
+        Fixture *fixture = *state;
+        struct stat st;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        assert_string_equal(fixture->error.text, "");
+        assert_int_equal(stat(fixture->path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+        assert_sql(fixture->path, "PRAGMA journal_mode", "wal");
+        assert_sql(fixture->path, "PRAGMA application_id", "1129074003");
+        assert_sql(fixture->path, "SELECT count(*) || table_name || version FROM versions",
+                   "1claims2");
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        fixture_close(fixture);
+        assert_int_equal(fixture_count_files(fixture, "claim", NULL), 1);
+}
+
+static void test_empty_file(void **state)
+{
+        Fixture *fixture = *state;
+
+        write_file(fixture->path, "", 0);
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+}
+
+/* The file is set aside with its name in the words, and claims can be taken at once. */
+static void assert_set_aside(Fixture *fixture, const char *why)
+{
+        _cleanup_free_ char *aside = NULL;
+        int r = fixture_open(fixture);
+
+        if (r != CLAIMS_SET_ASIDE)
+                fail_msg("%s: %d %s", why, r, fixture->error.text);
+        assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt-", &aside), 1);
+        assert_text(fixture->error.text, "Set aside as ");
+        assert_text(fixture->error.text, aside);
+        fixture_set_host(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "vm", "VCPU=1", NULL), CLAIM_DONE);
+        fixture_close(fixture);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        fixture_close(fixture);
+        assert_int_equal(unlink(aside), 0);
+}
+
+static void test_not_a_database(void **state)
+{
+        Fixture *fixture = *state;
+        static const size_t sizes[] = { 1, 15, 16, 99, 100, 511, 512, 1024, 4096, 100000 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+                _cleanup_free_ char *bytes = malloc(sizes[i]);
+
+                memset(bytes, 'x', sizes[i]);
+                write_file(fixture->path, bytes, sizes[i]);
+                assert_set_aside(fixture, "text");
+                /* also with SQLite's own first bytes */
+                memcpy(bytes, "SQLite format 3", MIN(sizes[i], sizeof("SQLite format 3")));
+                write_file(fixture->path, bytes, sizes[i]);
+                assert_set_aside(fixture, "header");
+                unlink(fixture->path);
+        }
+}
+
+/* Every page of the file in turn is overwritten, cut off, or zeroed. Whatever SQLite finds, opening
+ * works, and a claim is either still there or the file was set aside. */
+static void test_damaged_pages(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *good = NULL;
+        size_t size, n_set_aside = 0;
+
+        make_store(fixture);
+        good = read_file(fixture->path, &size);
+        for (size_t page = 0; page < size / 4096; page++)
+                for (int how = 0; how < 3; how++) {
+                        _cleanup_free_ char *bad = malloc(size);
+                        _cleanup_free_ char *aside = NULL;
+                        int r;
+
+                        memcpy(bad, good, size);
+                        memset(bad + page * 4096, how == 0 ? 0xa5 : 0, 4096);
+                        write_file(fixture->path, bad, how == 2 ? page * 4096 : size);
+                        r = fixture_open(fixture);
+                        if (r == CLAIMS_SET_ASIDE) {
+                                n_set_aside++;
+                                assert_int_equal(fixture_count_files(
+                                                         fixture, "claim.sqlite.corrupt-", &aside),
+                                                 1);
+                                assert_int_equal(unlink(aside), 0);
+                        } else if (r == CLAIMS_CREATED) {
+                                assert_true(page == 0 && how == 2);
+                        } else {
+                                assert_int_equal(r, CLAIMS_OPENED);
+                                assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
+                        }
+                        fixture_close(fixture);
+                        unlink(fixture->path);
+                }
+        /* Free and empty pages may go unnoticed, most may not. */
+        assert_true(n_set_aside > size / 4096 * 3 / 2);
+}
+
+/* A file that SQLite takes for sound, with rows that no claim store writes. */
+static void test_damaged_rows(void **state)
+{
+        Fixture *fixture = *state;
+        static const char *const damages[] = {
+                "DROP TABLE allocations",
+                "DROP TABLE versions",
+                "DELETE FROM versions",
+                "INSERT INTO versions VALUES ('claims', 2)",
+                "UPDATE versions SET version = 'two'",
+                "UPDATE versions SET version = -1",
+                "UPDATE versions SET version = NULL",
+                "UPDATE versions SET table_name = 'x'",
+                "ALTER TABLE claims DROP COLUMN user_id",
+                "UPDATE claims SET instance_uuid = 'vm'",
+                "UPDATE resource_providers SET uuid = 'x' WHERE name = 'gpu'",
+                "UPDATE resource_providers SET name = '' WHERE name = 'gpu'",
+                "UPDATE resource_providers SET name = 'host'",
+                "UPDATE resource_providers SET position = 9 WHERE name = 'host'",
+                "UPDATE inventories SET total = -1",
+                "UPDATE inventories SET resource_class = 'x y' WHERE resource_class = 'VGPU'",
+                "UPDATE usages SET used = 0",
+                "UPDATE usages SET resource_class = ''",
+                "UPDATE usages SET resource_provider_id = 99",
+                "DELETE FROM provider_epoch",
+                "PRAGMA ignore_check_constraints = 1; UPDATE claims SET state = 'x'",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(damages); i++) {
+                free((make_store(fixture), run_sql(fixture->path, damages[i])));
+                assert_set_aside(fixture, damages[i]);
+                assert_int_equal(unlink(fixture->path), 0);
+        }
+}
+
+/* The log of the damaged file goes with it: it must not be played into the new one. */
+static void test_damaged_with_log(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *log = NULL;
+        char garbage[8192];
+        pid_t pid;
+        int status;
+
+        /* A killed process leaves -wal and -shm behind. */
+        make_store(fixture);
+        pid = fork();
+        if (pid == 0) {
+                if (fixture_open(fixture) != CLAIMS_OPENED ||
+                    fixture_claim(fixture, "vm2", "VCPU=1", NULL) != CLAIM_DONE)
+                        _exit(1);
+                raise(SIGKILL);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
+        assert_int_equal(access(log, F_OK), 0);
+        memset(garbage, 'x', sizeof(garbage));
+        write_file(fixture->path, garbage, sizeof(garbage));
+        assert_int_equal(fixture_open(fixture), CLAIMS_SET_ASIDE);
+        assert_sql(fixture->path, "SELECT count(*) FROM resource_providers", "0");
+        assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt-", NULL), 3);
+}
+
+/* The same when nothing is left of the file itself, or it is gone. */
+static void test_emptied_with_log(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *log = NULL;
+
+        assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
+        for (int gone = 0; gone < 2; gone++) {
+                if (!gone)
+                        write_file(fixture->path, "", 0);
+                write_file(log, "something", 9);
+                assert_int_equal(fixture_open(fixture), CLAIMS_SET_ASIDE);
+                assert_text(fixture->error.text, "cut off at 0 bytes");
+                fixture_close(fixture);
+                assert_int_equal(unlink(fixture->path), 0);
+                assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt-", NULL),
+                                 gone ? 3 : 2);
+        }
+}
+
+static void assert_untouched(Fixture *fixture, int expected, const char *const words[])
+{
+        _cleanup_free_ char *before = NULL, *after = NULL;
+        struct stat st_before, st_after;
+        size_t n_before, n_after;
+        int r;
+
+        before = read_file(fixture->path, &n_before);
+        assert_int_equal(stat(fixture->path, &st_before), 0);
+        r = fixture_open(fixture);
+        if (r != expected)
+                fail_msg("%d %s", r, fixture->error.text);
+        for (; *words; words++)
+                assert_text(fixture->error.text, *words);
+        after = read_file(fixture->path, &n_after);
+        assert_int_equal(stat(fixture->path, &st_after), 0);
+        assert_int_equal(n_before, n_after);
+        assert_memory_equal(before, after, n_before);
+        assert_int_equal(st_before.st_ino, st_after.st_ino);
+        assert_int_equal(st_before.st_mtim.tv_nsec, st_after.st_mtim.tv_nsec);
+        assert_int_equal(fixture_count_files(fixture, "claim", NULL), 1);
+}
+
+static void test_newer_file(void **state)
+{
+        Fixture *fixture = *state;
+        static const char *const words[] = { "version 7", "up to 2", "install the newer program",
+                                             NULL };
+
+        make_store(fixture);
+        free(run_sql(fixture->path, "UPDATE versions SET version = 7; DROP TABLE allocations;"
+                                    "CREATE TABLE hologram (x)"));
+        assert_untouched(fixture, -EPROTONOSUPPORT, words);
+        /* in the other journal mode too */
+        free(run_sql(fixture->path, "PRAGMA journal_mode = DELETE"));
+        assert_untouched(fixture, -EPROTONOSUPPORT, words);
+}
+
+/* The newer program was killed: its log stays too. */
+static void test_newer_file_with_log(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *log = NULL, *before = NULL, *after = NULL;
+        size_t n_before, n_after;
+        int status;
+        pid_t pid;
+
+        make_store(fixture);
+        pid = fork();
+        if (pid == 0) {
+                sqlite3 *db;
+
+                if (sqlite3_open(fixture->path, &db) != SQLITE_OK ||
+                    sqlite3_exec(db, "UPDATE versions SET version = 3", NULL, NULL, NULL) !=
+                            SQLITE_OK)
+                        _exit(1);
+                raise(SIGKILL);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
+        before = read_file(log, &n_before);
+        assert_true(n_before > 0);
+        assert_int_equal(fixture_open(fixture), -EPROTONOSUPPORT);
+        after = read_file(log, &n_after);
+        assert_int_equal(n_before, n_after);
+        assert_memory_equal(before, after, n_before);
+}
+
+static void test_foreign_database(void **state)
+{
+        Fixture *fixture = *state;
+        static const char *const words[] = { "a database of another program", "claim_db", NULL };
+
+        free(run_sql(fixture->path, "CREATE TABLE instances (id)"));
+        assert_untouched(fixture, -EMEDIUMTYPE, words);
+        free(run_sql(fixture->path, "CREATE TABLE versions (table_name TEXT, version INTEGER);"
+                                    "INSERT INTO versions VALUES ('claims', 2);"
+                                    "PRAGMA application_id = 4711"));
+        assert_untouched(fixture, -EMEDIUMTYPE, words);
+}
+
+static void test_bad_paths(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *nowhere = NULL;
+        char *path = fixture->path;
+
+        assert_true(asprintf(&nowhere, "%s/nowhere/claim.sqlite", fixture->folder) > 0);
+        fixture->path = nowhere;
+        assert_int_equal(fixture_open(fixture), -ENOENT);
+        assert_text(fixture->error.text, "its folder does not exist");
+        assert_text(fixture->error.text, nowhere);
+        fixture->path = path;
+        assert_int_equal(mkdir(path, 0700), 0);
+        assert_int_equal(fixture_open(fixture), -EINVAL);
+        assert_text(fixture->error.text, "is not a regular file");
+        assert_int_equal(rmdir(path), 0);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        assert_int_equal(fixture_open(fixture), -EINVAL);
+}
+
+/* Runs f in a child that permissions apply to; its result comes back as the exit status. */
+static void run_unprivileged(Fixture *fixture, int (*f)(Fixture *))
+{
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                if (geteuid() == 0 &&
+                    (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0))
+                        _exit(99);
+                _exit(f(fixture));
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int expect_denied(Fixture *fixture)
+{
+        int r = fixture_open(fixture);
+
+        if (r != -EACCES || !strstr(fixture->error.text, "must belong to the service's user") ||
+            !strstr(fixture->error.text, fixture->path)) {
+                fprintf(stderr, "%d %s\n", r, fixture->error.text);
+                return 1;
+        }
+        return 0;
+}
+
+static void test_no_permission(void **state)
+{
+        Fixture *fixture = *state;
+
+        /* no file, and a folder that none can be made in */
+        assert_int_equal(chmod(fixture->folder, 0555), 0);
+        run_unprivileged(fixture, expect_denied);
+        /* a folder that cannot be looked into */
+        assert_int_equal(chmod(fixture->folder, 0000), 0);
+        run_unprivileged(fixture, expect_denied);
+        assert_int_equal(chmod(fixture->folder, 0755), 0);
+        make_store(fixture);
+        /* a file that cannot be read, one that cannot be written, and one whose log cannot be made
+         */
+        assert_int_equal(chmod(fixture->folder, 0777), 0);
+        assert_int_equal(chmod(fixture->path, 0000), 0);
+        run_unprivileged(fixture, expect_denied);
+        assert_int_equal(chmod(fixture->path, 0444), 0);
+        run_unprivileged(fixture, expect_denied);
+        assert_int_equal(chmod(fixture->path, 0666), 0);
+        assert_int_equal(chmod(fixture->folder, 0555), 0);
+        run_unprivileged(fixture, expect_denied);
+        assert_int_equal(chmod(fixture->folder, 0755), 0);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
+}
+
+/* Damaged, and the folder does not allow to set it aside: words, and the file stays. */
+static void test_damaged_in_read_only_folder(void **state)
+{
+        Fixture *fixture = *state;
+
+        write_file(fixture->path, "not a database", 14);
+        assert_int_equal(chmod(fixture->path, 0666), 0);
+        assert_int_equal(chmod(fixture->folder, 0555), 0);
+        run_unprivileged(fixture, expect_denied);
+        assert_int_equal(chmod(fixture->folder, 0755), 0);
+        assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt", NULL), 0);
+}
+
+static uint64_t monotonic_usec(void)
+{
+        struct timespec time;
+
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
+}
+
+static int open_impatient(Fixture *fixture)
+{
+        const ClaimsConfig config = { .path = fixture->path,
+                                      .host = "compute1",
+                                      .node = "host",
+                                      .busy_usec = 100 * USEC_PER_MSEC };
+
+        fixture_close(fixture);
+        fixture->error = ERROR_NULL;
+        return claims_open(&fixture->claims, &config, &fixture->error);
+}
+
+static void test_locked(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host VCPU=9");
+        uint64_t start, n = 7;
+        sqlite3 *other;
+
+        make_store(fixture);
+        assert_int_equal(open_impatient(fixture), CLAIMS_OPENED);
+        assert_int_equal(sqlite3_open(fixture->path, &other), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+
+        start = monotonic_usec();
+        assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=1", NULL), CLAIM_E_BUSY);
+        assert_true(monotonic_usec() - start < 5 * USEC_PER_SEC);
+        assert_text(fixture->error.text, "is locked by another process");
+        assert_int_equal(claims_release(fixture->claims, 1, "", NULL), CLAIM_E_BUSY);
+        assert_int_equal(claims_confirm(fixture->claims, 1, NULL), CLAIM_E_BUSY);
+        assert_int_equal(claims_expire(fixture->claims, UINT64_MAX, &n, NULL), CLAIM_E_BUSY);
+        assert_int_equal(claims_set_providers(fixture->claims, tree, NULL), CLAIM_E_BUSY);
+        /* what needs no write works */
+        assert_int_equal(fixture_claim(fixture, "vm", "VCPU=1", NULL), CLAIM_DONE);
+        assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=99", NULL), CLAIM_E_NO_CAPACITY);
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
+
+        assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=1", NULL), CLAIM_DONE);
+        fixture_close(fixture);
+        assert_int_equal(sqlite3_exec(other,
+                                      "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT",
+                                      NULL, NULL, NULL),
+                         SQLITE_OK);
+        assert_int_equal(open_impatient(fixture), -EBUSY);
+        assert_text(fixture->error.text, "is locked by another process");
+        sqlite3_close(other);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        assert_store_sane(fixture->path);
+}
+
+static void test_opening_while_locked(void **state)
+{
+        Fixture *fixture = *state;
+        int folder;
+
+        make_store(fixture);
+        folder = open(fixture->folder, O_RDONLY | O_DIRECTORY);
+        assert_int_equal(flock(folder, LOCK_EX), 0);
+        assert_int_equal(open_impatient(fixture), -EBUSY);
+        assert_text(fixture->error.text, "is being opened by another process");
+        close(folder);
+        assert_int_equal(open_impatient(fixture), CLAIMS_OPENED);
+}
+
+/* The administrator moved the file away under the running program: a claim that would be lost with
+ * the process is refused. */
+static void test_moved_away(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *moved = NULL;
+
+        make_store(fixture);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        assert_true(asprintf(&moved, "%s/claim.sqlite.moved", fixture->folder) > 0);
+        assert_int_equal(rename(fixture->path, moved), 0);
+        assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=1", NULL), -ESTALE);
+        assert_text(fixture->error.text, "was moved or removed while in use: restart the service");
+        assert_int_equal(claims_release(fixture->claims, 1, "", NULL), -ESTALE);
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+}
+
+/* A new file has no room to grow: opening says so, and works when there is room again. */
+static void test_no_room(void **state)
+{
+        Fixture *fixture = *state;
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                struct rlimit limit = { 8192, 8192 };
+
+                signal(SIGXFSZ, SIG_IGN);
+                if (setrlimit(RLIMIT_FSIZE, &limit) < 0)
+                        _exit(2);
+                if (fixture_open(fixture) != -ENOSPC ||
+                    !strstr(fixture->error.text, "No space left for the claim database")) {
+                        fprintf(stderr, "%s\n", fixture->error.text);
+                        _exit(1);
+                }
+                _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "vm", "VCPU=1", NULL), CLAIM_DONE);
+        assert_store_sane(fixture->path);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_new_file),
+                TEST(test_empty_file),
+                TEST(test_not_a_database),
+                TEST(test_damaged_pages),
+                TEST(test_damaged_rows),
+                TEST(test_damaged_with_log),
+                TEST(test_emptied_with_log),
+                TEST(test_newer_file),
+                TEST(test_newer_file_with_log),
+                TEST(test_foreign_database),
+                TEST(test_bad_paths),
+                TEST(test_no_permission),
+                TEST(test_damaged_in_read_only_folder),
+                TEST(test_locked),
+                TEST(test_opening_while_locked),
+                TEST(test_moved_away),
+                TEST(test_no_room),
+        };
+
+        use_vfs_without_sync();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

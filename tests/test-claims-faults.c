@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A disk that fails, and a process that dies, at every call that touches a file, during every kind
+ * of operation. The operation either did not happen, in every table, or it did; it can be done
+ * again; and a failing disk is never taken for a damaged file. */
+
+#include <sys/wait.h>
+
+#include "tests/claims-fixture.h"
+#include "tests/fault-vfs.h"
+#include "tests/test.h"
+
+#define HOST  "host VCPU=8 MEMORY_MB=1024; gpu_a<host VGPU=4; gpu_b<host VGPU=4"
+#define HOST2 "host VCPU=9 MEMORY_MB=1024 +NEW; gpu_b<host VGPU=4; gpu_c<host VGPU=4"
+
+#define VERSION_1                                                                               \
+        "CREATE TABLE versions (table_name TEXT, version INTEGER);"                             \
+        "INSERT INTO versions VALUES ('claims', 1);"                                            \
+        "CREATE TABLE claims (id INTEGER, host TEXT, node TEXT, instance_uuid TEXT,"            \
+        " vcpus INTEGER, memory_mb INTEGER, disk_gb INTEGER, pci TEXT, resize_target INTEGER,"  \
+        " created_at TEXT);"                                                                    \
+        "INSERT INTO claims VALUES (3, 'c', 'host', '11111111-2222-4333-8444-555555555501', 2," \
+        " 512, 10, '[]', 0, '2014-05-01T10:20:30');"
+
+/* One operation: what is there before, and what is done. */
+typedef struct Operation {
+        const char *name;
+        void (*prepare)(Fixture *fixture); /* leaves the database closed */
+        bool opens;                        /* opening is part of what may fail */
+        int (*run)(Fixture *fixture);      /* on the open database; 0 or negative */
+} Operation;
+
+static void prepare_nothing(Fixture *fixture)
+{
+}
+
+static void prepare_version_1(Fixture *fixture)
+{
+        free(run_sql(fixture->path, VERSION_1));
+}
+
+/* Claims 1 (confirmed), 2 (claimed, of two groups) and 3 (ended). */
+static void prepare_claims(Fixture *fixture)
+{
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", NULL), CLAIM_DONE);
+        assert_int_equal(fixture_claim(fixture, "two", "VCPU=2 _G:VGPU=1", NULL), CLAIM_DONE);
+        assert_int_equal(fixture_claim(fixture, "three", "VCPU=3", NULL), CLAIM_DONE);
+        assert_int_equal(claims_confirm(fixture->claims, 1, NULL), 0);
+        assert_int_equal(claims_release(fixture->claims, 3, "", NULL), 0);
+        fixture_close(fixture);
+}
+
+static int run_nothing(Fixture *fixture)
+{
+        return 0;
+}
+
+static int run_claim(Fixture *fixture)
+{
+        return fixture_claim(fixture, "four", "VCPU=1,MEMORY_MB=5 _A:VGPU=1 _B:VGPU=2", NULL);
+}
+
+static int run_confirm(Fixture *fixture)
+{
+        return claims_confirm(fixture->claims, 2, &fixture->error);
+}
+
+static int run_release(Fixture *fixture)
+{
+        int r = claims_release(fixture->claims, 2, "done", &fixture->error);
+
+        return r == CLAIM_E_NOT_FOUND ? 0 : r; /* done again */
+}
+
+static int run_expire(Fixture *fixture)
+{
+        uint64_t n;
+
+        return claims_expire(fixture->claims, UINT64_MAX, &n, &fixture->error);
+}
+
+static int run_set_host(Fixture *fixture)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(HOST2);
+
+        return claims_set_providers(fixture->claims, tree, &fixture->error);
+}
+
+static const Operation operations[] = {
+        { "create", prepare_nothing, true, run_nothing },
+        { "upgrade", prepare_version_1, true, run_nothing },
+        { "open", prepare_claims, true, run_nothing },
+        { "claim", prepare_claims, false, run_claim },
+        { "confirm", prepare_claims, false, run_confirm },
+        { "release", prepare_claims, false, run_release },
+        { "expire", prepare_claims, false, run_expire },
+        { "set host", prepare_claims, false, run_set_host },
+};
+
+/* All that the tables say, but for times and generations. */
+static char *dump(const char *path)
+{
+        return run_sql(
+                path,
+                "SELECT group_concat(t, char(10)) FROM ("
+                "SELECT 'claim ' || id || state || instance_uuid || vcpus || request || placed AS t"
+                " FROM claims UNION ALL "
+                "SELECT 'ended ' || id || end_reason FROM ended_claims UNION ALL "
+                "SELECT 'held ' || claim_id || provider_name || resource_class || used"
+                " FROM ended_allocations UNION ALL "
+                "SELECT 'allocation ' || claim_id || p.name || resource_class || used"
+                " || request_group FROM allocations JOIN resource_providers p"
+                " ON p.id = resource_provider_id UNION ALL "
+                "SELECT 'usage ' || p.name || resource_class || used FROM usages"
+                " JOIN resource_providers p ON p.id = resource_provider_id UNION ALL "
+                "SELECT 'provider ' || name || withheld || can_host || ifnull(parent, '')"
+                " FROM resource_providers UNION ALL "
+                "SELECT 'inventory ' || p.name || resource_class || total FROM inventories"
+                " JOIN resource_providers p ON p.id = resource_provider_id UNION ALL "
+                "SELECT 'trait ' || trait FROM provider_traits ORDER BY 1)");
+}
+
+static void remove_files(Fixture *fixture)
+{
+        char *path = NULL;
+
+        fixture_close(fixture);
+        while (fixture_count_files(fixture, "claim", &path) > 0) {
+                assert_int_equal(unlink(path), 0);
+                free(path);
+                path = NULL;
+        }
+        free(path);
+}
+
+static char saved[1024 * 1024];
+static size_t n_saved;
+
+/* Keeps the prepared file, for restore(). */
+static void save(Fixture *fixture)
+{
+        FILE *file = fopen(fixture->path, "r");
+
+        n_saved = file ? fread(saved, 1, sizeof(saved), file) : 0;
+        assert_true(n_saved < sizeof(saved));
+        if (file)
+                fclose(file);
+}
+
+static void restore(Fixture *fixture)
+{
+        FILE *file = fopen(fixture->path, "w");
+
+        assert_non_null(file);
+        assert_int_equal(fwrite(saved, 1, n_saved, file), n_saved);
+        fclose(file);
+}
+
+/* What the tables say after the operation on a sound disk. */
+static char *dump_after(Fixture *fixture, const Operation *operation)
+{
+        char *text;
+
+        operation->prepare(fixture);
+        save(fixture);
+        assert_true(fixture_open(fixture) >= 0);
+        assert_int_equal(operation->run(fixture), 0);
+        text = dump(fixture->path);
+        remove_files(fixture);
+        return text;
+}
+
+static void assert_state(Fixture *fixture, const Operation *operation, unsigned n, const char *a,
+                         const char *b)
+{
+        _cleanup_free_ char *state = dump(fixture->path);
+
+        if (strcmp(state, a) != 0 && (!b || strcmp(state, b) != 0))
+                fail_msg("%s, call %u:\n%s\n--- expected\n%s\n--- or\n%s", operation->name, n,
+                         state, a, b ? b : a);
+}
+
+/* The disk works again: the operation can be done, and nothing was set aside. */
+static void assert_repeatable(Fixture *fixture, const Operation *operation, unsigned n,
+                              const char *after)
+{
+        int r = 0;
+
+        if (operation->opens || !fixture->claims) {
+                r = fixture_open(fixture);
+                if (r < 0)
+                        fail_msg("%s, call %u, opened again: %d %s", operation->name, n, r,
+                                 fixture->error.text);
+        }
+        r = operation->run(fixture);
+        if (r != 0)
+                fail_msg("%s, call %u, done again: %d %s", operation->name, n, r,
+                         fixture->error.text);
+        assert_state(fixture, operation, n, after, NULL);
+        assert_store_sane(fixture->path);
+        assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt", NULL), 0);
+}
+
+/* The n-th call fails. False when there was no n-th call. */
+static bool fail_once(Fixture *fixture, const Operation *operation, Fault fault, bool sticky,
+                      bool reads, unsigned n, const char *after)
+{
+        _cleanup_free_ char *before = NULL;
+        bool delivered;
+        int r = 0;
+
+        restore(fixture);
+        if (!operation->opens)
+                assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        if (!operation->opens)
+                before = dump(fixture->path);
+        fault_vfs_arm(fault, n, sticky, reads);
+        if (operation->opens)
+                r = fixture_open(fixture);
+        if (r == CLAIMS_SET_ASIDE)
+                fail_msg("%s, call %u: %s", operation->name, n, fixture->error.text);
+        if (r >= 0)
+                r = operation->run(fixture);
+        delivered = fault_vfs_disarm();
+        if (r > 0)
+                fail_msg("%s, call %u: %d %s", operation->name, n, r, fixture->error.text);
+        if (r < 0) {
+                if (!delivered || (r != -EIO && r != -ENOSPC) || !fixture->error.text[0])
+                        fail_msg("%s, call %u: %d %s", operation->name, n, r, fixture->error.text);
+                /* The upgrade is one transaction; its view is not that of the other tables. */
+                if (!operation->opens)
+                        assert_state(fixture, operation, n, before, NULL);
+        }
+        assert_repeatable(fixture, operation, n, after);
+        remove_files(fixture);
+        return delivered;
+}
+
+/* I/O errors in writes are tried at all points, kills at all points of the short operations and at
+ * every third of the long ones (opening, some 70 points). The other faults take the same ways out:
+ * every second and fourth point. */
+static unsigned stride(const Operation *operation, Fault fault, bool reads)
+{
+        if (fault == FAULT_EIO && !reads)
+                return 1;
+        if (fault == FAULT_KILL)
+                return operation->opens ? 3 : 1;
+        return operation->opens ? 4 : 2;
+}
+
+static void walk_faults(Fixture *fixture, Fault fault, bool sticky, bool reads)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+                _cleanup_free_ char *after = dump_after(fixture, &operations[i]);
+                unsigned n = 0;
+
+                while (fail_once(fixture, &operations[i], fault, sticky, reads, n, after))
+                        n += stride(&operations[i], fault, reads);
+                /* A walk over nothing would be no test. */
+                assert_true(n >= 1 || strcmp(operations[i].name, "open") == 0);
+        }
+}
+
+static void test_io_errors(void **state)
+{
+        walk_faults(*state, FAULT_EIO, false, false);
+}
+
+static void test_full_disk(void **state)
+{
+        walk_faults(*state, FAULT_FULL, true, false);
+}
+
+static void test_short_writes(void **state)
+{
+        walk_faults(*state, FAULT_SHORT, false, false);
+}
+
+static void test_read_errors(void **state)
+{
+        walk_faults(*state, FAULT_EIO, false, true);
+}
+
+/* The process dies at the n-th call. False when it lived. */
+static bool kill_once(Fixture *fixture, const Operation *operation, Fault fault, unsigned n,
+                      const char *after)
+{
+        _cleanup_free_ char *before = NULL;
+        int status;
+        pid_t pid;
+
+        restore(fixture);
+        if (!operation->opens)
+                before = dump(fixture->path);
+        pid = fork();
+        if (pid == 0) {
+                int r = 0;
+
+                if (!operation->opens && fixture_open(fixture) < 0)
+                        _exit(2);
+                fault_vfs_arm(fault, n, false, false);
+                if (operation->opens)
+                        r = fixture_open(fixture);
+                if (r >= 0)
+                        r = operation->run(fixture);
+                _exit(r == 0 ? 0 : 1);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+                fail_msg("%s, call %u: exit %d", operation->name, n, WEXITSTATUS(status));
+        if (!operation->opens)
+                assert_state(fixture, operation, n, after, WIFEXITED(status) ? NULL : before);
+        assert_repeatable(fixture, operation, n, after);
+        remove_files(fixture);
+        return WIFSIGNALED(status);
+}
+
+static void walk_kills(Fixture *fixture, Fault fault)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+                _cleanup_free_ char *after = dump_after(fixture, &operations[i]);
+                unsigned n = 0;
+
+                while (kill_once(fixture, &operations[i], fault, n, after))
+                        n += stride(&operations[i], fault, false);
+                assert_true(n >= 1 || strcmp(operations[i].name, "open") == 0);
+        }
+}
+
+static void test_killed(void **state)
+{
+        walk_kills(*state, FAULT_KILL);
+        walk_kills(*state, FAULT_KILL_HALF);
+}
+
+/* What was acknowledged is on the disk. */
+static void test_synced(void **state)
+{
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+                const Operation *operation = &operations[i];
+                SyncCount count;
+
+                operation->prepare(fixture);
+                if (!operation->opens)
+                        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+                fault_vfs_take_syncs();
+                if (operation->opens)
+                        assert_true(fixture_open(fixture) >= 0);
+                assert_int_equal(operation->run(fixture), 0);
+                count = fault_vfs_take_syncs();
+                /* Opening alone writes nothing but the shared index. */
+                if (strcmp(operation->name, "open") != 0 && (count.n_syncs == 0 || count.unsynced))
+                        fail_msg("%s: %u syncs, %s", operation->name, count.n_syncs,
+                                 count.unsynced ? "and a write behind them" : "");
+                /* of the folder, and of the copy */
+                if (strcmp(operation->name, "create") == 0)
+                        assert_true(count.n_fsyncs >= 1);
+                if (strcmp(operation->name, "upgrade") == 0)
+                        assert_true(count.n_fsyncs >= 3);
+                remove_files(fixture);
+        }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_io_errors),   TEST(test_full_disk), TEST(test_short_writes),
+                TEST(test_read_errors), TEST(test_killed),    TEST(test_synced),
+        };
+
+        fault_vfs_install();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Out of memory at every allocation of every operation: -ENOMEM, nothing written, nothing leaked,
+ * and the operation can be done again. */
+
+#include "tests/claims-fixture.h"
+#include "tests/fail-alloc.h"
+#include "tests/test.h"
+
+#define HOST "host VCPU=8 MEMORY_MB=64 +T @A; gpu_a<host VGPU=4 +G; gpu_b<host VGPU=4 +G"
+
+static ProviderTree *other_host;
+static ClaimRequest request;
+
+static int do_open(Fixture *fixture)
+{
+        int r = fixture_open(fixture);
+
+        return MIN(r, 0);
+}
+
+static int do_set_host(Fixture *fixture)
+{
+        return claims_set_providers(fixture->claims, other_host, &fixture->error);
+}
+
+static int do_claim(Fixture *fixture)
+{
+        Claim *claim = NULL;
+        int r = claims_claim(fixture->claims, &request, &claim, &fixture->error);
+
+        claim_free(claim);
+        return r;
+}
+
+static int do_confirm(Fixture *fixture)
+{
+        return claims_confirm(fixture->claims, 1, &fixture->error);
+}
+
+static int do_get(Fixture *fixture)
+{
+        Claim *claim = NULL;
+        int r = claims_get(fixture->claims, 1, &claim, &fixture->error);
+
+        claim_free(claim);
+        return r;
+}
+
+static int do_list(Fixture *fixture)
+{
+        ClaimList list = { 0 };
+        int r = claims_list(fixture->claims, true, &list, &fixture->error);
+
+        claim_list_done(&list);
+        return r;
+}
+
+static int do_usage(Fixture *fixture)
+{
+        Allocations *usage = NULL;
+        int r = claims_usage(fixture->claims, &usage, &fixture->error);
+
+        allocations_free(usage);
+        return r;
+}
+
+static int do_release(Fixture *fixture)
+{
+        return claims_release(fixture->claims, 1, "done", &fixture->error);
+}
+
+static void test_operations(void **state)
+{
+        static const struct {
+                const char *name;
+                int (*run)(Fixture *fixture);
+                const char *claims; /* how many live afterwards */
+        } operations[] = {
+                { "open", do_open, "1" },       { "set host", do_set_host, "1" },
+                { "claim", do_claim, "2" },     { "claim again", do_claim, "2" },
+                { "confirm", do_confirm, "2" }, { "get", do_get, "2" },
+                { "list", do_list, "2" },       { "usage", do_usage, "2" },
+                { "release", do_release, "1" },
+        };
+        Fixture *fixture = *state;
+        const char *claims = "1";
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "first", "VCPU=1 _G:VGPU=1", NULL), CLAIM_DONE);
+        other_host = make_tree("host VCPU=8 MEMORY_MB=64 +T; gpu_b<host VGPU=5 +G");
+        request = (ClaimRequest){ .consumer = make_uuid("vm") };
+        make_request(&request.resources, "VCPU=1:T _G:VGPU=1:G _H:VGPU=2");
+        for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+                unsigned n = 0;
+                int r;
+
+                for (;; n++) {
+                        fixture->error = ERROR_NULL;
+                        fail_alloc_at(n);
+                        r = operations[i].run(fixture);
+                        if (!fail_alloc_done())
+                                break;
+                        if (r != -ENOMEM || !fixture->error.text[0])
+                                fail_msg("%s, allocation %u: %d %s", operations[i].name, n, r,
+                                         fixture->error.text);
+                        assert_sql(fixture->path, "SELECT count(*) FROM claims", claims);
+                }
+                if (r != 0 || n == 0)
+                        fail_msg("%s, after %u: %d %s", operations[i].name, n, r,
+                                 fixture->error.text);
+                claims = operations[i].claims;
+                assert_sql(fixture->path, "SELECT count(*) FROM claims", claims);
+                if (!fixture->claims)
+                        assert_true(fixture_open(fixture) >= 0);
+        }
+        assert_store_sane(fixture->path);
+        provider_tree_free(other_host);
+        resource_request_done(&request.resources);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_operations),
+        };
+
+        use_vfs_without_sync();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

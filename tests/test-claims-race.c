@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Several writers of one file. */
+
+#include <inttypes.h>
+#include <sys/wait.h>
+
+#include "claims/sqlite-store.h"
+#include "tests/claims-fixture.h"
+#include "tests/test.h"
+
+#define N_PROCESSES 8
+#define CAPACITY    200
+#define HOST        "host VCPU=100/0/1/100/1/2 MEMORY_MB=100000; gpu<host VGPU=200"
+
+/* Runs f in n processes at once; yields the sum of their exit codes, each 0 to 250. */
+static unsigned run_processes(Fixture *fixture, unsigned n, int (*f)(Fixture *, unsigned))
+{
+        pid_t pids[N_PROCESSES];
+        unsigned sum = 0;
+        int gate[2];
+
+        assert_int_equal(pipe(gate), 0);
+        for (unsigned i = 0; i < n; i++) {
+                pids[i] = fork();
+                assert_true(pids[i] >= 0);
+                if (pids[i] == 0) {
+                        char byte;
+
+                        close(gate[1]);
+                        /* All start when the parent closes the pipe. */
+                        if (read(gate[0], &byte, 1) < 0)
+                                _exit(255);
+                        _exit(f(fixture, i));
+                }
+        }
+        close(gate[0]);
+        close(gate[1]);
+        for (unsigned i = 0; i < n; i++) {
+                int status;
+
+                assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+                assert_true(WIFEXITED(status));
+                if (WEXITSTATUS(status) > 250)
+                        fail_msg("process %u failed", i);
+                sum += (unsigned)WEXITSTATUS(status);
+        }
+        return sum;
+}
+
+static int failed(const Fixture *fixture, int r)
+{
+        fprintf(stderr, "%d %s\n", r, fixture->error.text);
+        return 255;
+}
+
+/* Claims until nothing fits; yields how many claims were promised. */
+static int claim_all(Fixture *fixture, unsigned process)
+{
+        int r = fixture_open(fixture), n = 0;
+
+        if (r < 0)
+                return failed(fixture, r);
+        for (;; n++) {
+                char name[32];
+
+                snprintf(name, sizeof(name), "vm-%u-%d", process, n);
+                r = fixture_claim(fixture, name, "VCPU=1 _G:VGPU=1", NULL);
+                if (r != CLAIM_DONE)
+                        break;
+        }
+        if (r != CLAIM_E_NO_CAPACITY)
+                return failed(fixture, r);
+        return n;
+}
+
+static void test_never_over_commits(void **state)
+{
+        Fixture *fixture = *state;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        fixture_close(fixture);
+        assert_int_equal(run_processes(fixture, N_PROCESSES, claim_all), CAPACITY);
+        assert_sql(fixture->path, "SELECT count(*) FROM claims", "200");
+        assert_sql(fixture->path, "SELECT sum(vcpus) FROM claims", "200");
+        assert_sql(fixture->path,
+                   "SELECT group_concat(resource_class || used, ' ') FROM usages"
+                   " ORDER BY resource_class",
+                   "VCPU200 VGPU200");
+        assert_store_sane(fixture->path);
+}
+
+/* Claims, confirms and releases in turn; what is left at the end is released too. */
+static int churn(Fixture *fixture, unsigned process)
+{
+        int r = fixture_open(fixture);
+
+        for (int i = 0; r >= 0 && i < 40; i++) {
+                Claim *claim = NULL;
+                char name[32];
+
+                snprintf(name, sizeof(name), "vm-%u-%d", process, i);
+                r = fixture_claim(fixture, name, "VCPU=30,MEMORY_MB=10", &claim);
+                if (r == CLAIM_E_NO_CAPACITY)
+                        continue;
+                if (r != CLAIM_DONE)
+                        break;
+                r = claims_confirm(fixture->claims, claim->id, &fixture->error);
+                if (r == 0)
+                        r = claims_release(fixture->claims, claim->id, "done", &fixture->error);
+                claim_free(claim);
+                if (r != 0)
+                        return failed(fixture, r);
+        }
+        return r < 0 ? failed(fixture, r) : 0;
+}
+
+static void test_churn(void **state)
+{
+        Fixture *fixture = *state;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        fixture_close(fixture);
+        run_processes(fixture, N_PROCESSES, churn);
+        assert_sql(fixture->path, "SELECT count(*) FROM claims", "0");
+        assert_sql(fixture->path, "SELECT count(*) FROM usages", "0");
+        assert_store_sane(fixture->path);
+}
+
+/* All processes claim for the same consumers: each gets the one claim that the first one made. */
+static int claim_same(Fixture *fixture, unsigned process)
+{
+        int r = fixture_open(fixture);
+
+        for (int i = 0; r >= 0 && i < 20; i++) {
+                char name[32];
+
+                snprintf(name, sizeof(name), "vm-%d", i);
+                r = fixture_claim(fixture, name, "VCPU=1", NULL);
+                if (r != CLAIM_DONE)
+                        return failed(fixture, r);
+        }
+        return r < 0 ? failed(fixture, r) : 0;
+}
+
+static void test_same_consumers(void **state)
+{
+        Fixture *fixture = *state;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        fixture_close(fixture);
+        run_processes(fixture, N_PROCESSES, claim_same);
+        assert_sql(fixture->path, "SELECT count(*) FROM claims", "20");
+        assert_store_sane(fixture->path);
+}
+
+/* All processes find no file, or a damaged one, and tell the same host. */
+static int open_and_tell(Fixture *fixture, unsigned process)
+{
+        int r = fixture_open(fixture);
+
+        if (r < 0)
+                return failed(fixture, r);
+        fixture_set_host(fixture, HOST);
+        return r == CLAIMS_CREATED || r == CLAIMS_SET_ASIDE ? 1 : 0;
+}
+
+/* A process that ends without closing leaves its log. */
+static void remove_file(Fixture *fixture)
+{
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s-wal", fixture->path);
+        unlink(path);
+        snprintf(path, sizeof(path), "%s-shm", fixture->path);
+        unlink(path);
+        assert_int_equal(unlink(fixture->path), 0);
+}
+
+static void test_opened_at_once(void **state)
+{
+        Fixture *fixture = *state;
+        FILE *file;
+
+        for (int i = 0; i < 10; i++) {
+                assert_int_equal(run_processes(fixture, N_PROCESSES, open_and_tell), 1);
+                assert_sql(fixture->path, "SELECT count(*) FROM resource_providers", "2");
+                assert_store_sane(fixture->path);
+                file = fopen(fixture->path, "w");
+                assert_non_null(file);
+                for (int j = 0; j < 1000; j++)
+                        fputs("nonsense", file);
+                fclose(file);
+                assert_int_equal(run_processes(fixture, N_PROCESSES, open_and_tell), 1);
+                remove_file(fixture);
+        }
+}
+
+/* Hosts that change while others claim. */
+static int tell_or_claim(Fixture *fixture, unsigned process)
+{
+        static const char *const hosts[] = { HOST, "host VCPU=100/0/1/100/1/2; gpu2<host VGPU=5" };
+        int r = fixture_open(fixture);
+
+        for (int i = 0; r >= 0 && i < 30; i++) {
+                char name[32];
+
+                snprintf(name, sizeof(name), "vm-%u-%d", process, i);
+                if (process < 2)
+                        fixture_set_host(fixture, hosts[i % 2]);
+                else
+                        r = fixture_claim(fixture, name, "VGPU=1", NULL);
+        }
+        return r < 0 ? failed(fixture, r) : 0;
+}
+
+static void test_host_changes(void **state)
+{
+        Fixture *fixture = *state;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        fixture_close(fixture);
+        run_processes(fixture, N_PROCESSES, tell_or_claim);
+        assert_sql(fixture->path,
+                   "SELECT count(*) FROM usages u LEFT JOIN inventories i"
+                   " USING (resource_provider_id, resource_class)"
+                   " WHERE i.total IS NULL OR u.used > i.total",
+                   "0");
+        assert_store_sane(fixture->path);
+}
+
+/* An engine that lets something happen before each insert of the real one. */
+typedef struct RacingStore {
+        Store store;
+        Store *real;
+        Fixture *rival; /* claims on the same file */
+        const char *rival_request;
+        int n_rival_claims;     /* how many more the rival makes, before as many inserts */
+        const char *rival_host; /* what the rival tells before the next host is written */
+        bool always_lose;
+        int n_inserts, n_turns;
+} RacingStore;
+
+static Store *racing_free(Store *base)
+{
+        store_free(((RacingStore *)base)->real);
+        return NULL;
+}
+
+static int racing_take_turn(Store *base, Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+
+        store->n_turns++;
+        return store->real->engine->take_turn(store->real, reterr);
+}
+
+static void racing_drop_turn(Store *base)
+{
+        RacingStore *store = (RacingStore *)base;
+
+        store->real->engine->drop_turn(store->real);
+}
+
+static int racing_load_view(Store *base, HostView **view, Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+
+        return store->real->engine->load_view(store->real, view, reterr);
+}
+
+static int racing_write_host(Store *base, const HostView *seen, const HostView *wanted,
+                             Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+        const char *host = store->rival_host;
+
+        if (store->n_rival_claims > 0) {
+                store->n_rival_claims--;
+                assert_int_equal(fixture_claim(store->rival, "rival", store->rival_request, NULL),
+                                 CLAIM_DONE);
+        }
+        store->rival_host = NULL;
+        if (host)
+                fixture_set_host(store->rival, host);
+        store->n_inserts++;
+        return store->real->engine->write_host(store->real, seen, wanted, reterr);
+}
+
+static int racing_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+
+        return store->real->engine->next_unplaced(store->real, after, ret, reterr);
+}
+
+static int racing_find(Store *base, const Uuid *consumer, bool resize_target, Claim **ret,
+                       Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+
+        return store->real->engine->find(store->real, consumer, resize_target, ret, reterr);
+}
+
+static int racing_insert(Store *base, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                         Claim **ret, Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+        char name[32];
+
+        store->n_inserts++;
+        if (store->n_rival_claims > 0) {
+                store->n_rival_claims--;
+                snprintf(name, sizeof(name), "rival-%d", store->n_rival_claims);
+                assert_int_equal(fixture_claim(store->rival, name, store->rival_request, NULL),
+                                 CLAIM_DONE);
+        }
+        if (store->always_lose)
+                return STORE_E_RACE;
+        return store->real->engine->insert(store->real, claim, view, fit, ret, reterr);
+}
+
+static const StoreEngine racing_engine = {
+        .name = "racing",
+        .free = racing_free,
+        .take_turn = racing_take_turn,
+        .drop_turn = racing_drop_turn,
+        .load_view = racing_load_view,
+        .write_host = racing_write_host,
+        .next_unplaced = racing_next_unplaced,
+        .find = racing_find,
+        .insert = racing_insert,
+};
+
+static void open_racing(RacingStore *store, Fixture *rival, Claims **ret)
+{
+        const ClaimsConfig config = { .host = "compute1", .node = "host" };
+
+        assert_int_equal(fixture_open(rival), CLAIMS_CREATED);
+        fixture_set_host(rival, "host VCPU=4; gpu<host VGPU=1");
+        *store = (RacingStore){ .store.engine = &racing_engine, .rival = rival };
+        assert_int_equal(sqlite_store_open(&store->real, rival->path, USEC_PER_SEC, NULL),
+                         CLAIMS_OPENED);
+        assert_int_equal(claims_new(ret, &store->store, &config), 0);
+}
+
+static int claim_with(Claims *claims, const char *consumer, const char *text, Error *error)
+{
+        ClaimRequest request = { .consumer = make_uuid(consumer) };
+        Claim *claim = NULL;
+        int r;
+
+        make_request(&request.resources, text);
+        r = claims_claim(claims, &request, &claim, error);
+        resource_request_done(&request.resources);
+        claim_free(claim);
+        return r;
+}
+
+/* Between the fit and the write another process claims on the same provider. */
+static void test_lost_race_is_fitted_again(void **state)
+{
+        Fixture *rival = *state;
+        RacingStore store;
+        _cleanup_(claims_freep) Claims *claims = NULL;
+        Error error = ERROR_NULL;
+
+        open_racing(&store, rival, &claims);
+        store.rival_request = "VCPU=1";
+        store.n_rival_claims = 1;
+        assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_DONE);
+        assert_int_equal(store.n_inserts, 2);
+        assert_int_equal(store.n_turns, 1);
+        assert_int_equal(fixture_used(rival, "host", "VCPU"), 2);
+
+        /* the rival takes what was free: no over-commitment, and the words are of now */
+        store.rival_request = "VCPU=2";
+        store.n_rival_claims = 1;
+        store.n_inserts = 0;
+        claims_release(rival->claims, 1, "", NULL);
+        assert_int_equal(claim_with(claims, "vm2", "VCPU=2", &error), CLAIM_E_NO_CAPACITY);
+        assert_int_equal(store.n_inserts, 1);
+        assert_string_equal(error.text, "VCPU: asks for 2, free are 1 of 4 on host");
+
+        /* a claim on another provider is no race */
+        store.rival_request = "VGPU=1";
+        store.n_rival_claims = 1;
+        store.n_inserts = 0;
+        claims_release(rival->claims, 3, "", NULL);
+        assert_int_equal(claim_with(claims, "vm2", "VCPU=1", &error), CLAIM_DONE);
+        assert_int_equal(store.n_inserts, 1);
+        assert_store_sane(rival->path);
+}
+
+static void test_race_lost_too_often(void **state)
+{
+        Fixture *rival = *state;
+        RacingStore store;
+        _cleanup_(claims_freep) Claims *claims = NULL;
+        Error error = ERROR_NULL;
+
+        open_racing(&store, rival, &claims);
+        store.always_lose = true;
+        assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_E_BUSY);
+        assert_int_equal(store.n_inserts, 16);
+        assert_string_equal(error.text, "Other writers of the claim database were faster 16 times");
+        /* no turn is left behind */
+        store.always_lose = false;
+        assert_int_equal(fixture_claim(rival, "other", "VCPU=1", NULL), CLAIM_DONE);
+        assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_DONE);
+}
+
+static void set_host(Claims *claims, const char *text)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(text);
+
+        assert_int_equal(claims_set_providers(claims, tree, NULL), 0);
+}
+
+/* Between the reading of the host and its writing another process claims what is about to go. */
+static void test_claimed_while_it_vanishes(void **state)
+{
+        Fixture *rival = *state;
+        RacingStore store;
+        _cleanup_(claims_freep) Claims *claims = NULL;
+
+        open_racing(&store, rival, &claims);
+        store.rival_request = "VGPU=1";
+        store.n_rival_claims = 1;
+        set_host(claims, "host VCPU=4");
+        assert_int_equal(store.n_inserts, 2);
+        assert_int_equal(fixture_used(rival, "gpu", "VGPU"), 1);
+        assert_sql(rival->path,
+                   "SELECT group_concat(name || withheld, ' ') FROM resource_providers",
+                   "host0 gpu1");
+        assert_store_sane(rival->path);
+}
+
+/* Two processes tell different hosts at once: one of them wins, there is no mixture. */
+static void test_two_hosts_at_once(void **state)
+{
+        Fixture *rival = *state;
+        RacingStore store;
+        _cleanup_(claims_freep) Claims *claims = NULL;
+
+        open_racing(&store, rival, &claims);
+        store.rival_host = "host VCPU=4; gpu<host VGPU=1; extra<host VGPU=9";
+        set_host(claims, "host VCPU=5; gpu<host VGPU=1");
+        assert_int_equal(store.n_inserts, 2);
+        assert_sql(rival->path, "SELECT group_concat(name, ' ') FROM resource_providers",
+                   "host gpu");
+        store.rival_host = "host VCPU=7; gpu<host VGPU=1; extra<host VGPU=9";
+        set_host(claims, "host VCPU=6; extra<host VGPU=8");
+        assert_sql(rival->path,
+                   "SELECT group_concat(name || total, ' ') FROM resource_providers p"
+                   " JOIN inventories i ON i.resource_provider_id = p.id",
+                   "host6 extra8");
+        assert_store_sane(rival->path);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_never_over_commits),  TEST(test_churn),
+                TEST(test_same_consumers),      TEST(test_opened_at_once),
+                TEST(test_host_changes),        TEST(test_lost_race_is_fitted_again),
+                TEST(test_race_lost_too_often), TEST(test_claimed_while_it_vanishes),
+                TEST(test_two_hosts_at_once),
+        };
+
+        use_vfs_without_sync();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

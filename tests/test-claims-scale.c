@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The cost of a claim does not grow with the number of claims. */
+
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <time.h>
+
+#include "tests/claims-fixture.h"
+#include "tests/test.h"
+
+#define N_MANY   10000
+#define N_TIMED  50
+#define N_PASSES 5
+#define HOST     "host VCPU=2000000 MEMORY_MB=2000000; gpu<host VGPU=2000000"
+
+/* Makes many living claims of three allocations each. */
+static void fill(Fixture *fixture, const char *claims)
+{
+        _cleanup_free_ char *sql = NULL;
+
+        assert_true(
+                asprintf(&sql,
+                         "BEGIN;"
+                         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+                         " WHERE i < %s)"
+                         "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb,"
+                         " disk_gb, pci, resize_target, created_at, created_usec, state,"
+                         " request) SELECT 'c', 'host',"
+                         " printf('%%08x-0000-4000-8000-%%012x', i, i), 1, 1, 0, '', 0, '', 0,"
+                         " 'confirmed', 'resources=MEMORY_MB:1,VCPU:1&resources_G=VGPU:1'"
+                         " FROM n;"
+                         "INSERT INTO allocations (resource_provider_id, consumer_id,"
+                         " resource_class, used, claim_id) SELECT i.resource_provider_id,"
+                         " c.instance_uuid, i.resource_class, 1, c.id FROM claims c, inventories i;"
+                         "COMMIT",
+                         claims) > 0);
+        free(run_sql(fixture->path, sql));
+        assert_store_sane(fixture->path);
+}
+
+static uint64_t cpu_usec(void)
+{
+        struct timespec time;
+
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+        return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
+}
+
+/* CPU time of claim, confirm, expire and release; the best of some passes. */
+static uint64_t measure(Fixture *fixture)
+{
+        uint64_t best = UINT64_MAX;
+
+        for (int pass = 0; pass < N_PASSES; pass++) {
+                uint64_t start = cpu_usec(), n;
+
+                for (int i = 0; i < N_TIMED; i++) {
+                        _cleanup_(claim_freep) Claim *claim = NULL;
+
+                        assert_int_equal(fixture_claim(fixture, "vm",
+                                                       "VCPU=1,MEMORY_MB=1 _G:VGPU=1", &claim),
+                                         CLAIM_DONE);
+                        assert_int_equal(claims_confirm(fixture->claims, claim->id, NULL), 0);
+                        assert_int_equal(claims_expire(fixture->claims, UINT64_MAX, &n, NULL), 0);
+                        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                }
+                best = MIN(best, cpu_usec() - start);
+        }
+        return best;
+}
+
+static void test_cost_does_not_grow(void **state)
+{
+        Fixture *fixture = *state;
+        ClaimList list = { 0 };
+        uint64_t few, many;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        few = measure(fixture);
+        fixture_close(fixture);
+        fill(fixture, "10000");
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        many = measure(fixture);
+        /* Adding up 30,000 allocations, or looking at 10,000 claims, would take more than ten times
+         * as long; the depth of the indexes takes some tens of per cent. */
+        if (many > few * 4)
+                fail_msg("%" PRIu64 " usec with few claims, %" PRIu64 " usec with %d", few, many,
+                         N_MANY);
+        assert_int_equal(claims_list(fixture->claims, false, &list, NULL), 0);
+        assert_int_equal(list.n_claims, N_MANY);
+        claim_list_done(&list);
+        assert_int_equal(fixture_used(fixture, "gpu", "VGPU"), N_MANY);
+}
+
+/* The query plan, in one line. The caller frees. */
+static char *explain(const char *path, const char *query)
+{
+        sqlite3_stmt *statement;
+        char *text = NULL, sql[400];
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+        sqlite3 *db;
+
+        snprintf(sql, sizeof(sql), "EXPLAIN QUERY PLAN %s", query);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+        while (sqlite3_step(statement) == SQLITE_ROW)
+                fprintf(file, "%s; ", sqlite3_column_text(statement, 3));
+        sqlite3_finalize(statement);
+        sqlite3_close(db);
+        fclose(file);
+        return text;
+}
+
+/* Every statement that a claim runs finds its rows by an index. */
+static void test_plans_use_indexes(void **state)
+{
+        static const char *const queries[] = {
+                "SELECT * FROM claims WHERE instance_uuid = ?1 AND resize_target = ?2",
+                "SELECT id FROM claims WHERE state = 'claimed' AND expires_usec > 0"
+                " AND expires_usec <= ?1 ORDER BY expires_usec, id LIMIT 1",
+                "SELECT id FROM claims WHERE placed = 0 AND id > ?1 ORDER BY id LIMIT 1",
+                "DELETE FROM allocations WHERE claim_id = ?1",
+                "DELETE FROM claims WHERE id = ?1",
+                "UPDATE usages SET used = used - 1 WHERE resource_provider_id = 1"
+                " AND resource_class = 'VCPU'",
+                "DELETE FROM ended_claims WHERE number <= (SELECT max(number) FROM ended_claims) - "
+                "9",
+                "DELETE FROM resource_providers WHERE id = ?1 AND generation = ?2",
+        };
+        Fixture *fixture = *state;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        for (size_t i = 0; i < ARRAY_SIZE(queries); i++) {
+                _cleanup_free_ char *plan = explain(fixture->path, queries[i]);
+
+                if (!strstr(plan, "SEARCH") || strstr(plan, "SCAN"))
+                        fail_msg("%s: %s", queries[i], plan);
+        }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_cost_does_not_grow),
+                TEST(test_plans_use_indexes),
+        };
+
+        use_vfs_without_sync();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tests/claims-fixture.h"
+#include "tests/test.h"
+
+#define GPUS                                                              \
+        "host VCPU=8/0/1/8/1/2 MEMORY_MB=1024/24 DISK_GB=100/0/10/50/10;" \
+        "gpu_a<host VGPU=8 +NVIDIA_A; gpu_b<host VGPU=4 +NVIDIA_B +FAST; gpu_c<host VGPU=8 +FAST"
+
+typedef struct Case {
+        const char *host;
+        const char *used; /* "gpu_a VGPU 3": provider, class, amount; NULL: nothing */
+        const char *request;
+        int r;
+        const char *text; /* the fit, or the words */
+} Case;
+
+static void run_case(const Case *c)
+{
+        _cleanup_(host_view_freep) HostView *view = make_view(c->host);
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        _cleanup_free_ char *text = NULL;
+        Error error = ERROR_NULL;
+        char provider[64], resource_class[64];
+        unsigned amount;
+        int r;
+
+        if (c->used && sscanf(c->used, "%63s %63s %u", provider, resource_class, &amount) == 3)
+                use_some(view, provider, resource_class, amount);
+        make_request(&request, c->request);
+        r = fit_request(view, "host", &request, &fit, &error);
+        text = r == FIT_DONE ? format_fit(view, &request, &fit) : strdup(error.text);
+        if (r != c->r || strcmp(text, c->text) != 0)
+                fail_msg("\"%s\" (used: %s)\n  yields    %d %s\n  expected  %d %s", c->request,
+                         c->used ? c->used : "nothing", r, text, c->r, c->text);
+}
+
+static void test_unsuffixed(void **state)
+{
+        static const Case cases[] = {
+                { GPUS, NULL, "VCPU=2,MEMORY_MB=1000", FIT_DONE,
+                  "MEMORY_MB=1000 on host, VCPU=2 on host" },
+                { GPUS, NULL, "VGPU=1", FIT_DONE, "VGPU=1 on gpu_a" },
+                { GPUS, "gpu_a VGPU 1", "VGPU=1", FIT_DONE, "VGPU=1 on gpu_c" },
+                { GPUS, "gpu_a VGPU 1", "VGPU=8", FIT_DONE, "VGPU=8 on gpu_c" },
+                /* not split over providers */
+                { GPUS, NULL, "VGPU=9", FIT_E_NO_CAPACITY,
+                  "VGPU: asks for 9, free are 8 of 8 on gpu_a" },
+                { GPUS, "host VCPU 15", "VCPU=1", FIT_DONE, "VCPU=1 on host" },
+                { GPUS, "host VCPU 15", "VCPU=2", FIT_E_NO_CAPACITY,
+                  "VCPU: asks for 2, free are 1 of 16 on host" },
+                { GPUS, NULL, "VCPU=9", FIT_E_NO_CAPACITY,
+                  "VCPU: 9 is more than max_unit 8 on host" },
+                { GPUS, NULL, "DISK_GB=15", FIT_E_NO_CAPACITY,
+                  "DISK_GB: 15 is not a multiple of step_size 10 on host" },
+                { GPUS, NULL, "DISK_GB=5", FIT_E_NO_CAPACITY,
+                  "DISK_GB: 5 is less than min_unit 10 on host" },
+                { GPUS, NULL, "CUSTOM_X=1", FIT_E_UNKNOWN_CLASS,
+                  "No provider of this host has resource class CUSTOM_X" },
+                { "", NULL, "VCPU=1", FIT_E_UNKNOWN_CLASS,
+                  "No provider of this host has resource class VCPU: the host's providers are not "
+                  "known yet" },
+                /* the root before others that have more */
+                { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=2", FIT_DONE, "VCPU=2 on host" },
+                { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=3", FIT_DONE, "VCPU=3 on cell" },
+                /* over capacity already */
+                { "host VCPU=2", "host VCPU 5", "VCPU=1", FIT_E_NO_CAPACITY,
+                  "VCPU: asks for 1, free are 0 of 2 on host" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                run_case(&cases[i]);
+}
+
+static void test_traits(void **state)
+{
+        static const Case cases[] = {
+                { GPUS, NULL, "_G:VGPU=1:FAST", FIT_DONE, "_G VGPU=1 on gpu_c" },
+                { GPUS, NULL, "_G:VGPU=1:FAST,NVIDIA_B", FIT_DONE, "_G VGPU=1 on gpu_b" },
+                { GPUS, NULL, "_G:VGPU=1:!FAST", FIT_DONE, "_G VGPU=1 on gpu_a" },
+                { GPUS, NULL, "_G:VGPU=1:NONE", FIT_E_NO_CAPACITY,
+                  "Group \"_G\": VGPU: gpu_a lacks the required trait NONE" },
+                { "host VGPU=1 +X", NULL, "_G:VGPU=1:!X", FIT_E_NO_CAPACITY,
+                  "Group \"_G\": VGPU: host has the forbidden trait X" },
+                /* the unsuffixed group has its traits from all of its providers together */
+                { "host VCPU=4 +A; gpu<host VGPU=1 +B", NULL, "VCPU=1,VGPU=1:A,B", FIT_DONE,
+                  "VCPU=1 on host, VGPU=1 on gpu" },
+                { GPUS, NULL, "VCPU=1,VGPU=1:NVIDIA_B", FIT_DONE,
+                  "VCPU=1 on host, VGPU=1 on gpu_b" },
+                { GPUS, NULL, "VCPU=1,VGPU=1:NVIDIA_A,NVIDIA_B", FIT_E_NO_CAPACITY,
+                  "Each part of the request fits alone, but not all of them together" },
+                { GPUS, NULL, "VCPU=1:NVIDIA_A", FIT_E_NO_CAPACITY,
+                  "The providers that have room lack a required trait of the request" },
+                { GPUS, NULL, "VCPU=1,VGPU=1:!FAST", FIT_DONE, "VCPU=1 on host, VGPU=1 on gpu_a" },
+                { "host VCPU=4 +X", NULL, "VCPU=1:!X", FIT_E_NO_CAPACITY,
+                  "VCPU: host has the forbidden trait X" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                run_case(&cases[i]);
+}
+
+static void test_groups(void **state)
+{
+        static const Case cases[] = {
+                { GPUS, NULL, "VCPU=1 _A:VGPU=1 _B:VGPU=1 isolate", FIT_DONE,
+                  "VCPU=1 on host, _A VGPU=1 on gpu_a, _B VGPU=1 on gpu_c" },
+                /* the most room: after the first, gpu_a has less */
+                { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1", FIT_DONE,
+                  "_A VGPU=1 on gpu_a, _B VGPU=1 on gpu_c" },
+                { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1 _C:VGPU=1 _D:VGPU=1 isolate", FIT_E_NO_CAPACITY,
+                  "4 groups ask for VGPU=1 each on providers of their own (isolate), there is room "
+                  "for 3" },
+                { GPUS, NULL, "_A:VGPU=8 _B:VGPU=8 _C:VGPU=8", FIT_E_NO_CAPACITY,
+                  "3 groups ask for VGPU=8 each, there is room for 2" },
+                { GPUS, NULL, "_A:VGPU=8 _B:VGPU=7 _C:VGPU=6", FIT_E_NO_CAPACITY,
+                  "VGPU: all groups together ask for 21, one request can have 16" },
+                { GPUS, NULL, "_A:VGPU=6 _B:VGPU=5 _C:VGPU=5", FIT_E_NO_CAPACITY,
+                  "Each part of the request fits alone, but not all of them together" },
+                /* _A fits three, but _B needs the one that _A would like best */
+                { "host VCPU=1; a<host VGPU=2; b<host VGPU=4", NULL, "_A:VGPU=2 _B:VGPU=4",
+                  FIT_DONE, "_A VGPU=2 on a, _B VGPU=4 on b" },
+                { "host VCPU=1; a<host VGPU=1 +T; b<host VGPU=1", NULL, "_A:VGPU=1 _B:VGPU=1:T",
+                  FIT_DONE, "_A VGPU=1 on b, _B VGPU=1 on a" },
+                /* a group comes whole from one provider */
+                { GPUS, NULL, "_A:VCPU=1,VGPU=1", FIT_E_NO_CAPACITY,
+                  "Group \"_A\": no single provider has all of its classes" },
+                { "host; n0<host VCPU=4 MEMORY_MB=10; n1<host VCPU=2 MEMORY_MB=100", NULL,
+                  "_N:VCPU=2,MEMORY_MB=50", FIT_DONE, "_N MEMORY_MB=50 on n1, _N VCPU=2 on n1" },
+                /* max_unit counts for what one request takes of a provider in all */
+                { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=1", FIT_DONE,
+                  "VCPU=1 on host, _A VCPU=1 on host" },
+                { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=2", FIT_E_NO_CAPACITY,
+                  "VCPU: all groups together ask for 3, one request can have 2" },
+                /* isolate says nothing about the unsuffixed group */
+                { "host VGPU=2", NULL, "VGPU=1 _A:VGPU=1 isolate", FIT_DONE,
+                  "VGPU=1 on host, _A VGPU=1 on host" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                run_case(&cases[i]);
+}
+
+static void test_trees(void **state)
+{
+        static const Case cases[] = {
+                /* another root that shares nothing is another host */
+                { "host VCPU=1; other VCPU=8", NULL, "VCPU=2", FIT_E_NO_CAPACITY,
+                  "VCPU: asks for 2, free are 1 of 1 on host" },
+                { "host VCPU=1; other DISK_GB=8", NULL, "DISK_GB=2", FIT_E_NO_CAPACITY,
+                  "DISK_GB: other is not part of this node" },
+                { "host VCPU=1 @A; pool DISK_GB=8 +MISC_SHARES_VIA_AGGREGATE @A", NULL,
+                  "VCPU=1,DISK_GB=2", FIT_DONE, "DISK_GB=2 on pool, VCPU=1 on host" },
+                { "host VCPU=1 @B; pool DISK_GB=8 +MISC_SHARES_VIA_AGGREGATE @A", NULL, "DISK_GB=2",
+                  FIT_E_NO_CAPACITY, "DISK_GB: pool is not part of this node" },
+                /* the pool comes first in the tree, and is not taken for the host */
+                { "pool DISK_GB=8 +MISC_SHARES_VIA_AGGREGATE @A; renamed VCPU=1 @A", NULL,
+                  "VCPU=1,DISK_GB=2", FIT_DONE, "DISK_GB=2 on pool, VCPU=1 on renamed" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                run_case(&cases[i]);
+}
+
+static void test_withheld(void **state)
+{
+        _cleanup_(host_view_freep) HostView *view = make_view("host VCPU=1; gpu<host VGPU=4");
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        Error error = ERROR_NULL;
+
+        view->providers[1].withheld = true;
+        make_request(&request, "VGPU=1");
+        assert_int_equal(fit_request(view, "host", &request, &fit, &error), FIT_E_NO_CAPACITY);
+        assert_string_equal(error.text, "VGPU: gpu is withheld, it is gone from the host");
+        assert_null(fit.pieces);
+}
+
+/* What is not reached in one pass: many equal devices, and one too few of them. */
+static void test_many_devices(void **state)
+{
+        _cleanup_free_ char *host = NULL;
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        size_t size;
+        FILE *file = open_memstream(&host, &size);
+
+        fputs("host VCPU=64", file);
+        for (int i = 0; i < 63; i++)
+                fprintf(file, "; vf_%02d<host SRIOV_NET_VF=1 +PHYSNET%d", i, i % 2);
+        fclose(file);
+        view = make_view(host);
+        for (int n = 62; n <= 64; n++) {
+                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+                _cleanup_(fit_done) Fit fit = FIT_NULL;
+                _cleanup_free_ char *words = NULL;
+                FILE *groups = open_memstream(&words, &size);
+                int r;
+
+                fputs("VCPU=1", groups);
+                for (int i = 0; i < n; i++)
+                        fprintf(groups, " _P%d:SRIOV_NET_VF=1%s", i, i % 8 == 0 ? ":PHYSNET1" : "");
+                fclose(groups);
+                make_request(&request, words);
+                r = fit_request(view, "host", &request, &fit, NULL);
+                assert_int_equal(r, n <= 63 ? FIT_DONE : FIT_E_NO_CAPACITY);
+                assert_true(fit.work < 200000);
+        }
+}
+
+/* Packings that no shortcut decides end within the bound. */
+static void test_bound(void **state)
+{
+        _cleanup_free_ char *host = NULL, *words = NULL;
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        Error error = ERROR_NULL;
+        size_t size;
+        FILE *file = open_memstream(&host, &size);
+        int r;
+
+        /* Three parts of more than a third each and less than a half never fill a bin: in total
+         * there is room, yet 40 bins take 80 of the 81 parts. */
+        fputs("host VCPU=1", file);
+        for (int i = 0; i < 40; i++)
+                fprintf(file, "; bin_%d<host MEMORY_MB=%d", i, 1000 + i);
+        fclose(file);
+        view = make_view(host);
+        file = open_memstream(&words, &size);
+        for (int i = 0; i < 81; i++)
+                fprintf(file, "%s_P%d:MEMORY_MB=%d", i ? " " : "", i, 350 + i);
+        fclose(file);
+        make_request(&request, words);
+        r = fit_request(view, "host", &request, &fit, &error);
+        assert_int_equal(r, FIT_E_TOO_HARD);
+        assert_string_equal(error.text,
+                            "No way to place the 81 groups was found within the bound on the work");
+        assert_true(fit.work > FIT_WORK_MAX && fit.work < FIT_WORK_MAX * 2);
+}
+
+static void test_force(void **state)
+{
+        _cleanup_(host_view_freep) HostView *view =
+                make_view("host DISK_GB=1; n0<host VCPU=4 MEMORY_MB=8; n1<host VCPU=4 MEMORY_MB=9");
+        _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+
+        use_some(view, "n0", "VCPU", 1);
+        assert_int_equal(
+                resources_parse("DISK_GB=10,MEMORY_MB=99,VCPU=2,CUSTOM_X=1", &resources, NULL), 0);
+        assert_int_equal(fit_force(view, "host", &resources, &fit), 0);
+        assert_int_equal(fit.n_pieces, 3);
+        assert_string_equal(fit.pieces[0].resource_class, "DISK_GB");
+        assert_int_equal(fit.pieces[0].provider, 0);
+        assert_string_equal(fit.pieces[1].resource_class, "MEMORY_MB");
+        assert_int_equal(fit.pieces[1].provider, 2);
+        assert_string_equal(fit.pieces[2].resource_class, "VCPU");
+        assert_int_equal(fit.pieces[2].provider, 2);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_unsuffixed), cmocka_unit_test(test_traits),
+                cmocka_unit_test(test_groups),     cmocka_unit_test(test_trees),
+                cmocka_unit_test(test_withheld),   cmocka_unit_test(test_many_devices),
+                cmocka_unit_test(test_bound),      cmocka_unit_test(test_force),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

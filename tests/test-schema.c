@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The ladder of versions. Fixtures are written by hand with SQL, so that a change of an old step
+ * cannot hide. */
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "claims/schema.h"
+#include "tests/claims-fixture.h"
+#include "tests/test.h"
+
+#define VM1 "11111111-2222-4333-8444-555555555501"
+#define VM2 "11111111-2222-4333-8444-555555555502"
+
+#define VERSION_1                                                                           \
+        "CREATE TABLE versions (table_name TEXT, version INTEGER);"                         \
+        "INSERT INTO versions VALUES ('claims', 1);"                                        \
+        "CREATE TABLE claims (id INTEGER, host TEXT, node TEXT, instance_uuid TEXT, vcpus " \
+        "INTEGER,"                                                                          \
+        " memory_mb INTEGER, disk_gb INTEGER, pci TEXT, resize_target INTEGER, created_at TEXT);"
+
+#define ROWS_1                                                                                \
+        "INSERT INTO claims VALUES"                                                           \
+        " (3, 'compute1', 'host', '" VM1 "', 2, 512, 10, '[]', 0, '2014-05-01T10:20:30'),"    \
+        " (4, 'compute1', 'host', '" VM1                                                      \
+        "', 4, 1024, 10, '[]', 1, '2014-05-01T10:20:31.5+00:00'),"                            \
+        " (7, 'compute1', 'host', upper('aaaaaaaa-2222-4333-8444-555555555502'), 1, 256, 0, " \
+        "NULL, 0,"                                                                            \
+        "  '2015-01-01 00:00:00');"
+
+static void make_version_1(Fixture *fixture, const char *rows)
+{
+        free(run_sql(fixture->path, VERSION_1));
+        free(run_sql(fixture->path, rows));
+}
+
+/* The columns of a table as "name TYPE, …". */
+static void assert_columns(const char *path, const char *table, const char *expected)
+{
+        char sql[200];
+
+        snprintf(sql, sizeof(sql),
+                 "SELECT group_concat(name || ' ' || type, ', ') FROM pragma_table_info('%s')",
+                 table);
+        assert_sql(path, sql, expected);
+}
+
+static void open_raw(Fixture *fixture, Sqlite **ret)
+{
+        Error error = ERROR_NULL;
+
+        free(run_sql(fixture->path, "PRAGMA user_version = 0"));
+        if (sqlite_open(ret, fixture->path, USEC_PER_SEC, &error) < 0)
+                fail_msg("%s", error.text);
+}
+
+static void test_first_step(void **state)
+{
+        Fixture *fixture = *state;
+        Sqlite *sqlite;
+        int64_t version = -1;
+
+        open_raw(fixture, &sqlite);
+        assert_int_equal(schema_read_version(sqlite, &version, NULL), 0);
+        assert_int_equal(version, 0);
+        assert_int_equal(schema_step(sqlite, 0, NULL), 0);
+        assert_int_equal(schema_read_version(sqlite, &version, NULL), 0);
+        assert_int_equal(version, 1);
+        sqlite_close(sqlite);
+        /* The specification's, column for column. */
+        assert_columns(fixture->path, "claims",
+                       "id INTEGER, host TEXT, node TEXT, instance_uuid TEXT, vcpus INTEGER,"
+                       " memory_mb INTEGER, disk_gb INTEGER, pci TEXT, resize_target INTEGER,"
+                       " created_at TEXT");
+        assert_columns(fixture->path, "versions", "table_name TEXT, version INTEGER");
+        assert_sql(fixture->path, "SELECT table_name || version || count(*) FROM versions",
+                   "claims11");
+}
+
+/* A new file and an upgraded one end with the same tables. */
+static void test_ladder_equals_creation(void **state)
+{
+        static const char sql[] = "SELECT group_concat(sql, ';') FROM"
+                                  " (SELECT sql FROM sqlite_master ORDER BY type, name)";
+        Fixture *fixture = *state;
+        _cleanup_free_ char *upgraded = NULL;
+
+        make_version_1(fixture, ROWS_1);
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        fixture_close(fixture);
+        upgraded = run_sql(fixture->path, sql);
+        assert_int_equal(unlink(fixture->path), 0);
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        assert_sql(fixture->path, sql, upgraded);
+        assert_columns(
+                fixture->path, "claims",
+                "id INTEGER, host TEXT, node TEXT, instance_uuid TEXT, vcpus INTEGER,"
+                " memory_mb INTEGER, disk_gb INTEGER, pci TEXT, resize_target INTEGER,"
+                " created_at TEXT, created_usec INTEGER, state TEXT, expires_usec INTEGER,"
+                " project_id TEXT, user_id TEXT, request TEXT, boot_id TEXT, placed INTEGER");
+}
+
+static void assert_version_1_rows(const char *path)
+{
+        assert_sql(path, "SELECT version FROM versions", "1");
+        assert_sql(path,
+                   "SELECT group_concat(id || ' ' || vcpus || ' ' || created_at, ', ') FROM claims",
+                   "3 2 2014-05-01T10:20:30, 4 4 2014-05-01T10:20:31.5+00:00,"
+                   " 7 1 2015-01-01 00:00:00");
+}
+
+static void test_upgrade(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *copy = NULL;
+        struct stat st;
+
+        make_version_1(fixture, ROWS_1);
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v1-", &copy), 1);
+        assert_non_null(strstr(fixture->error.text, copy));
+        assert_non_null(strstr(fixture->error.text, "version 1 to 2 with 3 of 3 claims"));
+        assert_version_1_rows(copy);
+        assert_int_equal(stat(copy, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+        assert_sql(fixture->path, "SELECT version FROM versions", "2");
+        assert_sql(fixture->path,
+                   "SELECT group_concat(id || ' ' || instance_uuid || ' ' || vcpus || ' ' ||"
+                   " memory_mb || ' ' || disk_gb || ' ' || resize_target || ' ' ||"
+                   " created_usec || ' ' || state || ' ' || request || ' ' || placed, char(10))"
+                   " FROM claims",
+                   "3 " VM1 " 2 512 10 0 1398939630000000 confirmed"
+                   " resources=DISK_GB:10,MEMORY_MB:512,VCPU:2 0\n"
+                   "4 " VM1 " 4 1024 10 1 1398939631000000 confirmed"
+                   " resources=DISK_GB:10,MEMORY_MB:1024,VCPU:4 0\n"
+                   "7 aaaaaaaa-2222-4333-8444-555555555502 1 256 0 0 1420070400000000 confirmed"
+                   " resources=MEMORY_MB:256,VCPU:1 0");
+        /* once only */
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        fixture_close(fixture);
+        assert_int_equal(fixture_count_files(fixture, "claim", NULL), 2);
+}
+
+/* What was promised under version 1 stays promised, also when it is more than there is. */
+static void test_upgraded_claims_count(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *same = NULL;
+        ClaimRequest request = { 0 };
+
+        make_version_1(fixture, ROWS_1);
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        fixture_set_host(fixture, "host DISK_GB=100; n0<host VCPU=2 MEMORY_MB=4096;"
+                                  "n1<host VCPU=2 MEMORY_MB=4096");
+        assert_int_equal(claims_get(fixture->claims, 3, &claim, NULL), 0);
+        assert_int_equal(claim_sum(claim, "VCPU"), 2);
+        assert_int_equal(claim_sum(claim, "MEMORY_MB"), 512);
+        assert_int_equal(claim_sum(claim, "DISK_GB"), 10);
+        assert_int_equal(fixture_used(fixture, "host", "DISK_GB"), 20);
+        assert_int_equal(fixture_used(fixture, "n0", "VCPU") + fixture_used(fixture, "n1", "VCPU"),
+                         7);
+        assert_int_equal(fixture_claim(fixture, "new", "VCPU=1", NULL), CLAIM_E_NO_CAPACITY);
+        assert_sql(fixture->path, "SELECT count(*) FROM claims WHERE placed = 0", "0");
+        assert_store_sane(fixture->path);
+
+        /* An equal request is that claim, and an id is not used again. */
+        assert_int_equal(uuid_from_text(VM1, &request.consumer), 0);
+        make_request(&request.resources, "VCPU=2,MEMORY_MB=512,DISK_GB=10");
+        assert_int_equal(claims_claim(fixture->claims, &request, &same, NULL), CLAIM_DONE);
+        assert_int_equal(same->id, 3);
+        resource_request_done(&request.resources);
+        assert_int_equal(claims_release(fixture->claims, 7, "", NULL), 0);
+        same = claim_free(same);
+        assert_int_equal(fixture_claim(fixture, "new", "DISK_GB=1", &same), CLAIM_DONE);
+        assert_int_equal(same->id, 8);
+        assert_store_sane(fixture->path);
+}
+
+/* Without a root there is nothing to count on yet; the claims wait. */
+static void test_upgraded_claims_wait_for_the_host(void **state)
+{
+        Fixture *fixture = *state;
+        ClaimList list = { 0 };
+
+        make_version_1(fixture, ROWS_1);
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        fixture_set_host(fixture, "");
+        assert_sql(fixture->path, "SELECT count(*) FROM claims WHERE placed = 0", "3");
+        assert_int_equal(claims_list(fixture->claims, false, &list, NULL), 0);
+        assert_int_equal(list.n_claims, 3);
+        assert_int_equal(list.claims[0]->n_allocations, 0);
+        claim_list_done(&list);
+        assert_int_equal(claims_release(fixture->claims, 4, "gone", NULL), 0);
+        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096");
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 3);
+        /* of the disk the host says nothing */
+        assert_sql(fixture->path, "SELECT disk_gb FROM claims WHERE id = 3", "10");
+        assert_store_sane(fixture->path);
+}
+
+static void test_strange_rows(void **state)
+{
+        Fixture *fixture = *state;
+
+        make_version_1(
+                fixture,
+                "INSERT INTO claims VALUES"
+                /* the later of two */
+                " (1, 'h', 'n', '" VM1 "', 1, 1, 1, '', 0, ''),"
+                " (2, 'h', 'n', '" VM1 "', 2, 2, 2, '', NULL, NULL),"
+                /* no uuid */
+                " (5, 'h', 'n', NULL, 1, 1, 1, '', 0, ''), (6, 'h', 'n', 'vm', 1, 1, 1, '', 0, ''),"
+                /* absurd amounts, no texts, no id */
+                " (NULL, NULL, NULL, '" VM2 "', -5, 99999999999999, 'x', NULL, 9, 'yesterday')");
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        assert_non_null(strstr(fixture->error.text, "with 2 of 5 claims"));
+        assert_sql(fixture->path,
+                   "SELECT group_concat(instance_uuid || ' ' || vcpus || ' ' || memory_mb || ' ' ||"
+                   " disk_gb || ' ' || resize_target || ' ' || request, char(10)) FROM claims",
+                   VM1 " 2 2 2 0 resources=DISK_GB:2,MEMORY_MB:2,VCPU:2\n" VM2
+                       " 0 2147483647 0 1 resources=MEMORY_MB:2147483647");
+        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096");
+        assert_int_equal(fixture_claim(fixture, "new", "MEMORY_MB=1", NULL), CLAIM_E_NO_CAPACITY);
+        assert_store_sane(fixture->path);
+}
+
+/* version 1 says there is a table, and there is none: nothing that could be upgraded. */
+static void test_version_1_without_table(void **state)
+{
+        Fixture *fixture = *state;
+
+        free(run_sql(fixture->path, "CREATE TABLE versions (table_name TEXT, version INTEGER);"
+                                    "INSERT INTO versions VALUES ('claims', 1);"));
+        assert_int_equal(fixture_open(fixture), CLAIMS_SET_ASIDE);
+}
+
+static void sleep_usec(uint64_t usec)
+{
+        struct timespec time = { .tv_sec = 0, .tv_nsec = (long)(usec * NSEC_PER_USEC) };
+
+        nanosleep(&time, NULL);
+}
+
+/* Killed at many moments of the upgrade: the next start finds version 1 or 2, whole, and goes on.
+ */
+static void test_upgrade_interrupted(void **state)
+{
+        Fixture *fixture = *state;
+
+        for (uint64_t i = 0; i < 60; i++) {
+                _cleanup_free_ char *version = NULL;
+                pid_t pid;
+                int r, status;
+
+                make_version_1(fixture, ROWS_1);
+                pid = fork();
+                if (pid == 0) {
+                        fixture_open(fixture);
+                        pause();
+                        _exit(0);
+                }
+                sleep_usec(i * 250);
+                kill(pid, SIGKILL);
+                assert_int_equal(waitpid(pid, &status, 0), pid);
+                r = fixture_open(fixture);
+                if (r != CLAIMS_UPGRADED && r != CLAIMS_OPENED)
+                        fail_msg("%d %s", r, fixture->error.text);
+                fixture_close(fixture);
+                version = run_sql(fixture->path, "SELECT version FROM versions");
+                assert_string_equal(version, "2");
+                assert_sql(fixture->path, "SELECT sum(vcpus) FROM claims", "7");
+                assert_store_sane(fixture->path);
+                /* every copy that has its name is whole */
+                for (char *copy = NULL; fixture_count_files(fixture, "claim.sqlite.v1-", &copy) > 0;
+                     copy = NULL) {
+                        assert_version_1_rows(copy);
+                        assert_int_equal(unlink(copy), 0);
+                        free(copy);
+                }
+                assert_int_equal(unlink(fixture->path), 0);
+        }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_first_step),
+                TEST(test_ladder_equals_creation),
+                TEST(test_upgrade),
+                TEST(test_upgraded_claims_count),
+                TEST(test_upgraded_claims_wait_for_the_host),
+                TEST(test_strange_rows),
+                TEST(test_version_1_without_table),
+                TEST(test_upgrade_interrupted),
+        };
+
+        use_vfs_without_sync();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
