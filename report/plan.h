@@ -7,9 +7,13 @@
  * this very list, and the executor runs it. Steps carry no generation: the executor puts in the
  * mirror's when it sends.
  *
- * Order: custom classes and traits before whoever needs them, parents before children, inventories
- * before traits of the same provider (one step per provider at a time, in list order), deletions
- * last and children before parents. */
+ * Order: custom classes and traits before whoever needs them, parents before children, per provider
+ * inventories, aggregates, traits (one step per provider at a time, in list order), deletions last
+ * and children before parents. Only where a provider to be created has the name of one to be
+ * deleted does that deletion come first.
+ *
+ * With allocations, everything of the inventories that changes goes into one PLAN_RESHAPE with
+ * them, after all creations; what follows depends on it. */
 
 #include <jansson.h>
 
@@ -41,19 +45,26 @@ typedef struct Plan {
         PlanStep *steps;
         size_t n_steps;
         size_t n_allocated;
-        ProviderTree *desired;    /* a copy: where bodies come from */
+        ProviderTree *desired;    /* a copy without the traits left out: where bodies come from */
         Allocations *allocations; /* a copy, or NULL: no reshape */
+        Uuid *reshaped;           /* providers in the reshape's inventories; those that are not in
+                                     desired are emptied */
+        size_t n_reshaped;
+        StringSet left_out_traits; /* desired, but Placement does not know them */
 } Plan;
 
 /* What the plan may take for granted beside the tree. */
 typedef struct PlanKnowledge {
-        const StringSet *known_classes; /* custom classes that were ensured already */
-        const StringSet *known_traits;  /* traits that Placement has */
+        const StringSet *known_classes;  /* custom classes that Placement has */
+        const StringSet *known_traits;   /* custom traits that Placement has */
+        const StringSet *missing_traits; /* traits that Placement was asked for and has not */
 } PlanKnowledge;
 
-/* desired against the mirror's tree. Standard traits that are not in known_traits are left out of
- * bodies (Placement would refuse them). -ENOMEM; -EINVAL for a provider that would have to change
- * its name or parent. */
+/* desired against the mirror's tree. Custom classes and traits that are not known are made. A
+ * standard trait that is missing, and whatever cannot be a trait's name, is left out of comparison
+ * and bodies (Placement would refuse the whole set) and listed in left_out_traits. -ENOMEM; -EINVAL
+ * for a provider that would have to change its name or parent, and for a reshape in which a new
+ * provider has the name of one that goes. */
 int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
               const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
               Error *reterr);
@@ -66,6 +77,9 @@ DEFINE_CLEANUP(Plan *, plan_free);
 const char *plan_step_method(const PlanStep *step);
 char *plan_step_path(const PlanStep *step);
 
+/* "put-inventories", … */
+const char *plan_op_to_text(PlanOp op);
+
 /* [{"method", "path", "op", "provider", "name", "summary", "after": []}], for computectl plan
- * --json. */
+ * --json. NULL when out of memory. */
 json_t *plan_to_json(const Plan *plan);

@@ -15,15 +15,8 @@
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
-
-typedef enum ReporterAuth {
-        REPORTER_AUTH_NONE,
-        REPORTER_AUTH_ADMIN_TOKEN, /* X-Auth-Token: token */
-        REPORTER_AUTH_PASSWORD,
-        REPORTER_AUTH_V3APPLICATIONCREDENTIAL,
-        _REPORTER_AUTH_MAX,
-        _REPORTER_AUTH_INVALID = -EINVAL,
-} ReporterAuth;
+#include "report/auth.h"
+#include "report/outcome.h"
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
 typedef struct ReporterConfig {
@@ -33,36 +26,19 @@ typedef struct ReporterConfig {
         uint64_t max_connections; /* 1 … 64 */
         uint64_t connect_timeout_usec;
         uint64_t timeout_usec;                   /* one request, all in all */
+        uint64_t stall_timeout_usec;             /* an answer that stands still; 0: none */
         const char *cafile, *certfile, *keyfile; /* NULL: the system's, none, none */
         bool insecure;                           /* do not verify the server's certificate */
         const char *user_agent;                  /* "compute-agent/1.0" */
 } ReporterConfig;
 
-/* How an attempt ended, beside 0 (done). Negative results are local failures (-ENOMEM, …). */
-typedef enum ReportOutcome {
-        REPORT_DONE = 0,
-        REPORT_E_UNREACHABLE = 1, /* no connection, a time-out, a cut answer: try again later */
-        REPORT_E_UNAVAILABLE,     /* 5xx, 429, an answer that is not Placement's: try again later */
-        REPORT_E_UNAUTHORIZED,    /* 401 */
-        REPORT_E_FORBIDDEN,       /* 403: a role is missing */
-        REPORT_E_TOO_OLD,         /* the service lacks a microversion that is needed */
-        REPORT_E_CONFLICT, /* 409 placement.concurrent_update: the mirror forgot that part; start
-                              again at refresh */
-        REPORT_E_IN_USE, /* an inventory or provider that is allocated could not go; everything else
-                            was done */
-        REPORT_E_DUPLICATE_NAME, /* another provider, not of this tree, has the name */
-        REPORT_E_REFUSED,        /* 400 and every other refusal: trying again changes nothing */
-        _REPORT_OUTCOME_MAX,
-} ReportOutcome;
-
-/* "unreachable", "conflict", … for logs and metrics. */
-const char *report_outcome_to_text(int outcome);
-
 typedef struct ReporterStatistics {
         uint64_t n_requests; /* all since start */
         uint64_t n_writes;   /* those that were not GET */
         uint64_t n_conflicts;
+        /* Since the last reporter_refresh(), the publish that followed included. */
         uint64_t last_attempt_requests, last_attempt_writes;
+        uint64_t retry_after_usec; /* what a 429 or 503 of the last attempt asked for; 0: nothing */
 } ReporterStatistics;
 
 typedef struct Reporter Reporter;
@@ -72,19 +48,20 @@ typedef struct Plan Plan;
  * for the call). */
 typedef void (*ReporterDone)(Reporter *reporter, int result, const Error *error, void *userdata);
 
-/* root is the uuid of the host's root provider, root_name its name. Does not connect. -EINVAL with
- * words for a configuration that cannot work (names the option), -ENOMEM. The event loop is
- * referenced. */
+/* root is the uuid of the host's root provider, root_name its name; both are copied. Does not
+ * connect. -EINVAL with words for a configuration that cannot work (names the option), -EOPNOTSUPP
+ * for an auth_type that needs Keystone, -ENOMEM. The event loop is referenced. */
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
                  const char *root_name, Error *reterr);
 
-/* Cancels what is under way; its callback is not called. */
+/* Cancels what is under way; its callback is not called. Allowed inside a callback. */
 Reporter *reporter_free(Reporter *reporter);
 DEFINE_CLEANUP(Reporter *, reporter_free);
 
 /* Makes the mirror true again: one GET /resource_providers?in_tree=, then reads of the providers
- * whose generation moved, and of no others. An answer without the root leaves an empty tree:
- * publish will create it. -EBUSY when an attempt is under way. */
+ * whose generation moved, and of no others. An unknown root leaves an empty tree: publish will
+ * create it. A root that Placement has under another name is REPORT_E_REFUSED. -EBUSY when an
+ * attempt is under way, -ENOMEM. */
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
 
 /* The tree as the mirror has it, borrowed until the next call that starts an attempt; NULL before
@@ -94,13 +71,20 @@ const ProviderTree *reporter_tree(Reporter *reporter);
 /* Makes Placement equal to desired, which the reporter copies. desired must contain everything of
  * reporter_tree() that is to stay. allocations NULL: no reshape; else the final picture of each
  * consumer in it, and the inventories and they go in one POST /reshaper. A plan without steps sends
- * nothing. -EBUSY as above; -ENODATA before the first refresh. */
+ * nothing. -EBUSY as above; -ENODATA before the first refresh that succeeded, and after an attempt
+ * that made the mirror forget something: refresh first. -ENOMEM. A desired tree that cannot be
+ * reached (a name or parent would change) ends in the callback with -EINVAL. */
 int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata);
 
-/* The plan that reporter_publish() would run. Pure. The caller frees with plan_free(). -ENODATA as
+/* The plan that reporter_publish() would run. Pure. Custom traits of which it is not known yet
+ * whether Placement has them are shown as made. The caller frees with plan_free(). -ENODATA as
  * above. */
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr);
+
+/* The traits of the last desired tree that Placement does not know, and that were left out.
+ * Borrowed until the next call that starts an attempt. */
+const StringSet *reporter_get_left_out_traits(Reporter *reporter);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A step waits, runs (a request is under way), pauses (before it is sent again) or has ended. Each
+ * answer, and each pause that is over, ends in pump(), which starts what can be started; when
+ * nothing runs or pauses after it, nothing ever will, and the plan is done. A step whose
+ * prerequisite failed is simply never started.
+ *
+ * Most steps are one request. Two answers lead to more: an inventory in use (usages are read, and a
+ * set that keeps the used classes is sent) and a name that is taken (its holder is looked up). A
+ * reshape is followed by one GET of the tree, because its answer tells no generations. */
+
+#include "report/executor.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "report/step.h"
+
+#define PAUSE_MIN_USEC (50 * USEC_PER_MSEC)
+#define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
+#define NO_LANE        SIZE_MAX
+
+/* A plan of so many steps gains more from parallel writes than it costs to find out whether the
+ * server does them. */
+#define STEPS_WORTH_WIDENING 32
+
+typedef enum StepState {
+        STEP_WAITING,
+        STEP_RUNNING,
+        STEP_PAUSING,
+        STEP_ENDED,
+} StepState;
+
+typedef struct ExecutorStep {
+        Executor *executor;
+        const PlanStep *step;
+        StepState state;
+        size_t n_waiting; /* prerequisites that have not ended well yet */
+        size_t *next;     /* the steps that wait for this one */
+        size_t n_next;
+        size_t lane; /* NO_LANE: it belongs to no provider */
+        unsigned n_tries;
+        uint64_t pause_usec;
+        SessionCall *call;
+        sd_event_source *pause;
+        Provider kept; /* what is sent when classes are in use */
+} ExecutorStep;
+
+/* The steps of one provider take turns. */
+typedef struct Lane {
+        Uuid provider;
+        bool busy;
+        bool closed; /* a conflict: no more steps of this provider */
+} Lane;
+
+struct Executor {
+        sd_event *event;
+        Session *session;
+        Mirror *mirror;
+        const Plan *plan;
+        ExecutorManners *manners;
+        ExecutorStep *steps; /* one for each of the plan */
+        Lane *lanes;
+        size_t n_lanes;
+        size_t n_running, n_pausing;
+        bool serial;   /* this plan's writes go one by one */
+        bool stopping; /* no more steps start */
+        sd_event_source *deferred;
+        bool started;
+        int result;
+        Error error;
+        size_t n_failed;
+        ExecutorDone done;
+        void *userdata;
+};
+
+static void pump(Executor *executor);
+
+/* Jitter between the lowest pause and three times the last one. */
+static uint64_t next_pause(uint64_t last_usec)
+{
+        uint64_t high = MIN(MAX(last_usec, PAUSE_MIN_USEC) * 3, PAUSE_MAX_USEC);
+
+        return PAUSE_MIN_USEC + arc4random_uniform((uint32_t)(high - PAUSE_MIN_USEC) + 1);
+}
+
+static Lane *lane_of(const ExecutorStep *step)
+{
+        return step->lane == NO_LANE ? NULL : &step->executor->lanes[step->lane];
+}
+
+/* The step's request has ended; it may send another. */
+static void step_set_state(ExecutorStep *step, StepState state)
+{
+        Executor *executor = step->executor;
+        Lane *lane = lane_of(step);
+
+        executor->n_running -= step->state == STEP_RUNNING;
+        executor->n_pausing -= step->state == STEP_PAUSING;
+        step->state = state;
+        executor->n_running += state == STEP_RUNNING;
+        executor->n_pausing += state == STEP_PAUSING;
+        if (lane)
+                lane->busy = state == STEP_RUNNING || state == STEP_PAUSING;
+}
+
+static void note_outcome(Executor *executor, int outcome, const Error *error)
+{
+        if (report_outcome_worse(executor->result, outcome) != executor->result) {
+                executor->result = outcome;
+                executor->error = *error;
+        }
+        executor->n_failed++;
+        if (report_outcome_is_fatal(outcome))
+                executor->stopping = true;
+}
+
+static void step_succeed(ExecutorStep *step)
+{
+        step_set_state(step, STEP_ENDED);
+        for (size_t i = 0; i < step->n_next; i++)
+                step->executor->steps[step->next[i]].n_waiting--;
+}
+
+/* error is the answer's; the provider's name is put in front. */
+static void step_fail(ExecutorStep *step, int outcome, const Error *error)
+{
+        const PlanStep *plan_step = step->step;
+        Error words = *error;
+
+        if (!uuid_empty(&plan_step->provider))
+                error_prefixf(&words, -words.code, "%s", plan_step->name);
+        note_outcome(step->executor, outcome, &words);
+        step_set_state(step, STEP_ENDED);
+}
+
+/* Placement holds something else than the mirror. */
+static void step_conflict(ExecutorStep *step, const Error *error)
+{
+        Lane *lane = lane_of(step);
+
+        step_forget(step->step, step->executor->mirror);
+        if (lane)
+                lane->closed = true;
+        step_fail(step, REPORT_E_CONFLICT, error);
+}
+
+static int step_send(ExecutorStep *step, const PlacementRequest *request, SessionDone done,
+                     Error *reterr)
+{
+        int r = session_send(step->executor->session, request, done, step, &step->call, reterr);
+
+        if (r >= 0 && step->state != STEP_RUNNING)
+                step_set_state(step, STEP_RUNNING);
+        return r;
+}
+
+/* Sends a second kind of request for a step that runs, or fails it. r is the request builder's. */
+static void step_detour(ExecutorStep *step, int r, PlacementRequest *request, SessionDone done)
+{
+        Error error = ERROR_NULL;
+
+        if (r < 0)
+                r = error_oom(&error);
+        else
+                r = step_send(step, request, done, &error);
+        placement_request_done(request);
+        if (r < 0)
+                step_fail(step, r, &error);
+}
+
+static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        ExecutorStep *step = userdata;
+
+        step->pause = sd_event_source_disable_unref(step->pause);
+        /* Back among those that wait: with one write at a time it has to take its turn. */
+        step_set_state(step, STEP_WAITING);
+        pump(step->executor);
+        return 0;
+}
+
+static bool step_pause(ExecutorStep *step)
+{
+        step->pause_usec = next_pause(step->pause_usec);
+        if (sd_event_add_time_relative(step->executor->event, &step->pause, CLOCK_MONOTONIC,
+                                       step->pause_usec, USEC_PER_MSEC, on_pause_over, step) < 0)
+                return false;
+        step_set_state(step, STEP_PAUSING);
+        return true;
+}
+
+/* A 500: try again later, and do not write in parallel any more. */
+static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int result,
+                       const Error *error)
+{
+        Executor *executor = step->executor;
+
+        executor->serial = true;
+        executor->manners->serial_writes |= answer->verdict.database_locked;
+        if (!executor->stopping && step->n_tries < EXECUTOR_TRIES_MAX && step_pause(step)) {
+                log_debug("%s, trying again in %llu ms", error->text,
+                          (unsigned long long)(step->pause_usec / USEC_PER_MSEC));
+                return;
+        }
+        step_forget(step->step, executor->mirror);
+        step_fail(step, result, error);
+}
+
+static const Provider *mirrored(const ExecutorStep *step)
+{
+        return provider_tree_find(mirror_get_tree(step->executor->mirror), &step->step->provider);
+}
+
+/* The answer to a set of inventories that keeps what is in use. */
+static void on_kept(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        ExecutorStep *step = userdata;
+        Executor *executor = step->executor;
+        Error words = *error;
+        int64_t generation;
+
+        step->call = NULL;
+        if (result == REPORT_DONE &&
+            (placement_read_generation(answer->body, &generation, &words) < 0 ||
+             mirror_write(executor->mirror, &step->kept, MIRROR_INVENTORIES, generation) < 0))
+                result = REPORT_E_UNAVAILABLE;
+        if (result == REPORT_DONE) {
+                step_succeed(step);
+        } else if (result == REPORT_E_CONFLICT) {
+                step_conflict(step, &words);
+        } else {
+                if (report_outcome_is_fatal(result))
+                        step_forget(step->step, executor->mirror);
+                step_fail(step, result, &words);
+        }
+        pump(executor);
+}
+
+/* kept is what can be sent; words names the classes in use. */
+static void step_send_kept(ExecutorStep *step, const char *words)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        Executor *executor = step->executor;
+        int64_t generation = mirror_get_generation(executor->mirror, &step->kept.uuid);
+        Error error = ERROR_NULL;
+        int r;
+
+        error_setf(&error, EBUSY, "%s: %s cannot go yet, everything else is published",
+                   step->step->name, words);
+        note_outcome(executor, REPORT_E_IN_USE, &error);
+        if (provider_inventories_equal(&step->kept, mirrored(step))) {
+                step_succeed(step);
+                return;
+        }
+        r = placement_put_inventories(&step->kept, generation, &request);
+        step_detour(step, r, &request, on_kept);
+}
+
+/* What was in use was freed in between: the same request once more, if there are tries left. */
+static void step_again(ExecutorStep *step)
+{
+        Error error = ERROR_NULL;
+
+        if (step->n_tries < EXECUTOR_TRIES_MAX) {
+                step_set_state(step, STEP_WAITING);
+                return;
+        }
+        error_setf(&error, EBUSY, "What is in use changes all the time");
+        step_fail(step, REPORT_E_IN_USE, &error);
+}
+
+/* The answer to "what of this provider is in use?" */
+static void on_usages(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
+        ExecutorStep *step = userdata;
+        Executor *executor = step->executor;
+        const Provider *old = mirrored(step);
+        Error why = *error;
+        char words[160] = "";
+        int r = 0;
+
+        step->call = NULL;
+        if (result == REPORT_DONE && placement_read_usages(answer->body, &usages, &why) < 0)
+                result = REPORT_E_UNAVAILABLE;
+        if (result == REPORT_DONE && old)
+                r = step_keep_used(step_get_provider(executor->plan, step->step), old, &usages,
+                                   &step->kept, words, sizeof(words));
+        if (r < 0)
+                error_oom(&why);
+        if (result != REPORT_DONE || r < 0)
+                step_fail(step, r < 0 ? r : result, &why);
+        else if (words[0] != '\0')
+                step_send_kept(step, words);
+        else
+                step_again(step);
+        pump(executor);
+}
+
+static void judge_holder(ExecutorStep *step, const PlacementProviders *holders)
+{
+        const PlanStep *plan_step = step->step;
+        Error error = ERROR_NULL;
+
+        if (holders->n_items == 0) {
+                error_setf(&error, EEXIST, "Placement has the uuid %s under another name",
+                           plan_step->provider.text);
+                step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
+        } else if (uuid_equal(&holders->items[0].uuid, &plan_step->provider)) {
+                error_setf(&error, ESTALE, "It was created in the meantime");
+                step_conflict(step, &error);
+        } else {
+                error_setf(&error, EEXIST,
+                           "The name belongs to provider %s in Placement, which is not of this "
+                           "tree: delete that one, or take over its uuid",
+                           holders->items[0].uuid.text);
+                step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
+        }
+}
+
+/* The answer to "who has this name?" */
+static void on_holder(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        _cleanup_(placement_providers_done) PlacementProviders holders = PLACEMENT_PROVIDERS_INIT;
+        ExecutorStep *step = userdata;
+        Executor *executor = step->executor;
+        Error words = *error;
+
+        step->call = NULL;
+        if (result == REPORT_DONE && placement_read_providers(answer->body, &holders, &words) < 0)
+                result = REPORT_E_UNAVAILABLE;
+        if (result == REPORT_DONE)
+                judge_holder(step, &holders);
+        else
+                step_fail(step, result, &words);
+        pump(executor);
+}
+
+/* The answer to "what are the generations after the reshape?" */
+static void on_reshaped_tree(int result, const SessionAnswer *answer, const Error *error,
+                             void *userdata)
+{
+        _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
+        ExecutorStep *step = userdata;
+        Executor *executor = step->executor;
+        Error words = *error;
+
+        step->call = NULL;
+        if (result == REPORT_DONE && placement_read_tree(answer->body, &providers, &words) < 0)
+                result = REPORT_E_UNAVAILABLE;
+        if (result == REPORT_DONE &&
+            step_after_reshape(executor->plan, executor->mirror, &providers) < 0)
+                result = error_oom(&words);
+        if (result == REPORT_DONE) {
+                step_succeed(step);
+        } else {
+                step_forget(step->step, executor->mirror);
+                step_fail(step, result, &words);
+        }
+        pump(executor);
+}
+
+static void step_done(ExecutorStep *step, const json_t *body)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        Executor *executor = step->executor;
+        Error error = ERROR_NULL;
+        int r;
+
+        r = step_apply(executor->plan, step->step, executor->mirror, body, &error);
+        if (r < 0) {
+                step_fail(step, r == -EBADMSG ? REPORT_E_UNAVAILABLE : r, &error);
+        } else if (step->step->op == PLAN_RESHAPE) {
+                r = placement_get_tree(&executor->plan->reshaped[0], &request);
+                step_detour(step, r, &request, on_reshaped_tree);
+        } else {
+                step_succeed(step);
+        }
+}
+
+static void step_refused(ExecutorStep *step, int result, const Error *error)
+{
+        /* Perhaps a class or trait that was known is gone: the next attempt makes it again. */
+        if (result == REPORT_E_REFUSED)
+                mirror_forget_names(step->executor->mirror);
+        if (report_outcome_is_fatal(result))
+                step_forget(step->step, step->executor->mirror);
+        step_fail(step, result, error);
+}
+
+static bool is_put(PlanOp op)
+{
+        return op == PLAN_PUT_INVENTORIES || op == PLAN_PUT_AGGREGATES || op == PLAN_PUT_TRAITS;
+}
+
+static void step_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
+                          const Error *error)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        bool gone = answer->status == 404 && answer->verdict.from_placement;
+        PlanOp op = step->step->op;
+
+        if (result == REPORT_DONE || (gone && op == PLAN_DELETE_PROVIDER))
+                step_done(step, answer->body);
+        else if (answer->status == 500)
+                step_retry(step, answer, result, error);
+        else if (result == REPORT_E_CONFLICT || (gone && is_put(op)))
+                step_conflict(step, error);
+        else if (op == PLAN_PUT_INVENTORIES &&
+                 answer->verdict.code == PLACEMENT_CODE_INVENTORY_IN_USE)
+                step_detour(step, placement_get_usages(&step->step->provider, &request), &request,
+                            on_usages);
+        else if (op == PLAN_CREATE_PROVIDER && result == REPORT_E_DUPLICATE_NAME)
+                step_detour(step, placement_get_provider_by_name(step->step->name, &request),
+                            &request, on_holder);
+        else
+                step_refused(step, result, error);
+}
+
+static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        ExecutorStep *step = userdata;
+
+        step->call = NULL;
+        step_answered(step, result, answer, error);
+        pump(step->executor);
+}
+
+static void step_start(ExecutorStep *step)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        Executor *executor = step->executor;
+        Error error = ERROR_NULL;
+        int r;
+
+        step->n_tries++;
+        r = step_make_request(executor->plan, step->step, executor->mirror, &request, &error);
+        if (r == -ESTALE) {
+                step_conflict(step, &error);
+                return;
+        }
+        if (r >= 0)
+                r = step_send(step, &request, on_answer, &error);
+        if (r < 0)
+                step_fail(step, r, &error);
+}
+
+static bool may_start(const ExecutorStep *step)
+{
+        const Lane *lane = lane_of(step);
+
+        return step->state == STEP_WAITING && step->n_waiting == 0 &&
+               (!lane || (!lane->busy && !lane->closed));
+}
+
+static uint64_t limit(const Executor *executor)
+{
+        return executor->serial ? 1 : session_get_max_connections(executor->session);
+}
+
+/* Nobody waits for a pause when nothing more is sent. */
+static void end_pauses(Executor *executor)
+{
+        for (size_t i = 0; i < executor->plan->n_steps; i++) {
+                ExecutorStep *step = &executor->steps[i];
+
+                if (step->state != STEP_PAUSING)
+                        continue;
+                step->pause = sd_event_source_disable_unref(step->pause);
+                step_forget(step->step, executor->mirror);
+                step_set_state(step, STEP_ENDED);
+        }
+}
+
+static void pump(Executor *executor)
+{
+        for (size_t i = 0; i < executor->plan->n_steps; i++) {
+                if (executor->stopping || executor->n_running >= limit(executor))
+                        break;
+                if (may_start(&executor->steps[i]))
+                        step_start(&executor->steps[i]);
+        }
+        if (executor->stopping)
+                end_pauses(executor);
+        if (executor->n_running == 0 && executor->n_pausing == 0)
+                sd_event_source_set_enabled(executor->deferred, SD_EVENT_ONESHOT);
+}
+
+static int on_deferred(sd_event_source *source, void *userdata)
+{
+        Executor *executor = userdata;
+
+        if (!executor->started) {
+                executor->started = true;
+                if (!executor->serial && executor->plan->n_steps >= STEPS_WORTH_WIDENING)
+                        session_widen(executor->session);
+                pump(executor);
+                return 0;
+        }
+        if (executor->n_failed > 1 && executor->error.text[0] != '\0')
+                error_prefixf(&executor->error, -executor->error.code, "%zu steps failed, first",
+                              executor->n_failed);
+        /* The executor may be gone after this. */
+        executor->done(executor->result, &executor->error, executor->userdata);
+        return 0;
+}
+
+static int compare_lanes(const void *a, const void *b)
+{
+        return uuid_order(&((const Lane *)a)->provider, &((const Lane *)b)->provider);
+}
+
+static int make_lanes(Executor *executor)
+{
+        const Plan *plan = executor->plan;
+        size_t n = 0;
+
+        executor->lanes = calloc(plan->n_steps + 1, sizeof(Lane));
+        if (!executor->lanes)
+                return -ENOMEM;
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (!uuid_empty(&plan->steps[i].provider))
+                        executor->lanes[n++].provider = plan->steps[i].provider;
+        qsort(executor->lanes, n, sizeof(Lane), compare_lanes);
+        for (size_t i = 0; i < n; i++)
+                if (executor->n_lanes == 0 || compare_lanes(&executor->lanes[executor->n_lanes - 1],
+                                                            &executor->lanes[i]) != 0)
+                        executor->lanes[executor->n_lanes++] = executor->lanes[i];
+        return 0;
+}
+
+static size_t find_lane(const Executor *executor, const Uuid *provider)
+{
+        Lane key = { .provider = *provider };
+        const Lane *lane =
+                bsearch(&key, executor->lanes, executor->n_lanes, sizeof(Lane), compare_lanes);
+
+        return lane ? (size_t)(lane - executor->lanes) : NO_LANE;
+}
+
+static int make_steps(Executor *executor)
+{
+        const Plan *plan = executor->plan;
+
+        executor->steps = calloc(plan->n_steps + 1, sizeof(ExecutorStep));
+        if (!executor->steps)
+                return -ENOMEM;
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                executor->steps[i].executor = executor;
+                executor->steps[i].step = &plan->steps[i];
+                executor->steps[i].n_waiting = plan->steps[i].n_after;
+                executor->steps[i].lane = find_lane(executor, &plan->steps[i].provider);
+        }
+        for (size_t i = 0; i < plan->n_steps; i++)
+                for (size_t j = 0; j < plan->steps[i].n_after; j++) {
+                        ExecutorStep *before = &executor->steps[plan->steps[i].after[j]];
+                        size_t *next =
+                                reallocarray(before->next, before->n_next + 1, sizeof(size_t));
+
+                        if (!next)
+                                return -ENOMEM;
+                        before->next = next;
+                        before->next[before->n_next++] = i;
+                }
+        return 0;
+}
+
+int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirror,
+                 const Plan *plan, ExecutorManners *manners, ExecutorDone done, void *userdata,
+                 Error *reterr)
+{
+        _cleanup_(executor_freep) Executor *executor = calloc(1, sizeof(Executor));
+
+        if (!executor)
+                return error_oom(reterr);
+        executor->event = sd_event_ref(event);
+        executor->session = session;
+        executor->mirror = mirror;
+        executor->plan = plan;
+        executor->manners = manners;
+        executor->serial = manners->serial_writes;
+        executor->done = done;
+        executor->userdata = userdata;
+        if (make_lanes(executor) < 0 || make_steps(executor) < 0 ||
+            sd_event_add_defer(event, &executor->deferred, on_deferred, executor) < 0)
+                return error_oom(reterr);
+        *ret = TAKE_PTR(executor);
+        return 0;
+}
+
+Executor *executor_free(Executor *executor)
+{
+        if (!executor)
+                return NULL;
+        for (size_t i = 0; executor->steps && i < executor->plan->n_steps; i++) {
+                ExecutorStep *step = &executor->steps[i];
+
+                if (step->call)
+                        step_forget(step->step, executor->mirror);
+                session_call_cancel(step->call);
+                sd_event_source_disable_unref(step->pause);
+                provider_clear_inventories(&step->kept);
+                free(step->kept.inventories);
+                free(step->next);
+        }
+        free(executor->steps);
+        free(executor->lanes);
+        sd_event_source_disable_unref(executor->deferred);
+        sd_event_unref(executor->event);
+        free(executor);
+        return NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The executor: runs a plan against Placement and keeps the mirror true while it does.
+ *
+ * A step starts when the steps that it waits for have ended well and no other step of its provider
+ * is under way; as many run at a time as the session has connections. What each answer means:
+ *   concurrent_update  the provider is forgotten, the rest of its steps are left out, the others go
+ *                      on; the outcome is REPORT_E_CONFLICT.
+ *   inventory.inuse    the classes that have usage keep their old records, the rest is sent again;
+ *                      REPORT_E_IN_USE.
+ *   duplicate_name     who holds the name is looked up: ourselves (a conflict) or somebody else.
+ *   500                sent again a bounded number of times, with jitter, and from then on one
+ *                      write at a time: an SQLite-backed service answers parallel writes like this.
+ *   a service that is away, or that refuses this client: no further step starts.
+ * The outcome is the worst of all (report_outcome_worse), its words those of the first such step.
+ *
+ * Work is bounded: at most EXECUTOR_TRIES_MAX requests and two look-ups for each step. */
+
+#include <systemd/sd-event.h>
+
+#include "report/mirror.h"
+#include "report/plan.h"
+#include "report/session.h"
+
+#define EXECUTOR_TRIES_MAX 6
+
+/* What was learned of the service; the caller keeps it from plan to plan. */
+typedef struct ExecutorManners {
+        bool serial_writes; /* it cannot do two at a time */
+} ExecutorManners;
+
+typedef struct Executor Executor;
+
+/* result: 0, a ReportOutcome or a negative errno, with words in error unless 0. Called once, never
+ * from inside executor_new(); it may free the executor. */
+typedef void (*ExecutorDone)(int result, const Error *error, void *userdata);
+
+/* Starts to run the plan. Everything is borrowed and must outlive the executor. -ENOMEM. */
+int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirror,
+                 const Plan *plan, ExecutorManners *manners, ExecutorDone done, void *userdata,
+                 Error *reterr);
+
+/* Cancels what is under way; the providers that were being written are forgotten. */
+Executor *executor_free(Executor *executor);
+DEFINE_CLEANUP(Executor *, executor_free);

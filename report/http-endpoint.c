@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/http-endpoint.h"
+
+#include <curl/curl.h>
+#include <string.h>
+#include <sys/un.h>
+
+DEFINE_CLEANUP(CURLU *, curl_url_cleanup);
+
+void http_endpoint_done(HttpEndpoint *endpoint)
+{
+        free(endpoint->text);
+        free(endpoint->base_url);
+        free(endpoint->socket_path);
+        *endpoint = HTTP_ENDPOINT_INIT;
+}
+
+static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
+{
+        size_t n = strlen(path);
+
+        if (path[0] != '/' || n < 2 || path[n - 1] == '/')
+                return error_setf(reterr, EINVAL,
+                                  "A Unix socket is written unix:///absolute/path, not "
+                                  "unix://%s",
+                                  path);
+        if (n >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+                return error_setf(reterr, EINVAL,
+                                  "The path of a Unix socket has at most 107 characters, this one "
+                                  "has %zu",
+                                  n);
+        ret->socket_path = strdup(path);
+        ret->base_url = strdup("http://localhost");
+        return ret->socket_path && ret->base_url ? 0 : error_oom(reterr);
+}
+
+static bool url_has(CURLU *url, CURLUPart part)
+{
+        char *value = NULL;
+        bool has = curl_url_get(url, part, &value, 0) == CURLUE_OK;
+
+        curl_free(value);
+        return has;
+}
+
+static bool scheme_allowed(CURLU *url)
+{
+        char *scheme = NULL;
+        bool allowed;
+
+        if (curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+                return false;
+        allowed = strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0;
+        curl_free(scheme);
+        return allowed;
+}
+
+static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
+{
+        _cleanup_(curl_url_cleanupp) CURLU *url = curl_url();
+        char *base = NULL;
+        size_t n;
+
+        if (!url)
+                return error_oom(reterr);
+        /* The text is not quoted before this check: it may hold a password. */
+        if (strstr(text, "://") == NULL ||
+            curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
+                return error_setf(reterr, EINVAL,
+                                  "The endpoint is not a URL: allowed are http://host:port/path, "
+                                  "https://… and unix:///path");
+        if (url_has(url, CURLUPART_USER) || url_has(url, CURLUPART_PASSWORD))
+                return error_setf(reterr, EINVAL,
+                                  "The endpoint must not hold a user or a password");
+        if (url_has(url, CURLUPART_QUERY) || url_has(url, CURLUPART_FRAGMENT))
+                return error_setf(reterr, EINVAL,
+                                  "The endpoint must not hold a query or a fragment: %s", text);
+        if (!scheme_allowed(url))
+                return error_setf(reterr, EINVAL,
+                                  "The endpoint begins with http://, https:// or unix://, not "
+                                  "like %s",
+                                  text);
+        if (curl_url_get(url, CURLUPART_URL, &base, 0) != CURLUE_OK)
+                return error_oom(reterr);
+        for (n = strlen(base); n > 0 && base[n - 1] == '/'; n--)
+                base[n - 1] = '\0';
+        ret->base_url = strdup(base);
+        curl_free(base);
+        return ret->base_url ? 0 : error_oom(reterr);
+}
+
+int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr)
+{
+        _cleanup_(http_endpoint_done) HttpEndpoint endpoint = HTTP_ENDPOINT_INIT;
+        int r;
+
+        if (strncmp(text, "unix://", strlen("unix://")) == 0)
+                r = parse_socket(text + strlen("unix://"), &endpoint, reterr);
+        else
+                r = parse_url(text, &endpoint, reterr);
+        if (r < 0)
+                return r;
+        endpoint.text = strdup(text);
+        if (!endpoint.text)
+                return error_oom(reterr);
+        http_endpoint_done(ret);
+        *ret = endpoint;
+        endpoint = HTTP_ENDPOINT_INIT;
+        return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Where a service listens: "http://host:port/path", "https://…" or "unix:///path/to.sock". */
+
+#include "base/error.h"
+
+typedef struct HttpEndpoint {
+        char *text;        /* as given, for messages; it never holds a password */
+        char *base_url;    /* without a slash at the end; "http://localhost" for a socket */
+        char *socket_path; /* NULL for TCP */
+} HttpEndpoint;
+
+#define HTTP_ENDPOINT_INIT ((HttpEndpoint){ 0 })
+
+void http_endpoint_done(HttpEndpoint *endpoint);
+
+/* ret must be initialised. -EINVAL with words that say what is allowed: a user or password, a query
+ * or a fragment in the URL are refused. -ENOMEM. */
+int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/http-error.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static double seconds(uint64_t usec)
+{
+        return (double)usec / (double)USEC_PER_SEC;
+}
+
+static int translate_connect(const HttpFailure *failure, Error *reterr)
+{
+        const char *why = failure->os_errno ? strerror(failure->os_errno) : failure->detail;
+        const char *hint = "is Placement running there?";
+
+        if (failure->unix_socket && failure->os_errno == ENOENT)
+                hint = "there is no such socket; is Placement running?";
+        else if (failure->os_errno == EACCES || failure->os_errno == EPERM)
+                hint = "this user may not open it";
+        error_setf(reterr, failure->os_errno ? failure->os_errno : ECONNREFUSED,
+                   "Cannot connect to %s (%s): %s", failure->endpoint, why, hint);
+        return HTTP_E_UNREACHABLE;
+}
+
+static int translate_timeout(const HttpFailure *failure, Error *reterr)
+{
+        if (!failure->connected)
+                error_setf(reterr, ETIMEDOUT,
+                           "No connection to %s within %g s: is the host up and the port open?",
+                           failure->endpoint, seconds(failure->connect_timeout_usec));
+        else
+                error_setf(reterr, ETIMEDOUT,
+                           "No complete answer from %s within %g s: it hangs or is overloaded",
+                           failure->endpoint, seconds(failure->timeout_usec));
+        return HTTP_E_UNREACHABLE;
+}
+
+static int translate_too_large(const HttpFailure *failure, Error *reterr)
+{
+        error_setf(reterr, EFBIG,
+                   "%s answers with more than %" PRIu64 " bytes: this is not Placement's answer",
+                   failure->endpoint, failure->max_body_bytes);
+        return HTTP_E_BAD_ANSWER;
+}
+
+/* Codes with nothing to compute: %s is the endpoint. */
+static const struct {
+        CURLcode code;
+        HttpResult result;
+        int error;
+        const char *before, *after;
+} table[] = {
+        { CURLE_COULDNT_RESOLVE_HOST, HTTP_E_UNREACHABLE, EHOSTUNREACH, "The host of ",
+          " has no address: check the endpoint of [placement] and the name service" },
+        { CURLE_GOT_NOTHING, HTTP_E_UNREACHABLE, ECONNRESET, "",
+          " closed the connection without an answer: is it Placement that listens there?" },
+        { CURLE_PARTIAL_FILE, HTTP_E_UNREACHABLE, ECONNRESET, "The answer of ", " was cut short" },
+        { CURLE_RECV_ERROR, HTTP_E_UNREACHABLE, ECONNRESET, "The connection to ",
+          " broke while it answered" },
+        { CURLE_SEND_ERROR, HTTP_E_UNREACHABLE, ECONNRESET, "The connection to ",
+          " broke while it was asked" },
+        { CURLE_HTTP2, HTTP_E_UNREACHABLE, EPROTO, "The HTTP/2 connection to ", " broke" },
+        { CURLE_HTTP2_STREAM, HTTP_E_UNREACHABLE, EPROTO, "The HTTP/2 connection to ", " broke" },
+        { CURLE_WEIRD_SERVER_REPLY, HTTP_E_BAD_ANSWER, EPROTO, "", " does not speak HTTP" },
+        { CURLE_UNSUPPORTED_PROTOCOL, HTTP_E_BAD_ANSWER, EPROTO, "", " does not speak HTTP" },
+        { CURLE_BAD_CONTENT_ENCODING, HTTP_E_BAD_ANSWER, EPROTO, "The answer of ",
+          " is encoded in a way that was not asked for" },
+        { CURLE_PEER_FAILED_VERIFICATION, HTTP_E_TLS, EKEYREJECTED, "The certificate of ",
+          " cannot be verified: set cafile in [placement]" },
+        { CURLE_SSL_CACERT_BADFILE, HTTP_E_TLS, EKEYREJECTED, "For ",
+          ": the file of cafile in [placement] cannot be read" },
+        { CURLE_SSL_CERTPROBLEM, HTTP_E_TLS, EKEYREJECTED, "For ",
+          ": certfile or keyfile in [placement] cannot be used" },
+        { CURLE_SSL_CONNECT_ERROR, HTTP_E_TLS, EPROTO, "No TLS connection to ",
+          ": does it speak https, and does it want certfile?" },
+};
+
+int http_failure_translate(const HttpFailure *failure, Error *reterr)
+{
+        if (failure->too_large || failure->code == CURLE_FILESIZE_EXCEEDED)
+                return translate_too_large(failure, reterr);
+        if (failure->code == CURLE_COULDNT_CONNECT)
+                return translate_connect(failure, reterr);
+        if (failure->code == CURLE_OPERATION_TIMEDOUT)
+                return translate_timeout(failure, reterr);
+        if (failure->code == CURLE_OUT_OF_MEMORY)
+                return error_oom(reterr);
+
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+                bool detailed = table[i].result == HTTP_E_TLS && failure->detail[0];
+
+                if (table[i].code != failure->code)
+                        continue;
+                error_setf(reterr, table[i].error, "%s%s%s%s%s%s", table[i].before,
+                           failure->endpoint, table[i].after, detailed ? " (" : "",
+                           detailed ? failure->detail : "", detailed ? ")" : "");
+                return (int)table[i].result;
+        }
+        error_setf(reterr, EIO, "The request to %s failed: %s", failure->endpoint,
+                   failure->detail[0] ? failure->detail : curl_easy_strerror(failure->code));
+        return HTTP_E_UNREACHABLE;
+}

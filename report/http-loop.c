@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Curl tells us which sockets to watch and when to wake up; we tell it what happened, and then read
+ * its messages. An sd-event handler that returns < 0 is switched off for good, so each of ours
+ * returns 0. A callback of curl's that fails breaks the whole multi handle: then everybody is told
+ * once and nothing more happens. */
+
+#include "report/http-loop.h"
+
+#include <sys/epoll.h>
+#include <sys/queue.h>
+
+typedef struct HttpSocket {
+        TAILQ_ENTRY(HttpSocket) link;
+        HttpLoop *loop;
+        sd_event_source *source;
+} HttpSocket;
+
+struct HttpLoop {
+        sd_event *event;
+        CURLM *multi;
+        sd_event_source *timer;
+        TAILQ_HEAD(, HttpSocket) sockets;
+        HttpLoopEnded ended;
+        void *userdata;
+        bool broken;
+};
+
+static void read_messages(HttpLoop *loop)
+{
+        CURLMsg *message;
+        int left;
+
+        while ((message = curl_multi_info_read(loop->multi, &left))) {
+                CURL *easy = message->easy_handle;
+                CURLcode code = message->data.result;
+
+                if (message->msg != CURLMSG_DONE)
+                        continue;
+                curl_multi_remove_handle(loop->multi, easy);
+                loop->ended(easy, code, loop->userdata);
+        }
+}
+
+static void act(HttpLoop *loop, curl_socket_t fd, int events)
+{
+        int running;
+
+        if (loop->broken)
+                return;
+        if (curl_multi_socket_action(loop->multi, fd, events, &running) == CURLM_OK) {
+                read_messages(loop);
+                return;
+        }
+        loop->broken = true;
+        sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF);
+        loop->ended(NULL, CURLE_OUT_OF_MEMORY, loop->userdata);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        HttpSocket *sock = userdata;
+        int events = 0;
+
+        if (revents & (EPOLLIN | EPOLLHUP))
+                events |= CURL_CSELECT_IN;
+        if (revents & EPOLLOUT)
+                events |= CURL_CSELECT_OUT;
+        if (revents & EPOLLERR)
+                events |= CURL_CSELECT_ERR;
+        act(sock->loop, fd, events);
+        return 0;
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        act(userdata, CURL_SOCKET_TIMEOUT, 0);
+        return 0;
+}
+
+static void socket_forget(HttpSocket *sock)
+{
+        TAILQ_REMOVE(&sock->loop->sockets, sock, link);
+        sd_event_source_disable_unref(sock->source);
+        free(sock);
+}
+
+static int socket_watch(HttpLoop *loop, curl_socket_t fd, uint32_t events)
+{
+        HttpSocket *sock = calloc(1, sizeof(HttpSocket));
+
+        if (!sock)
+                return -ENOMEM;
+        sock->loop = loop;
+        if (sd_event_add_io(loop->event, &sock->source, fd, events, on_io, sock) < 0) {
+                free(sock);
+                return -ENOMEM;
+        }
+        TAILQ_INSERT_TAIL(&loop->sockets, sock, link);
+        curl_multi_assign(loop->multi, fd, sock);
+        return 0;
+}
+
+static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *assigned)
+{
+        HttpLoop *loop = userdata;
+        HttpSocket *sock = assigned;
+        uint32_t events = 0;
+
+        if (what == CURL_POLL_REMOVE) {
+                if (sock)
+                        socket_forget(sock);
+                return 0;
+        }
+        if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
+                events |= EPOLLIN;
+        if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
+                events |= EPOLLOUT;
+        if (sock)
+                return sd_event_source_set_io_events(sock->source, events) < 0 ? -1 : 0;
+        return socket_watch(loop, fd, events) < 0 ? -1 : 0;
+}
+
+static int on_curl_timer(CURLM *multi, long timeout_ms, void *userdata)
+{
+        HttpLoop *loop = userdata;
+
+        if (timeout_ms < 0)
+                return sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
+        if (sd_event_source_set_time_relative(loop->timer, (uint64_t)timeout_ms * USEC_PER_MSEC) <
+                    0 ||
+            sd_event_source_set_enabled(loop->timer, SD_EVENT_ONESHOT) < 0)
+                return -1;
+        return 0;
+}
+
+static int set_up_multi(HttpLoop *loop, uint64_t max_connections)
+{
+        loop->multi = curl_multi_init();
+        if (!loop->multi)
+                return -ENOMEM;
+        if (curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket) != CURLM_OK ||
+            curl_multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop) != CURLM_OK ||
+            curl_multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer) != CURLM_OK ||
+            curl_multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop) != CURLM_OK ||
+            curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, (long)max_connections) != CURLM_OK)
+                return -ENOMEM;
+        return 0;
+}
+
+int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections, HttpLoopEnded ended,
+                  void *userdata)
+{
+        _cleanup_(http_loop_freep) HttpLoop *loop = calloc(1, sizeof(HttpLoop));
+        int r;
+
+        if (!loop)
+                return -ENOMEM;
+        TAILQ_INIT(&loop->sockets);
+        loop->event = sd_event_ref(event);
+        loop->ended = ended;
+        loop->userdata = userdata;
+        r = sd_event_add_time(event, &loop->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_time,
+                              loop);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = set_up_multi(loop, max_connections);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(loop);
+        return 0;
+}
+
+HttpLoop *http_loop_free(HttpLoop *loop)
+{
+        HttpSocket *sock;
+
+        if (!loop)
+                return NULL;
+        /* Closes the idle connections, and calls on_curl_socket() for what is still watched. */
+        if (loop->multi)
+                curl_multi_cleanup(loop->multi);
+        while ((sock = TAILQ_FIRST(&loop->sockets)))
+                socket_forget(sock);
+        sd_event_source_disable_unref(loop->timer);
+        sd_event_unref(loop->event);
+        free(loop);
+        return NULL;
+}
+
+int http_loop_add(HttpLoop *loop, CURL *easy)
+{
+        if (loop->broken)
+                return -EIO;
+        return curl_multi_add_handle(loop->multi, easy) == CURLM_OK ? 0 : -ENOMEM;
+}
+
+void http_loop_remove(HttpLoop *loop, CURL *easy)
+{
+        curl_multi_remove_handle(loop->multi, easy);
+}

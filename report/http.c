@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A transfer is queued, then active (curl has it), then ended (waiting for its callback). Callbacks
+ * are called one by one from a deferred event source, each as the last thing that the handler does:
+ * a callback may therefore free the client.
+ *
+ * Curl itself could hold back requests above a number of connections, but it counts their time-out
+ * meanwhile. So the queue is here. */
+
+#include "report/http.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "report/http-endpoint.h"
+#include "report/http-error.h"
+#include "report/http-lanes.h"
+#include "report/http-loop.h"
+
+typedef enum TransferState {
+        TRANSFER_QUEUED,
+        TRANSFER_ACTIVE,
+        TRANSFER_ENDED,
+} TransferState;
+
+struct HttpTransfer {
+        TAILQ_ENTRY(HttpTransfer) link;
+        HttpClient *client;
+        TransferState state;
+        CURL *easy;
+        struct curl_slist *headers;
+        HttpDone done; /* NULL: nobody wants the answer */
+        void *userdata;
+        bool repeatable; /* sending it twice does no harm */
+        bool trial;      /* active, over a connection that has to prove itself */
+        uint64_t started_usec;
+        sd_event_source *patience; /* of a trial */
+
+        char *body; /* of the answer */
+        size_t body_size, body_allocated;
+        bool too_large;
+
+        CURLcode code; /* once it has ended */
+        char detail[CURL_ERROR_SIZE];
+};
+
+typedef TAILQ_HEAD(TransferList, HttpTransfer) TransferList;
+
+struct HttpClient {
+        HttpConfig config;
+        HttpEndpoint endpoint;
+        sd_event *event;
+        sd_event_source *deferred;
+        HttpLoop *loop;
+        TransferList queued, active, ended;
+        size_t n_active;
+        HttpLanes lanes;
+        bool broken; /* the loop has to be made anew */
+};
+
+static void init_curl(void)
+{
+        curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static HttpTransfer *transfer_free(HttpTransfer *transfer)
+{
+        if (!transfer)
+                return NULL;
+        sd_event_source_disable_unref(transfer->patience);
+        curl_easy_cleanup(transfer->easy);
+        curl_slist_free_all(transfer->headers);
+        free(transfer->body);
+        free(transfer);
+        return NULL;
+}
+DEFINE_CLEANUP(HttpTransfer *, transfer_free);
+
+/* Moves it to the list of those whose callback is due. */
+static void transfer_end(HttpTransfer *transfer, CURLcode code)
+{
+        HttpClient *client = transfer->client;
+
+        transfer->code = code;
+        transfer->state = TRANSFER_ENDED;
+        TAILQ_INSERT_TAIL(&client->ended, transfer, link);
+        sd_event_source_set_enabled(client->deferred, SD_EVENT_ONESHOT);
+}
+
+static uint64_t now_usec(const HttpClient *client)
+{
+        uint64_t usec = 0;
+
+        sd_event_now(client->event, CLOCK_MONOTONIC, &usec);
+        return usec;
+}
+
+static int on_patience_over(sd_event_source *source, uint64_t usec, void *userdata);
+
+/* Without memory for the timer a trial is not watched, which only makes it slow. */
+static void transfer_activate(HttpTransfer *transfer, HttpLane lane)
+{
+        HttpClient *client = transfer->client;
+
+        transfer->state = TRANSFER_ACTIVE;
+        transfer->started_usec = now_usec(client);
+        transfer->trial = lane == HTTP_LANE_TRIAL;
+        TAILQ_INSERT_TAIL(&client->active, transfer, link);
+        client->n_active++;
+        if (transfer->trial)
+                (void)sd_event_add_time_relative(client->event, &transfer->patience,
+                                                 CLOCK_MONOTONIC,
+                                                 http_lanes_get_patience_usec(&client->lanes),
+                                                 USEC_PER_MSEC, on_patience_over, transfer);
+}
+
+/* The first request in the queue that may start now. */
+static HttpTransfer *next_queued(HttpClient *client, HttpLane *ret_lane)
+{
+        HttpTransfer *transfer;
+
+        TAILQ_FOREACH(transfer, &client->queued, link)
+        {
+                *ret_lane = http_lanes_take(&client->lanes, client->n_active, transfer->repeatable,
+                                            now_usec(client));
+                if (*ret_lane != HTTP_LANE_NONE)
+                        return transfer;
+        }
+        return NULL;
+}
+
+static void start_queued(HttpClient *client)
+{
+        HttpTransfer *transfer;
+        HttpLane lane;
+
+        while ((transfer = next_queued(client, &lane))) {
+                TAILQ_REMOVE(&client->queued, transfer, link);
+                if (!client->broken && http_loop_add(client->loop, transfer->easy) >= 0) {
+                        transfer_activate(transfer, lane);
+                        continue;
+                }
+                if (lane == HTTP_LANE_TRIAL)
+                        http_lanes_end_trial(&client->lanes, false);
+                transfer_end(transfer, CURLE_OUT_OF_MEMORY);
+        }
+}
+
+/* Takes it out of the active ones; curl has let go of it already. */
+static void transfer_deactivate(HttpTransfer *transfer)
+{
+        HttpClient *client = transfer->client;
+
+        TAILQ_REMOVE(&client->active, transfer, link);
+        client->n_active--;
+        transfer->trial = false;
+        transfer->patience = sd_event_source_disable_unref(transfer->patience);
+}
+
+/* A trial got no answer for so long that it will get none while the other connections are open. */
+static int on_patience_over(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        HttpTransfer *transfer = userdata;
+        HttpClient *client = transfer->client;
+
+        if (transfer->body_size > 0) {
+                transfer->patience = sd_event_source_disable_unref(transfer->patience);
+                return 0;
+        }
+        http_lanes_stall_trial(&client->lanes, now_usec(client));
+        http_loop_remove(client->loop, transfer->easy);
+        transfer_deactivate(transfer);
+        transfer->state = TRANSFER_QUEUED;
+        TAILQ_INSERT_HEAD(&client->queued, transfer, link);
+        if (!transfer->done)
+                http_transfer_cancel(transfer);
+        start_queued(client);
+        return 0;
+}
+
+/* Did the answer come over a connection that was made for it, or that carries several at a time? */
+static bool answered_on_its_own(const HttpTransfer *transfer, CURLcode code)
+{
+        long n_connects = 0, version = 0;
+
+        curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &n_connects);
+        curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
+        return code == CURLE_OK && (n_connects > 0 || version >= CURL_HTTP_VERSION_2_0);
+}
+
+static void active_ended(HttpTransfer *transfer, CURLcode code)
+{
+        HttpClient *client = transfer->client;
+
+        if (transfer->trial)
+                http_lanes_end_trial(&client->lanes, answered_on_its_own(transfer, code));
+        else if (transfer->repeatable && code == CURLE_OK)
+                http_lanes_note_answer(&client->lanes, now_usec(client) - transfer->started_usec);
+        transfer_deactivate(transfer);
+        transfer_end(transfer, code);
+}
+
+static void on_ended(CURL *easy, CURLcode code, void *userdata)
+{
+        HttpClient *client = userdata;
+        HttpTransfer *transfer = NULL;
+
+        if (easy) {
+                curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&transfer);
+                active_ended(transfer, code);
+        } else {
+                client->broken = true;
+                while ((transfer = TAILQ_FIRST(&client->active)))
+                        active_ended(transfer, code);
+        }
+        start_queued(client);
+}
+
+static const char *header_of(CURL *easy, const char *name)
+{
+        struct curl_header *header;
+
+        if (curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+                return "";
+        return header->value;
+}
+
+static void deliver_response(HttpTransfer *transfer)
+{
+        HttpResponse response = {
+                .body = transfer->body ? transfer->body : "",
+                .body_size = transfer->body_size,
+                .content_type = header_of(transfer->easy, "content-type"),
+                .request_id = header_of(transfer->easy, "x-openstack-request-id"),
+                .location = header_of(transfer->easy, "location"),
+        };
+        curl_off_t retry_after = 0;
+        long status = 0;
+
+        curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &retry_after);
+        response.status = (int)status;
+        response.retry_after_sec = retry_after > 0 ? (uint64_t)retry_after : 0;
+        transfer->done(HTTP_DONE, &response, NULL, transfer->userdata);
+}
+
+static void deliver_failure(const HttpClient *client, HttpTransfer *transfer)
+{
+        HttpFailure failure = {
+                .code = transfer->code,
+                .detail = transfer->detail,
+                .endpoint = client->endpoint.text,
+                .connect_timeout_usec = client->config.connect_timeout_usec,
+                .timeout_usec = client->config.timeout_usec,
+                .max_body_bytes = client->config.max_body_bytes,
+                .unix_socket = client->endpoint.socket_path != NULL,
+                .too_large = transfer->too_large,
+        };
+        curl_off_t connected_usec = 0;
+        Error error = ERROR_NULL;
+        long os_errno = 0;
+        int r;
+
+        curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &os_errno);
+        curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_usec);
+        failure.os_errno = (int)os_errno;
+        failure.connected = connected_usec > 0;
+        r = http_failure_translate(&failure, &error);
+        transfer->done(r, NULL, &error, transfer->userdata);
+}
+
+static int on_deferred(sd_event_source *source, void *userdata)
+{
+        _cleanup_(transfer_freep) HttpTransfer *transfer = NULL;
+        HttpClient *client = userdata;
+
+        transfer = TAILQ_FIRST(&client->ended);
+        if (!transfer)
+                return 0;
+        TAILQ_REMOVE(&client->ended, transfer, link);
+        if (!TAILQ_EMPTY(&client->ended))
+                sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        /* The client may be gone after this. */
+        if (!transfer->done)
+                return 0;
+        if (transfer->code == CURLE_OK)
+                deliver_response(transfer);
+        else
+                deliver_failure(client, transfer);
+        return 0;
+}
+
+static int make_loop(HttpClient *client)
+{
+        HttpLoop *loop;
+        int r;
+
+        r = http_loop_new(&loop, client->event, client->config.max_connections, on_ended, client);
+        if (r < 0)
+                return r;
+        http_loop_free(client->loop);
+        client->loop = loop;
+        client->broken = false;
+        return 0;
+}
+
+static int check_config(const HttpConfig *config, Error *reterr)
+{
+        if (config->max_connections < 1 || config->max_connections > HTTP_MAX_CONNECTIONS_LIMIT)
+                return error_setf(reterr, EINVAL, "max_connections must be 1 to %d",
+                                  HTTP_MAX_CONNECTIONS_LIMIT);
+        if (config->connect_timeout_usec < USEC_PER_MSEC || config->timeout_usec < USEC_PER_MSEC)
+                return error_setf(reterr, EINVAL, "A time-out must be at least a millisecond");
+        if (config->keyfile && !config->certfile)
+                return error_setf(reterr, EINVAL, "keyfile is of no use without certfile");
+        return 0;
+}
+
+int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config, Error *reterr)
+{
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+        _cleanup_(http_client_freep) HttpClient *client = NULL;
+        int r;
+
+        r = check_config(config, reterr);
+        if (r < 0)
+                return r;
+        pthread_once(&once, init_curl);
+        client = calloc(1, sizeof(HttpClient));
+        if (!client)
+                return error_oom(reterr);
+        client->config = *config;
+        if (client->config.max_body_bytes == 0)
+                client->config.max_body_bytes = HTTP_MAX_BODY_BYTES_DEFAULT;
+        http_lanes_init(&client->lanes, config->max_connections);
+        TAILQ_INIT(&client->queued);
+        TAILQ_INIT(&client->active);
+        TAILQ_INIT(&client->ended);
+        client->event = sd_event_ref(event);
+        r = http_endpoint_parse(config->endpoint, &client->endpoint, reterr);
+        if (r < 0)
+                return r;
+        r = sd_event_add_defer(event, &client->deferred, on_deferred, client);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(client->deferred, SD_EVENT_OFF);
+        if (r >= 0)
+                r = make_loop(client);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot set up HTTP: %s", strerror(-r));
+        *ret = TAKE_PTR(client);
+        return 0;
+}
+
+static void cancel_all(TransferList *list)
+{
+        HttpTransfer *transfer;
+
+        while ((transfer = TAILQ_FIRST(list)))
+                http_transfer_cancel(transfer);
+}
+
+HttpClient *http_client_free(HttpClient *client)
+{
+        if (!client)
+                return NULL;
+        cancel_all(&client->queued);
+        cancel_all(&client->active);
+        cancel_all(&client->ended);
+        http_loop_free(client->loop);
+        sd_event_source_disable_unref(client->deferred);
+        sd_event_unref(client->event);
+        http_endpoint_done(&client->endpoint);
+        free(client);
+        return NULL;
+}
+
+HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
+{
+        HttpClient *client;
+
+        if (!transfer)
+                return NULL;
+        client = transfer->client;
+        switch (transfer->state) {
+        case TRANSFER_QUEUED:
+                TAILQ_REMOVE(&client->queued, transfer, link);
+                break;
+        case TRANSFER_ACTIVE:
+                if (transfer->trial)
+                        http_lanes_end_trial(&client->lanes, false);
+                http_loop_remove(client->loop, transfer->easy);
+                transfer_deactivate(transfer);
+                break;
+        case TRANSFER_ENDED:
+                TAILQ_REMOVE(&client->ended, transfer, link);
+                break;
+        }
+        return transfer_free(transfer);
+}
+
+/* Called by curl with each piece of the body. Returning less than n ends the transfer. */
+static size_t on_body(char *data, size_t size, size_t n, void *userdata)
+{
+        HttpTransfer *transfer = userdata;
+        const HttpConfig *config = &transfer->client->config;
+        size_t want;
+
+        n *= size;
+        if (n > config->max_body_bytes - transfer->body_size) {
+                transfer->too_large = true;
+                return 0;
+        }
+        /* Only now, because a server may think for long before its first byte. */
+        if (transfer->body_size == 0 && config->stall_timeout_usec > 0) {
+                curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+                curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME,
+                                 (long)MAX(config->stall_timeout_usec / USEC_PER_SEC, 1));
+        }
+        want = transfer->body_size + n + 1;
+        if (want > transfer->body_allocated) {
+                size_t grown = MAX(want, transfer->body_allocated * 2);
+                char *body = realloc(transfer->body, grown);
+
+                if (!body)
+                        return 0;
+                transfer->body = body;
+                transfer->body_allocated = grown;
+        }
+        memcpy(transfer->body + transfer->body_size, data, n);
+        transfer->body_size += n;
+        transfer->body[transfer->body_size] = '\0';
+        return n;
+}
+
+#define EASY_SET(easy, option, value)                                                \
+        do {                                                                         \
+                if (curl_easy_setopt((easy), CURLOPT_##option, (value)) != CURLE_OK) \
+                        return -ENOMEM;                                              \
+        } while (0)
+
+static int set_tls(CURL *easy, const HttpConfig *config)
+{
+        EASY_SET(easy, SSL_VERIFYPEER, config->insecure ? 0L : 1L);
+        EASY_SET(easy, SSL_VERIFYHOST, config->insecure ? 0L : 2L);
+        if (config->cafile)
+                EASY_SET(easy, CAINFO, config->cafile);
+        if (config->certfile)
+                EASY_SET(easy, SSLCERT, config->certfile);
+        if (config->keyfile)
+                EASY_SET(easy, SSLKEY, config->keyfile);
+        return 0;
+}
+
+static int set_limits(CURL *easy, const HttpConfig *config)
+{
+        EASY_SET(easy, PROTOCOLS_STR, "http,https");
+        EASY_SET(easy, PROXY, "");
+        EASY_SET(easy, FOLLOWLOCATION, 0L);
+        EASY_SET(easy, NOSIGNAL, 1L);
+        EASY_SET(easy, CONNECTTIMEOUT_MS, (long)(config->connect_timeout_usec / USEC_PER_MSEC));
+        EASY_SET(easy, TIMEOUT_MS, (long)(config->timeout_usec / USEC_PER_MSEC));
+        EASY_SET(easy, MAXFILESIZE_LARGE, (curl_off_t)config->max_body_bytes);
+        return 0;
+}
+
+static int set_callbacks(HttpTransfer *transfer)
+{
+        EASY_SET(transfer->easy, PRIVATE, transfer);
+        EASY_SET(transfer->easy, ERRORBUFFER, transfer->detail);
+        EASY_SET(transfer->easy, WRITEFUNCTION, on_body);
+        EASY_SET(transfer->easy, WRITEDATA, transfer);
+        return 0;
+}
+
+/* A PUT or POST without a body still says Content-Length: 0; some proxies answer 411 else. */
+static bool may_have_body(const HttpRequest *request)
+{
+        return request->body || request->method[0] == 'P';
+}
+
+static int set_target(HttpTransfer *transfer, const HttpRequest *request)
+{
+        const HttpClient *client = transfer->client;
+        _cleanup_free_ char *url = NULL;
+
+        if (asprintf(&url, "%s%s", client->endpoint.base_url, request->path) < 0) {
+                url = NULL;
+                return -ENOMEM;
+        }
+        EASY_SET(transfer->easy, URL, url);
+        EASY_SET(transfer->easy, PATH_AS_IS, 1L);
+        if (client->endpoint.socket_path)
+                EASY_SET(transfer->easy, UNIX_SOCKET_PATH, client->endpoint.socket_path);
+        if (client->config.user_agent)
+                EASY_SET(transfer->easy, USERAGENT, client->config.user_agent);
+        if (may_have_body(request)) {
+                EASY_SET(transfer->easy, POSTFIELDSIZE_LARGE, (curl_off_t)request->body_size);
+                EASY_SET(transfer->easy, COPYPOSTFIELDS, request->body ? request->body : "");
+        }
+        EASY_SET(transfer->easy, CUSTOMREQUEST, request->method);
+        return 0;
+}
+
+static int add_header(HttpTransfer *transfer, const char *line)
+{
+        struct curl_slist *list = curl_slist_append(transfer->headers, line);
+
+        if (!list)
+                return -ENOMEM;
+        transfer->headers = list;
+        return 0;
+}
+
+static int set_headers(HttpTransfer *transfer, const HttpRequest *request)
+{
+        /* Curl would ask for leave before it sends a large body, and WSGI servers answer late. */
+        if (add_header(transfer, "Expect:") < 0)
+                return -ENOMEM;
+        if (!request->body && add_header(transfer, "Content-Type:") < 0)
+                return -ENOMEM;
+        for (size_t i = 0; request->headers && request->headers[i]; i++)
+                if (add_header(transfer, request->headers[i]) < 0)
+                        return -ENOMEM;
+        EASY_SET(transfer->easy, HTTPHEADER, transfer->headers);
+        return 0;
+}
+
+static int check_request(const HttpRequest *request, Error *reterr)
+{
+        for (const char *c = request->path; *c; c++)
+                if (*c <= ' ' || *c >= 0x7f)
+                        return error_setf(reterr, EINVAL, "A path is not quoted: %s",
+                                          request->path);
+        if (request->path[0] != '/')
+                return error_setf(reterr, EINVAL, "A path does not begin with a slash: %s",
+                                  request->path);
+        for (size_t i = 0; request->headers && request->headers[i]; i++)
+                if (request->headers[i][strcspn(request->headers[i], "\r\n")] != '\0')
+                        return error_setf(reterr, EINVAL, "A header holds a line break");
+        return 0;
+}
+
+int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
+                     HttpTransfer **ret_transfer, Error *reterr)
+{
+        _cleanup_(transfer_freep) HttpTransfer *transfer = NULL;
+        int r;
+
+        r = check_request(request, reterr);
+        if (r < 0)
+                return r;
+        if (client->broken && make_loop(client) < 0)
+                return error_oom(reterr);
+        transfer = calloc(1, sizeof(HttpTransfer));
+        if (!transfer)
+                return error_oom(reterr);
+        transfer->client = client;
+        transfer->done = done;
+        transfer->userdata = userdata;
+        transfer->repeatable = strcmp(request->method, "GET") == 0;
+        transfer->easy = curl_easy_init();
+        if (!transfer->easy || set_limits(transfer->easy, &client->config) < 0 ||
+            set_tls(transfer->easy, &client->config) < 0 || set_callbacks(transfer) < 0 ||
+            set_target(transfer, request) < 0 || set_headers(transfer, request) < 0)
+                return error_oom(reterr);
+
+        transfer->state = TRANSFER_QUEUED;
+        TAILQ_INSERT_TAIL(&client->queued, transfer, link);
+        if (ret_transfer)
+                *ret_transfer = transfer;
+        transfer = NULL;
+        start_queued(client);
+        return 0;
+}
+
+size_t http_client_widen(HttpClient *client)
+{
+        static const HttpRequest request = { .method = "GET", .path = "/" };
+        size_t n = 0;
+
+        if (now_usec(client) < client->lanes.closed_until_usec)
+                return 0;
+        for (size_t i = client->lanes.n_proven + client->lanes.n_trials; i < client->lanes.max; i++)
+                if (http_client_send(client, &request, NULL, NULL, NULL, NULL) >= 0)
+                        n++;
+        return n;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* An HTTP client on an sd-event loop, for one service. Curl stays behind it.
+ *
+ * It keeps connections open and uses them again, and sends as many requests at a time as the server
+ * turns out to serve, at most max_connections (http-lanes.h); the others wait in order. It knows
+ * nothing of Placement: every status that a server sends is an answer. It follows no redirect, uses
+ * no proxy, and stores no cookie.
+ *
+ * All functions belong to the thread of the loop and none blocks. A callback is never called from
+ * inside http_client_send(), and exactly once per request unless it is cancelled. Inside a callback
+ * everything is allowed, http_client_free() too. */
+
+#include <systemd/sd-event.h>
+
+#include "base/error.h"
+
+#define HTTP_MAX_CONNECTIONS_LIMIT  64
+#define HTTP_MAX_BODY_BYTES_DEFAULT (UINT64_C(64) * 1024 * 1024)
+
+/* Everything is borrowed and must outlive the client. */
+typedef struct HttpConfig {
+        const char *endpoint;     /* see http-endpoint.h */
+        uint64_t max_connections; /* 1 … HTTP_MAX_CONNECTIONS_LIMIT */
+        uint64_t connect_timeout_usec;
+        uint64_t timeout_usec;       /* one request from its start to its last byte */
+        uint64_t stall_timeout_usec; /* a body that has begun and stands still; 0: none */
+        uint64_t max_body_bytes;     /* of an answer; 0: HTTP_MAX_BODY_BYTES_DEFAULT */
+        const char *cafile, *certfile, *keyfile; /* NULL: the system's, none, none */
+        bool insecure;                           /* do not verify the server's certificate */
+        const char *user_agent;                  /* NULL: none is sent */
+} HttpConfig;
+
+/* What to send. Copied. */
+typedef struct HttpRequest {
+        const char *method;
+        const char *path;           /* begins with "/", quoted already; appended to the endpoint */
+        const char *const *headers; /* "Name: value", NULL-terminated; may be NULL */
+        const char *body;           /* NULL: none */
+        size_t body_size;
+} HttpRequest;
+
+typedef struct HttpResponse {
+        int status;
+        const char *body; /* NUL-terminated for convenience; may hold NULs itself */
+        size_t body_size;
+        const char *content_type, *request_id, *location; /* "" when the answer has none */
+        uint64_t retry_after_sec;                         /* 0 when the answer has none */
+} HttpResponse;
+
+/* Why there is no answer. */
+typedef enum HttpResult {
+        HTTP_DONE = 0,
+        HTTP_E_UNREACHABLE = 1, /* no connection, a time-out, a cut answer */
+        HTTP_E_TLS,             /* a certificate or key does not do */
+        HTTP_E_BAD_ANSWER,      /* not HTTP, or larger than allowed */
+        _HTTP_RESULT_MAX,
+} HttpResult;
+
+typedef struct HttpClient HttpClient;
+typedef struct HttpTransfer HttpTransfer; /* a request under way */
+
+/* result: HTTP_DONE with a response, else an HttpResult or a negative errno with words in error.
+ * Both are borrowed for the call. The transfer's handle is void already. */
+typedef void (*HttpDone)(int result, const HttpResponse *response, const Error *error,
+                         void *userdata);
+
+/* Does not connect. -EINVAL with words for a configuration that cannot work, -ENOMEM. The loop is
+ * referenced. */
+int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config, Error *reterr);
+
+/* Cancels what is under way. */
+HttpClient *http_client_free(HttpClient *client);
+DEFINE_CLEANUP(HttpClient *, http_client_free);
+
+/* Takes a request. ret_transfer (may be NULL) is valid until the callback is called or it is
+ * cancelled; done may be NULL. -EINVAL for a path or header that is none, -ENOMEM.
+ *
+ * A GET that goes unanswered over a new connection is sent again over an old one. Any request is
+ * sent again, once, when the server closes a kept connection without a byte of an answer: the
+ * server may then see a write twice. */
+int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
+                     HttpTransfer **ret_transfer, Error *reterr);
+
+/* Finds out soon how many requests the server serves at a time, before many are to come: sends GET
+ * of the endpoint's root over further connections while the next requests run. Returns how many
+ * were sent; 0 when it is known. */
+size_t http_client_widen(HttpClient *client);
+
+/* Its callback is not called. The server may see the request all the same. NULL is allowed; returns
+ * NULL. */
+HttpTransfer *http_transfer_cancel(HttpTransfer *transfer);

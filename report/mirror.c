@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/mirror.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define PARTS_ALL ((1U << _MIRROR_PART_MAX) - 1)
+
+typedef struct MirrorEntry {
+        Uuid uuid;
+        int64_t generation; /* -1: stale */
+        unsigned parts_read;
+        int64_t part_generations[_MIRROR_PART_MAX];
+} MirrorEntry;
+
+struct Mirror {
+        ProviderTree *tree;
+        MirrorEntry *entries; /* one per provider of the tree, sorted by uuid */
+        size_t n_entries, n_allocated;
+        bool list_stale; /* there may be providers that it has not */
+        MirrorNames names;
+};
+
+int mirror_new(Mirror **ret)
+{
+        _cleanup_(mirror_freep) Mirror *mirror = calloc(1, sizeof(Mirror));
+        int r;
+
+        if (!mirror)
+                return -ENOMEM;
+        r = provider_tree_new(&mirror->tree);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(mirror);
+        return 0;
+}
+
+static void names_done(MirrorNames *names)
+{
+        string_set_done(&names->known_classes);
+        string_set_done(&names->known_traits);
+        string_set_done(&names->missing_traits);
+}
+
+Mirror *mirror_free(Mirror *mirror)
+{
+        if (!mirror)
+                return NULL;
+        provider_tree_free(mirror->tree);
+        free(mirror->entries);
+        names_done(&mirror->names);
+        free(mirror);
+        return NULL;
+}
+
+const ProviderTree *mirror_get_tree(const Mirror *mirror)
+{
+        return mirror->tree;
+}
+
+const MirrorNames *mirror_get_names(const Mirror *mirror)
+{
+        return &mirror->names;
+}
+
+/* The position of the uuid, or where it belongs. */
+static size_t find_position(const Mirror *mirror, const Uuid *uuid, bool *ret_found)
+{
+        size_t low = 0, high = mirror->n_entries;
+
+        *ret_found = false;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = uuid_order(&mirror->entries[middle].uuid, uuid);
+
+                if (order == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+static MirrorEntry *find_entry(const Mirror *mirror, const Uuid *uuid)
+{
+        bool found;
+        size_t position = find_position(mirror, uuid, &found);
+
+        return found ? &mirror->entries[position] : NULL;
+}
+
+int64_t mirror_get_generation(const Mirror *mirror, const Uuid *provider)
+{
+        const MirrorEntry *entry = find_entry(mirror, provider);
+
+        return entry ? entry->generation : -1;
+}
+
+static bool provider_is_current(const Mirror *mirror, const PlacementProvider *item)
+{
+        const Provider *provider = provider_tree_find(mirror->tree, &item->uuid);
+
+        return provider && mirror_get_generation(mirror, &item->uuid) == item->generation &&
+               strcmp(provider->name, item->name) == 0 &&
+               uuid_equal(&provider->parent, &item->parent);
+}
+
+bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers)
+{
+        if (mirror->list_stale || providers->n_items != mirror->n_entries)
+                return false;
+        for (size_t i = 0; i < providers->n_items; i++)
+                if (!provider_is_current(mirror, &providers->items[i]))
+                        return false;
+        return true;
+}
+
+/* Adds a provider to the tree and to the entries. */
+static int add_entry(Mirror *mirror, const Uuid *uuid, const char *name, const Uuid *parent,
+                     int64_t generation, Provider **ret, Error *reterr)
+{
+        size_t position;
+        bool found;
+        int r;
+
+        if (array_grow(&mirror->entries, sizeof(MirrorEntry), mirror->n_entries,
+                       &mirror->n_allocated) < 0)
+                return error_oom(reterr);
+        r = provider_tree_add(mirror->tree, uuid, name, parent, ret, reterr);
+        if (r < 0)
+                return r;
+        position = find_position(mirror, uuid, &found);
+        memmove(mirror->entries + position + 1, mirror->entries + position,
+                (mirror->n_entries - position) * sizeof(MirrorEntry));
+        mirror->entries[position] = (MirrorEntry){ .uuid = *uuid, .generation = generation };
+        mirror->n_entries++;
+        return 0;
+}
+
+static int copy_content(Provider *to, const Provider *from)
+{
+        if (provider_copy_inventories(to, from) < 0 ||
+            string_set_copy(&to->traits, &from->traits) < 0 ||
+            string_set_copy(&to->aggregates, &from->aggregates) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+static int copy_names(MirrorNames *to, const MirrorNames *from)
+{
+        if (string_set_copy(&to->known_classes, &from->known_classes) < 0 ||
+            string_set_copy(&to->known_traits, &from->known_traits) < 0 ||
+            string_set_copy(&to->missing_traits, &from->missing_traits) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+int mirror_make_next(const Mirror *mirror, const PlacementProviders *providers, Mirror **ret,
+                     Error *reterr)
+{
+        _cleanup_(mirror_freep) Mirror *next = NULL;
+        int r;
+
+        if (mirror_new(&next) < 0 || copy_names(&next->names, &mirror->names) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < providers->n_items; i++) {
+                const PlacementProvider *item = &providers->items[i];
+                bool same = mirror_get_generation(mirror, &item->uuid) == item->generation;
+                Provider *provider;
+
+                r = add_entry(next, &item->uuid, item->name, &item->parent,
+                              same ? item->generation : -1, &provider, reterr);
+                if (r < 0)
+                        return r;
+                if (same &&
+                    copy_content(provider, provider_tree_find(mirror->tree, &item->uuid)) < 0)
+                        return error_oom(reterr);
+        }
+        *ret = TAKE_PTR(next);
+        return 0;
+}
+
+bool mirror_has_stale(const Mirror *mirror)
+{
+        if (mirror->list_stale)
+                return true;
+        for (size_t i = 0; i < mirror->n_entries; i++)
+                if (mirror->entries[i].generation < 0)
+                        return true;
+        return false;
+}
+
+int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n)
+{
+        Uuid *list = calloc(MAX(mirror->n_entries, (size_t)1), sizeof(Uuid));
+        size_t n = 0;
+
+        if (!list)
+                return -ENOMEM;
+        for (size_t i = 0; i < mirror->n_entries; i++)
+                if (mirror->entries[i].generation < 0)
+                        list[n++] = mirror->entries[i].uuid;
+        *ret = list;
+        *ret_n = n;
+        return 0;
+}
+
+static int learn_traits(Mirror *mirror, const StringSet *names)
+{
+        for (size_t i = 0; i < names->n_items; i++)
+                if (mirror_learn_trait(mirror, names->items[i]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+/* A name that a provider carries is one that Placement has. */
+static int learn_from(Mirror *mirror, const Provider *provider, MirrorPart part)
+{
+        if (part == MIRROR_TRAITS)
+                return learn_traits(mirror, &provider->traits);
+        if (part == MIRROR_INVENTORIES)
+                for (size_t i = 0; i < provider->n_inventories; i++)
+                        if (mirror_learn_class(mirror, provider->inventories[i].resource_class) < 0)
+                                return -ENOMEM;
+        return 0;
+}
+
+static int read_part(Provider *provider, MirrorPart part, const json_t *body, Error *reterr)
+{
+        switch (part) {
+        case MIRROR_INVENTORIES:
+                return placement_read_inventories(body, provider, reterr);
+        case MIRROR_TRAITS:
+                return placement_read_traits(body, &provider->traits, reterr);
+        default:
+                return placement_read_aggregates(body, &provider->aggregates, reterr);
+        }
+}
+
+static bool parts_agree(const MirrorEntry *entry)
+{
+        for (size_t i = 1; i < _MIRROR_PART_MAX; i++)
+                if (entry->part_generations[i] != entry->part_generations[0])
+                        return false;
+        return true;
+}
+
+int mirror_read(Mirror *mirror, const Uuid *provider, MirrorPart part, const json_t *body,
+                Error *reterr)
+{
+        MirrorEntry *entry = find_entry(mirror, provider);
+        Provider *target = provider_tree_find(mirror->tree, provider);
+        int64_t generation;
+        int r;
+
+        assert(entry && target);
+        r = placement_read_generation(body, &generation, reterr);
+        if (r >= 0)
+                r = read_part(target, part, body, reterr);
+        if (r < 0)
+                return r;
+        if (learn_from(mirror, target, part) < 0)
+                return error_oom(reterr);
+        entry->part_generations[part] = generation;
+        entry->parts_read |= 1U << part;
+        if (entry->parts_read != PARTS_ALL)
+                return MIRROR_MORE;
+        entry->parts_read = 0;
+        if (!parts_agree(entry))
+                return MIRROR_TORN;
+        entry->generation = generation;
+        return MIRROR_FRESH;
+}
+
+int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation)
+{
+        return add_entry(mirror, &provider->uuid, provider->name, &provider->parent, generation,
+                         NULL, NULL);
+}
+
+static int write_part(Provider *provider, MirrorPart part, const Provider *written)
+{
+        switch (part) {
+        case MIRROR_INVENTORIES:
+                return provider_copy_inventories(provider, written);
+        case MIRROR_TRAITS:
+                return string_set_copy(&provider->traits, &written->traits);
+        default:
+                return string_set_copy(&provider->aggregates, &written->aggregates);
+        }
+}
+
+int mirror_write(Mirror *mirror, const Provider *written, MirrorPart part, int64_t generation)
+{
+        MirrorEntry *entry = find_entry(mirror, &written->uuid);
+        Provider *provider = provider_tree_find(mirror->tree, &written->uuid);
+
+        if (!entry || !provider)
+                return -ENOENT;
+        entry->generation = -1;
+        if (write_part(provider, part, written) < 0 || learn_from(mirror, provider, part) < 0)
+                return -ENOMEM;
+        entry->generation = generation;
+        return 0;
+}
+
+void mirror_remove(Mirror *mirror, const Uuid *provider)
+{
+        size_t n = 0;
+
+        if (!provider_tree_remove(mirror->tree, provider))
+                return;
+        for (size_t i = 0; i < mirror->n_entries; i++)
+                if (provider_tree_find(mirror->tree, &mirror->entries[i].uuid))
+                        mirror->entries[n++] = mirror->entries[i];
+        mirror->n_entries = n;
+}
+
+void mirror_forget(Mirror *mirror, const Uuid *provider)
+{
+        MirrorEntry *entry = find_entry(mirror, provider);
+
+        if (entry)
+                entry->generation = -1;
+        else
+                mirror->list_stale = true;
+}
+
+void mirror_forget_all(Mirror *mirror)
+{
+        mirror->list_stale = true;
+        for (size_t i = 0; i < mirror->n_entries; i++)
+                mirror->entries[i].generation = -1;
+}
+
+void mirror_forget_names(Mirror *mirror)
+{
+        names_done(&mirror->names);
+}
+
+void mirror_forget_missing_traits(Mirror *mirror)
+{
+        string_set_done(&mirror->names.missing_traits);
+}
+
+int mirror_learn_class(Mirror *mirror, const char *name)
+{
+        return string_set_add(&mirror->names.known_classes, name) < 0 ? -ENOMEM : 0;
+}
+
+int mirror_learn_trait(Mirror *mirror, const char *name)
+{
+        if (string_set_add(&mirror->names.known_traits, name) < 0)
+                return -ENOMEM;
+        string_set_remove(&mirror->names.missing_traits, name);
+        return 0;
+}
+
+int mirror_learn_missing_trait(Mirror *mirror, const char *name)
+{
+        string_set_remove(&mirror->names.known_traits, name);
+        return string_set_add(&mirror->names.missing_traits, name) < 0 ? -ENOMEM : 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The mirror: what Placement holds for one tree, as far as we have read or written it.
+ *
+ * For each provider it has the generation that its inventories, traits and aggregates belong to,
+ * and beside the tree the names that Placement is known to have. A provider is stale when it must
+ * be read again. Plain data; it sends nothing.
+ *
+ * A refresh works on a copy (mirror_make_next) that takes the mirror's place when every read went
+ * well, so that a failed refresh changes nothing.
+ *
+ * LIMITATIONS: aggregates written with a microversion below 1.19 leave the generation as it is, and
+ * are seen with the provider's next change only. */
+
+#include <jansson.h>
+
+#include "base/provider-tree.h"
+#include "report/placement-answer.h"
+
+/* What has to be read of each provider, one request each. */
+typedef enum MirrorPart {
+        MIRROR_INVENTORIES,
+        MIRROR_TRAITS,
+        MIRROR_AGGREGATES,
+        _MIRROR_PART_MAX,
+} MirrorPart;
+
+/* What mirror_read() found. */
+typedef enum MirrorRead {
+        MIRROR_MORE = 0, /* other parts are still to be read */
+        MIRROR_FRESH,    /* all parts are there, of one generation */
+        MIRROR_TORN,     /* somebody wrote between the reads: all parts must be read again */
+} MirrorRead;
+
+/* Names that need not be asked for or made again. */
+typedef struct MirrorNames {
+        StringSet known_classes, known_traits;
+        StringSet missing_traits; /* asked for, and Placement had them not */
+} MirrorNames;
+
+typedef struct Mirror Mirror;
+
+int mirror_new(Mirror **ret);
+Mirror *mirror_free(Mirror *mirror);
+DEFINE_CLEANUP(Mirror *, mirror_free);
+
+/* Borrowed; valid until the mirror is freed. It includes stale providers as they were last read. */
+const ProviderTree *mirror_get_tree(const Mirror *mirror);
+const MirrorNames *mirror_get_names(const Mirror *mirror);
+
+/* -1 when the provider is unknown or stale. */
+int64_t mirror_get_generation(const Mirror *mirror, const Uuid *provider);
+
+/* True when the mirror holds exactly these providers, and none is stale. */
+bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers);
+
+/* A mirror of these providers (parents first). What this one has of the same generation is copied,
+ * the others are stale. -EBADMSG, -ENOMEM. */
+int mirror_make_next(const Mirror *mirror, const PlacementProviders *providers, Mirror **ret,
+                     Error *reterr);
+
+/* The uuids of stale providers, in an array that the caller frees. -ENOMEM. */
+int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n);
+
+/* True when something was forgotten and not refreshed since. */
+bool mirror_has_stale(const Mirror *mirror);
+
+/* Takes the answer to a read of a stale provider. MirrorRead, -EBADMSG, -ENOMEM. */
+int mirror_read(Mirror *mirror, const Uuid *provider, MirrorPart part, const json_t *body,
+                Error *reterr);
+
+/* Takes a provider that was created: it has nothing yet. -ENOMEM. */
+int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation);
+
+/* Takes one part of what was written. -ENOENT, -ENOMEM; the provider is stale then. */
+int mirror_write(Mirror *mirror, const Provider *written, MirrorPart part, int64_t generation);
+
+/* With all below it. */
+void mirror_remove(Mirror *mirror, const Uuid *provider);
+
+/* The provider must be read again; for one that is unknown, the list of providers must be. */
+void mirror_forget(Mirror *mirror, const Uuid *provider);
+void mirror_forget_all(Mirror *mirror);
+
+/* Placement turned out to lack a name that was known. */
+void mirror_forget_names(Mirror *mirror);
+
+/* The service may have been upgraded: traits that it lacked are to be asked for again. */
+void mirror_forget_missing_traits(Mirror *mirror);
+
+/* -ENOMEM. */
+int mirror_learn_class(Mirror *mirror, const char *name);
+int mirror_learn_trait(Mirror *mirror, const char *name);
+int mirror_learn_missing_trait(Mirror *mirror, const char *name);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/outcome.h"
+
+static const struct {
+        const char *text;
+        int severity;
+        bool fatal;
+} outcomes[_REPORT_OUTCOME_MAX] = {
+        [REPORT_DONE] = { "done", 0, false },
+        [REPORT_E_IN_USE] = { "in-use", 1, false },
+        [REPORT_E_REFUSED] = { "refused", 2, false },
+        [REPORT_E_DUPLICATE_NAME] = { "duplicate-name", 3, false },
+        [REPORT_E_CONFLICT] = { "conflict", 4, false },
+        [REPORT_E_TOO_OLD] = { "too-old", 5, true },
+        [REPORT_E_FORBIDDEN] = { "forbidden", 6, true },
+        [REPORT_E_UNAUTHORIZED] = { "unauthorized", 7, true },
+        [REPORT_E_UNAVAILABLE] = { "unavailable", 8, true },
+        [REPORT_E_UNREACHABLE] = { "unreachable", 9, true },
+};
+
+const char *report_outcome_to_text(int outcome)
+{
+        if (outcome < 0)
+                return "failed";
+        return outcome < _REPORT_OUTCOME_MAX ? outcomes[outcome].text : "unknown";
+}
+
+bool report_outcome_is_fatal(int outcome)
+{
+        return outcome < 0 || outcome >= _REPORT_OUTCOME_MAX || outcomes[outcome].fatal;
+}
+
+static int severity(int outcome)
+{
+        if (outcome < 0 || outcome >= _REPORT_OUTCOME_MAX)
+                return 100;
+        return outcomes[outcome].severity;
+}
+
+int report_outcome_worse(int a, int b)
+{
+        return severity(b) > severity(a) ? b : a;
+}

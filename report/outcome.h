@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How an attempt to report ended: the vocabulary of report/ and of its caller. */
+
+#include "base/macros.h"
+
+/* Beside 0 (done). Negative results are local failures (-ENOMEM, …). */
+typedef enum ReportOutcome {
+        REPORT_DONE = 0,
+        REPORT_E_UNREACHABLE = 1, /* no connection, a time-out, a cut answer: try again later */
+        REPORT_E_UNAVAILABLE,     /* 5xx, 429, an answer that is not Placement's: try again later */
+        REPORT_E_UNAUTHORIZED,    /* 401 */
+        REPORT_E_FORBIDDEN,       /* 403: a role is missing */
+        REPORT_E_TOO_OLD,         /* the service lacks a microversion that is needed */
+        REPORT_E_CONFLICT, /* 409 placement.concurrent_update: the mirror forgot that part; start
+                              again at refresh */
+        REPORT_E_IN_USE,   /* an inventory or provider that is allocated could not go; everything
+                              else was done (after a refused reshape: nothing else) */
+        REPORT_E_DUPLICATE_NAME, /* another provider, not of this tree, has the name */
+        REPORT_E_REFUSED,        /* 400 and every other refusal: trying again changes nothing */
+        _REPORT_OUTCOME_MAX,
+} ReportOutcome;
+
+/* "unreachable", "conflict", … for logs and metrics; "failed" for a negative errno. */
+const char *report_outcome_to_text(int outcome);
+
+/* True when the rest of a plan cannot go better: the service is away, or refuses this client. */
+bool report_outcome_is_fatal(int outcome);
+
+/* The one of two results that the caller has to know: local failures first, then fatal ones, then
+ * those that ask for another attempt, then the rest. */
+int report_outcome_worse(int a, int b);

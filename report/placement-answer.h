@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Placement's answers as values. Pure. The bodies come from the network: whatever does not have the
+ * expected form is -EBADMSG with the name of the field, and leaves ret untouched. */
+
+#include <jansson.h>
+
+#include "base/provider-tree.h"
+#include "base/resources.h"
+
+/* More providers in one tree than this are not believed. */
+#define PLACEMENT_PROVIDERS_MAX 8192
+
+typedef struct PlacementProvider {
+        Uuid uuid;
+        Uuid parent; /* null for a root */
+        char *name;
+        int64_t generation;
+} PlacementProvider;
+
+typedef struct PlacementProviders {
+        PlacementProvider *items;
+        size_t n_items;
+} PlacementProviders;
+
+#define PLACEMENT_PROVIDERS_INIT ((PlacementProviders){ 0 })
+
+void placement_providers_done(PlacementProviders *providers);
+
+/* {"resource_providers": [...]} in the order of the answer. ret must be initialised. */
+int placement_read_providers(const json_t *body, PlacementProviders *ret, Error *reterr);
+
+/* The same for a whole tree, parents before children (the service promises no order). A uuid or
+ * name that comes twice, an unknown parent and a loop are -EBADMSG. */
+int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *reterr);
+
+/* One provider: the answer to POST /resource_providers. Only its generation is read. */
+int placement_read_provider_generation(const json_t *body, int64_t *ret, Error *reterr);
+
+/* {"resource_provider_generation": 3, …}: the answers of and to inventories, traits, aggregates. */
+int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr);
+
+/* {"inventories": {…}}: replaces the inventories of provider. */
+int placement_read_inventories(const json_t *body, Provider *provider, Error *reterr);
+
+/* {"traits": [...]} and {"aggregates": [...]}. ret must be initialised. */
+int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr);
+int placement_read_aggregates(const json_t *body, StringSet *ret, Error *reterr);
+
+/* {"usages": {"VCPU": 2}}. ret must be initialised. */
+int placement_read_usages(const json_t *body, Resources *ret, Error *reterr);

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/placement-request.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/json.h"
+
+void placement_request_done(PlacementRequest *request)
+{
+        free(request->path);
+        free(request->body);
+        *request = PLACEMENT_REQUEST_INIT;
+}
+
+bool placement_request_writes(const PlacementRequest *request)
+{
+        return strcmp(request->method, "GET") != 0;
+}
+
+/* Takes over path and body (a reference, may be NULL); path NULL means out of memory. */
+static int fill(PlacementRequest *ret, const char *method, char *path, json_t *body)
+{
+        char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+
+        if (!path || (body && !text)) {
+                free(path);
+                free(text);
+                json_decref(body);
+                return -ENOMEM;
+        }
+        json_decref(body);
+        placement_request_done(ret);
+        *ret = (PlacementRequest){
+                .method = method,
+                .path = path,
+                .microversion = PLACEMENT_MICROVERSION,
+                .body = text,
+        };
+        return 0;
+}
+
+/* The same for a request that should have a body: NULL means out of memory. */
+static int fill_with_body(PlacementRequest *ret, const char *method, char *path, json_t *body)
+{
+        if (!body) {
+                free(path);
+                return -ENOMEM;
+        }
+        return fill(ret, method, path, body);
+}
+
+_printf_(1, 2) static char *format_path(const char *format, ...)
+{
+        char *path = NULL;
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vasprintf(&path, format, ap);
+        va_end(ap);
+        return n < 0 ? NULL : path;
+}
+
+static char *quote(const char *text)
+{
+        static const char digits[] = "0123456789ABCDEF";
+        char *quoted = malloc(strlen(text) * 3 + 1), *to = quoted;
+
+        if (!quoted)
+                return NULL;
+        for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+                bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                             (*c >= '0' && *c <= '9') || strchr("-._~", *c);
+
+                if (plain) {
+                        *to++ = (char)*c;
+                        continue;
+                }
+                *to++ = '%';
+                *to++ = digits[*c >> 4];
+                *to++ = digits[*c & 15];
+        }
+        *to = '\0';
+        return quoted;
+}
+
+int placement_get_tree(const Uuid *provider, PlacementRequest *ret)
+{
+        return fill(ret, "GET", format_path("/resource_providers?in_tree=%s", provider->text),
+                    NULL);
+}
+
+int placement_get_provider_by_name(const char *name, PlacementRequest *ret)
+{
+        _cleanup_free_ char *quoted = quote(name);
+
+        if (!quoted)
+                return -ENOMEM;
+        return fill(ret, "GET", format_path("/resource_providers?name=%s", quoted), NULL);
+}
+
+static char *provider_path(const Uuid *provider, const char *what)
+{
+        return format_path("/resource_providers/%s%s", provider->text, what);
+}
+
+int placement_get_inventories(const Uuid *provider, PlacementRequest *ret)
+{
+        return fill(ret, "GET", provider_path(provider, "/inventories"), NULL);
+}
+
+int placement_get_traits(const Uuid *provider, PlacementRequest *ret)
+{
+        return fill(ret, "GET", provider_path(provider, "/traits"), NULL);
+}
+
+int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret)
+{
+        return fill(ret, "GET", provider_path(provider, "/aggregates"), NULL);
+}
+
+int placement_get_usages(const Uuid *provider, PlacementRequest *ret)
+{
+        return fill(ret, "GET", provider_path(provider, "/usages"), NULL);
+}
+
+int placement_get_known_traits(const StringSet *names, size_t *first, PlacementRequest *ret)
+{
+        static const char prefix[] = "/traits?name=in:";
+        size_t length = strlen(prefix), next = *first;
+        char *path, *to;
+        int r;
+
+        for (; next < names->n_items; next++) {
+                size_t more = strlen(names->items[next]) + 1;
+
+                if (next > *first && length + more > PLACEMENT_PATH_MAX)
+                        break;
+                length += more;
+        }
+        path = malloc(length + 1);
+        if (!path)
+                return -ENOMEM;
+        to = stpcpy(path, prefix);
+        for (size_t i = *first; i < next; i++) {
+                if (i > *first)
+                        *to++ = ',';
+                to = stpcpy(to, names->items[i]);
+        }
+        r = fill(ret, "GET", path, NULL);
+        if (r == 0)
+                *first = next;
+        return r;
+}
+
+int placement_put_resource_class(const char *name, PlacementRequest *ret)
+{
+        return fill(ret, "PUT", format_path("/resource_classes/%s", name), NULL);
+}
+
+int placement_put_trait(const char *name, PlacementRequest *ret)
+{
+        return fill(ret, "PUT", format_path("/traits/%s", name), NULL);
+}
+
+int placement_post_provider(const Provider *provider, PlacementRequest *ret)
+{
+        json_t *body = json_pack("{ss ss}", "uuid", provider->uuid.text, "name", provider->name);
+
+        if (body && !uuid_empty(&provider->parent) &&
+            json_object_set_new(body, "parent_provider_uuid", json_string(provider->parent.text)) <
+                    0) {
+                json_decref(body);
+                return -ENOMEM;
+        }
+        return fill_with_body(ret, "POST", format_path("/resource_providers"), body);
+}
+
+/* {"VCPU": {"total": 8, …}, …} */
+static json_t *inventories_to_json(const Provider *provider)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; provider && i < provider->n_inventories; i++)
+                if (json_object_set_new(object, provider->inventories[i].resource_class,
+                                        inventory_to_json(&provider->inventories[i].inventory)) < 0)
+                        return NULL;
+        return TAKE_PTR(object);
+}
+
+/* json_pack() steals each "o", and fails for a NULL one. */
+static json_t *pack_with_generation(const char *key, json_t *value, int64_t generation)
+{
+        if (!value)
+                return NULL;
+        return json_pack("{so sI}", key, value, "resource_provider_generation",
+                         (json_int_t)generation);
+}
+
+int placement_put_inventories(const Provider *provider, int64_t generation, PlacementRequest *ret)
+{
+        return fill_with_body(
+                ret, "PUT", provider_path(&provider->uuid, "/inventories"),
+                pack_with_generation("inventories", inventories_to_json(provider), generation));
+}
+
+int placement_put_traits(const Provider *provider, int64_t generation, PlacementRequest *ret)
+{
+        return fill_with_body(
+                ret, "PUT", provider_path(&provider->uuid, "/traits"),
+                pack_with_generation("traits", string_set_to_json(&provider->traits), generation));
+}
+
+int placement_put_aggregates(const Provider *provider, int64_t generation, PlacementRequest *ret)
+{
+        return fill_with_body(ret, "PUT", provider_path(&provider->uuid, "/aggregates"),
+                              pack_with_generation("aggregates",
+                                                   string_set_to_json(&provider->aggregates),
+                                                   generation));
+}
+
+int placement_delete_provider(const Uuid *provider, PlacementRequest *ret)
+{
+        return fill(ret, "DELETE", provider_path(provider, ""), NULL);
+}
+
+static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, size_t n_items)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; i < n_items; i++) {
+                json_t *item = pack_with_generation("inventories",
+                                                    inventories_to_json(items[i].inventories),
+                                                    items[i].generation);
+
+                if (json_object_set_new(object, items[i].provider.text, item) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+/* {"<provider>": {"resources": {"VCPU": 2}}} */
+static json_t *consumer_allocations_to_json(const Consumer *consumer)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; i < consumer->n_allocations; i++) {
+                json_t *resources = resources_to_json(&consumer->allocations[i].resources);
+
+                if (!resources ||
+                    json_object_set_new(object, consumer->allocations[i].provider.text,
+                                        json_pack("{so}", "resources", resources)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+static json_t *consumer_to_json(const Consumer *consumer, bool with_type)
+{
+        _cleanup_json_ json_t *object = NULL;
+        json_t *allocations = consumer_allocations_to_json(consumer);
+        json_t *generation;
+
+        if (!allocations)
+                return NULL;
+        object = json_pack("{so ss ss}", "allocations", allocations, "project_id",
+                           consumer->project_id, "user_id", consumer->user_id);
+        generation = consumer->generation < 0 ? json_null() : json_integer(consumer->generation);
+        if (!object || json_object_set_new(object, "consumer_generation", generation) < 0)
+                return NULL;
+        if (with_type &&
+            json_object_set_new(object, "consumer_type", json_string(consumer->type)) < 0)
+                return NULL;
+        return TAKE_PTR(object);
+}
+
+static json_t *consumers_to_json(const Allocations *allocations, bool with_types)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; allocations && i < allocations->n_consumers; i++) {
+                const Consumer *consumer = allocations->consumers[i];
+
+                if (json_object_set_new(object, consumer->uuid.text,
+                                        consumer_to_json(consumer, with_types)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+static int check_consumers(const Allocations *allocations, bool *ret_all_typed, Error *reterr)
+{
+        bool all_typed = allocations && allocations->n_consumers > 0;
+
+        for (size_t i = 0; allocations && i < allocations->n_consumers; i++) {
+                const Consumer *consumer = allocations->consumers[i];
+
+                if (!consumer->project_id || !consumer->user_id)
+                        return error_setf(reterr, EINVAL, "Consumer %s has no project or user",
+                                          consumer->uuid.text);
+                /* "unknown" is what Placement shows for writers before 1.38, and refuses itself. */
+                all_typed = all_typed && consumer->type && resource_class_valid(consumer->type);
+        }
+        *ret_all_typed = all_typed;
+        return 0;
+}
+
+int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
+                            const Allocations *allocations, PlacementRequest *ret, Error *reterr)
+{
+        json_t *inventories, *consumers, *body = NULL;
+        bool with_types;
+        int r;
+
+        r = check_consumers(allocations, &with_types, reterr);
+        if (r < 0)
+                return r;
+        inventories = reshape_inventories_to_json(items, n_items);
+        consumers = consumers_to_json(allocations, with_types);
+        if (inventories && consumers)
+                body = json_pack("{sO sO}", "inventories", inventories, "allocations", consumers);
+        json_decref(inventories);
+        json_decref(consumers);
+        r = fill_with_body(ret, "POST", format_path("/reshaper"), body);
+        if (r < 0)
+                return error_oom(reterr);
+        if (with_types)
+                ret->microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
+        return 0;
+}

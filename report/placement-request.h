@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Placement's requests as values: method, path, microversion and body. Pure; nothing is sent here.
+ *
+ * Each request names the one microversion that it is written for, which is the oldest that does the
+ * job and gives error codes (1.23). All but one work with 1.30, so with every Placement since
+ * 2018; a reshape whose consumers have types needs 1.38. */
+
+#include <jansson.h>
+
+#include "base/allocation.h"
+#include "base/provider-tree.h"
+
+#define PLACEMENT_MICROVERSION                "1.30"
+#define PLACEMENT_MICROVERSION_CONSUMER_TYPES "1.38"
+
+/* A list of names in a query is cut into pieces so that a path stays below this (bug 2068893). */
+#define PLACEMENT_PATH_MAX 4000
+
+typedef struct PlacementRequest {
+        const char *method;
+        char *path;
+        const char *microversion;
+        char *body; /* NULL: none */
+} PlacementRequest;
+
+#define PLACEMENT_REQUEST_INIT ((PlacementRequest){ 0 })
+
+void placement_request_done(PlacementRequest *request);
+
+/* True when it changes something at the server. */
+bool placement_request_writes(const PlacementRequest *request);
+
+/* All of the following write an initialised ret, and return 0 or -ENOMEM where nothing else is
+ * said. Names of classes and traits must have passed resource_class_valid(). */
+
+/* All providers of the tree that this one belongs to; an empty list when it is unknown. */
+int placement_get_tree(const Uuid *provider, PlacementRequest *ret);
+
+/* The provider of that name, in a list of one or none. */
+int placement_get_provider_by_name(const char *name, PlacementRequest *ret);
+
+int placement_get_inventories(const Uuid *provider, PlacementRequest *ret);
+int placement_get_traits(const Uuid *provider, PlacementRequest *ret);
+int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret);
+int placement_get_usages(const Uuid *provider, PlacementRequest *ret);
+
+/* Which of names exist. Takes names from *first on, as many as fit into a path, and moves *first
+ * behind the last one taken. */
+int placement_get_known_traits(const StringSet *names, size_t *first, PlacementRequest *ret);
+
+int placement_put_resource_class(const char *name, PlacementRequest *ret);
+int placement_put_trait(const char *name, PlacementRequest *ret);
+
+int placement_post_provider(const Provider *provider, PlacementRequest *ret);
+
+/* The complete set: a class that is not in it goes. */
+int placement_put_inventories(const Provider *provider, int64_t generation, PlacementRequest *ret);
+int placement_put_traits(const Provider *provider, int64_t generation, PlacementRequest *ret);
+int placement_put_aggregates(const Provider *provider, int64_t generation, PlacementRequest *ret);
+
+int placement_delete_provider(const Uuid *provider, PlacementRequest *ret);
+
+/* One provider of a reshape. */
+typedef struct PlacementReshapeItem {
+        Uuid provider;
+        int64_t generation;
+        const Provider *inventories; /* NULL: it is emptied */
+} PlacementReshapeItem;
+
+/* allocations may be NULL. With 1.38 when every consumer has a type, else with 1.30, which leaves
+ * types as they are. -EINVAL for a consumer without project or user. */
+int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
+                            const Allocations *allocations, PlacementRequest *ret, Error *reterr);

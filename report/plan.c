@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The steps are made phase by phase in the order of plan.h, so that every step stands behind those
+ * that it waits for. A node per provider, found by uuid, remembers the step that creates or deletes
+ * it. */
+
+#include "report/plan.h"
+
+#include <string.h>
+
+#include "report/plan-summary.h"
+
+#define NO_STEP SIZE_MAX
+
+typedef struct Node {
+        const Provider *provider;
+        size_t step; /* that creates or deletes it; NO_STEP: none does */
+} Node;
+
+/* The providers of a tree, sorted by uuid. */
+typedef struct NodeTable {
+        Node *nodes;
+        size_t n_nodes;
+} NodeTable;
+
+typedef struct Builder {
+        Plan *plan;
+        const ProviderTree *desired; /* plan->desired */
+        const ProviderTree *mirror;
+        const PlanKnowledge *knowledge;
+        NodeTable creates; /* of desired */
+        NodeTable deletes; /* of the mirror */
+        StringSet new_classes, new_traits;
+        size_t first_class, first_trait; /* the steps that make them, in the order of the sets */
+        size_t reshape;
+        Error *reterr;
+} Builder;
+
+static int table_init(NodeTable *table, const ProviderTree *tree)
+{
+        table->nodes = calloc(MAX(tree->n_providers, (size_t)1), sizeof(Node));
+        if (!table->nodes)
+                return -ENOMEM;
+        table->n_nodes = tree->n_providers;
+        for (size_t i = 0; i < tree->n_providers; i++)
+                table->nodes[i] = (Node){ .provider = tree->by_uuid[i], .step = NO_STEP };
+        return 0;
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+        return uuid_order(&((const Node *)a)->provider->uuid, &((const Node *)b)->provider->uuid);
+}
+
+static Node *table_find(const NodeTable *table, const Uuid *uuid)
+{
+        Provider provider = { .uuid = *uuid };
+        Node key = { .provider = &provider };
+
+        return bsearch(&key, table->nodes, table->n_nodes, sizeof(Node), compare_nodes);
+}
+
+static void builder_done(Builder *builder)
+{
+        free(builder->creates.nodes);
+        free(builder->deletes.nodes);
+        string_set_done(&builder->new_classes);
+        string_set_done(&builder->new_traits);
+}
+
+Plan *plan_free(Plan *plan)
+{
+        if (!plan)
+                return NULL;
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                free(plan->steps[i].name);
+                free(plan->steps[i].summary);
+                free(plan->steps[i].after);
+        }
+        free(plan->steps);
+        provider_tree_free(plan->desired);
+        allocations_free(plan->allocations);
+        free(plan->reshaped);
+        string_set_done(&plan->left_out_traits);
+        free(plan);
+        return NULL;
+}
+
+/* Takes summary over; NULL means out of memory. provider may be NULL. */
+static int add_step(Builder *builder, PlanOp op, const Provider *provider, const char *name,
+                    char *summary, size_t *ret)
+{
+        Plan *plan = builder->plan;
+        PlanStep step = { .op = op, .summary = summary };
+
+        if (provider)
+                step.provider = provider->uuid;
+        step.name = strdup(name);
+        if (!step.name || !summary ||
+            array_grow(&plan->steps, sizeof(PlanStep), plan->n_steps, &plan->n_allocated) < 0) {
+                free(step.name);
+                free(summary);
+                return -ENOMEM;
+        }
+        *ret = plan->n_steps;
+        plan->steps[plan->n_steps++] = step;
+        return 0;
+}
+
+/* NO_STEP is no dependency. */
+static int add_after(Builder *builder, size_t index, size_t before)
+{
+        PlanStep *step = &builder->plan->steps[index];
+        size_t *after;
+
+        if (before == NO_STEP)
+                return 0;
+        after = reallocarray(step->after, step->n_after + 1, sizeof(size_t));
+        if (!after)
+                return -ENOMEM;
+        step->after = after;
+        step->after[step->n_after++] = before;
+        return 0;
+}
+
+static const Provider *find_old(const Builder *builder, const Provider *provider)
+{
+        return provider_tree_find(builder->mirror, &provider->uuid);
+}
+
+static bool inventories_change(const Builder *builder, const Provider *provider)
+{
+        const Provider *old = find_old(builder, provider);
+
+        return old ? !provider_inventories_equal(provider, old) : provider->n_inventories > 0;
+}
+
+static bool traits_change(const Builder *builder, const Provider *provider)
+{
+        const Provider *old = find_old(builder, provider);
+
+        return old ? !string_set_equal(&provider->traits, &old->traits)
+                   : provider->traits.n_items > 0;
+}
+
+static bool aggregates_change(const Builder *builder, const Provider *provider)
+{
+        const Provider *old = find_old(builder, provider);
+
+        return old ? !string_set_equal(&provider->aggregates, &old->aggregates)
+                   : provider->aggregates.n_items > 0;
+}
+
+static bool trait_usable(const Builder *builder, const char *trait)
+{
+        if (!resource_class_valid(trait))
+                return false;
+        return resource_class_is_custom(trait) ||
+               !string_set_contains(builder->knowledge->missing_traits, trait);
+}
+
+static int leave_out_traits(Builder *builder, Provider *provider)
+{
+        for (size_t i = provider->traits.n_items; i > 0; i--) {
+                const char *trait = provider->traits.items[i - 1];
+
+                if (trait_usable(builder, trait))
+                        continue;
+                if (string_set_add(&builder->plan->left_out_traits, trait) < 0)
+                        return -ENOMEM;
+                string_set_remove(&provider->traits, trait);
+        }
+        return 0;
+}
+
+static int check_identity(const Builder *builder, const Provider *provider)
+{
+        const Provider *old = find_old(builder, provider);
+
+        if (!old)
+                return 0;
+        if (strcmp(old->name, provider->name) != 0)
+                return error_setf(builder->reterr, EINVAL,
+                                  "Provider %s is named %s in Placement and cannot become %s",
+                                  provider->uuid.text, old->name, provider->name);
+        if (!uuid_equal(&old->parent, &provider->parent))
+                return error_setf(builder->reterr, EINVAL,
+                                  "Provider %s would have to move to another parent",
+                                  provider->name);
+        return 0;
+}
+
+static int check_desired(Builder *builder)
+{
+        for (size_t i = 0; i < builder->desired->n_providers; i++) {
+                Provider *provider = builder->desired->providers[i];
+                int r = check_identity(builder, provider);
+
+                if (r >= 0)
+                        r = leave_out_traits(builder, provider);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* The custom names of set that Placement may not have. */
+static int collect_new(StringSet *ret, const char *name, const StringSet *known)
+{
+        if (!resource_class_is_custom(name) || string_set_contains(known, name))
+                return 0;
+        return string_set_add(ret, name) < 0 ? -ENOMEM : 0;
+}
+
+static int collect_new_of_provider(Builder *builder, const Provider *provider)
+{
+        if (inventories_change(builder, provider))
+                for (size_t i = 0; i < provider->n_inventories; i++)
+                        if (collect_new(&builder->new_classes,
+                                        provider->inventories[i].resource_class,
+                                        builder->knowledge->known_classes) < 0)
+                                return -ENOMEM;
+        if (traits_change(builder, provider))
+                for (size_t i = 0; i < provider->traits.n_items; i++)
+                        if (collect_new(&builder->new_traits, provider->traits.items[i],
+                                        builder->knowledge->known_traits) < 0)
+                                return -ENOMEM;
+        return 0;
+}
+
+static int add_ensures(Builder *builder, PlanOp op, const StringSet *names, size_t *ret_first)
+{
+        size_t index;
+
+        *ret_first = builder->plan->n_steps;
+        for (size_t i = 0; i < names->n_items; i++) {
+                char *summary =
+                        strdup(op == PLAN_ENSURE_CLASS ? "new resource class" : "new trait");
+
+                if (add_step(builder, op, NULL, names->items[i], summary, &index) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int make_names(Builder *builder)
+{
+        for (size_t i = 0; i < builder->desired->n_providers; i++)
+                if (collect_new_of_provider(builder, builder->desired->providers[i]) < 0)
+                        return -ENOMEM;
+        if (add_ensures(builder, PLAN_ENSURE_CLASS, &builder->new_classes, &builder->first_class) <
+            0)
+                return -ENOMEM;
+        return add_ensures(builder, PLAN_ENSURE_TRAIT, &builder->new_traits, &builder->first_trait);
+}
+
+/* The step that makes a name, or NO_STEP. */
+static size_t find_ensure(const StringSet *names, size_t first, const char *name)
+{
+        for (size_t i = 0; i < names->n_items; i++)
+                if (strcmp(names->items[i], name) == 0)
+                        return first + i;
+        return NO_STEP;
+}
+
+/* Children first: the caller walks the mirror backwards. */
+static int add_delete(Builder *builder, const Provider *provider)
+{
+        Node *node = table_find(&builder->deletes, &provider->uuid);
+        size_t index;
+
+        if (node->step != NO_STEP)
+                return 0;
+        if (add_step(builder, PLAN_DELETE_PROVIDER, provider, provider->name,
+                     strdup("no longer there"), &index) < 0 ||
+            add_after(builder, index, builder->reshape) < 0)
+                return -ENOMEM;
+        node->step = index;
+        for (size_t i = 0; i < index; i++) {
+                const PlanStep *step = &builder->plan->steps[i];
+                const Provider *child =
+                        step->op == PLAN_DELETE_PROVIDER
+                                ? provider_tree_find(builder->mirror, &step->provider)
+                                : NULL;
+
+                if (child && uuid_equal(&child->parent, &provider->uuid) &&
+                    add_after(builder, index, i) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Deletes what is in the mirror and not desired; all of it, or below one provider. */
+static int make_deletes(Builder *builder, const Uuid *below)
+{
+        for (size_t i = builder->mirror->n_providers; i > 0; i--) {
+                const Provider *provider = builder->mirror->providers[i - 1];
+
+                if (provider_tree_find(builder->desired, &provider->uuid))
+                        continue;
+                if (below && !provider_tree_in_subtree(builder->mirror, provider, below))
+                        continue;
+                if (add_delete(builder, provider) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Names are unique in Placement: whoever holds the name of a new provider and goes, goes first. */
+static int make_room_for_name(Builder *builder, const Provider *provider)
+{
+        const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
+
+        if (!holder)
+                return 0;
+        if (builder->plan->n_reshaped > 0)
+                return error_setf(builder->reterr, EINVAL,
+                                  "The new provider %s has the name of %s, which can only go after "
+                                  "the reshape",
+                                  provider->name, holder->uuid.text);
+        return make_deletes(builder, &holder->uuid);
+}
+
+static int add_create(Builder *builder, const Provider *provider)
+{
+        const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
+        Node *node = table_find(&builder->creates, &provider->uuid);
+        const Node *parent = table_find(&builder->creates, &provider->parent);
+        char *summary = NULL;
+        size_t index;
+
+        if (asprintf(&summary, "new%s%s", parent ? ", below " : "",
+                     parent ? parent->provider->name : "") < 0)
+                summary = NULL;
+        if (add_step(builder, PLAN_CREATE_PROVIDER, provider, provider->name, summary, &index) < 0)
+                return -ENOMEM;
+        node->step = index;
+        if (parent && add_after(builder, index, parent->step) < 0)
+                return -ENOMEM;
+        if (holder &&
+            add_after(builder, index, table_find(&builder->deletes, &holder->uuid)->step) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+static int make_creates(Builder *builder)
+{
+        for (size_t i = 0; i < builder->desired->n_providers; i++) {
+                const Provider *provider = builder->desired->providers[i];
+                int r;
+
+                if (find_old(builder, provider))
+                        continue;
+                r = make_room_for_name(builder, provider);
+                if (r >= 0)
+                        r = add_create(builder, provider);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Placement wants at least one provider in a reshape, also when only allocations change. */
+static const Provider *pick_witness(const Builder *builder)
+{
+        const Allocations *allocations = builder->plan->allocations;
+
+        for (size_t i = 0; i < allocations->n_consumers; i++)
+                for (size_t j = 0; j < allocations->consumers[i]->n_allocations; j++) {
+                        const Uuid *uuid = &allocations->consumers[i]->allocations[j].provider;
+                        const Provider *provider = provider_tree_find(builder->desired, uuid);
+
+                        if (provider)
+                                return provider;
+                }
+        return builder->desired->n_providers > 0 ? builder->desired->providers[0] : NULL;
+}
+
+/* Which providers the reshape names. Without consumers there is nothing to move, and the ordinary
+ * requests do the same with less. */
+static int choose_reshaped(Builder *builder)
+{
+        const ProviderTree *desired = builder->desired, *mirror = builder->mirror;
+        Plan *plan = builder->plan;
+        const Provider *witness;
+
+        if (!plan->allocations || plan->allocations->n_consumers == 0)
+                return 0;
+        plan->reshaped = calloc(desired->n_providers + mirror->n_providers + 1, sizeof(Uuid));
+        if (!plan->reshaped)
+                return -ENOMEM;
+        for (size_t i = 0; i < desired->n_providers; i++)
+                if (inventories_change(builder, desired->providers[i]))
+                        plan->reshaped[plan->n_reshaped++] = desired->providers[i]->uuid;
+        for (size_t i = 0; i < mirror->n_providers; i++)
+                if (mirror->providers[i]->n_inventories > 0 &&
+                    !provider_tree_find(desired, &mirror->providers[i]->uuid))
+                        plan->reshaped[plan->n_reshaped++] = mirror->providers[i]->uuid;
+        witness = plan->n_reshaped == 0 ? pick_witness(builder) : NULL;
+        if (witness)
+                plan->reshaped[plan->n_reshaped++] = witness->uuid;
+        return 0;
+}
+
+static int make_reshape(Builder *builder)
+{
+        const Plan *plan = builder->plan;
+        size_t index;
+
+        if (plan->n_reshaped == 0)
+                return 0;
+        if (add_step(builder, PLAN_RESHAPE, NULL, "",
+                     plan_summarize_reshape(plan->n_reshaped, plan->allocations), &index) < 0)
+                return -ENOMEM;
+        builder->reshape = index;
+        for (size_t i = 0; i < index; i++)
+                if (plan->steps[i].op != PLAN_ENSURE_TRAIT && add_after(builder, index, i) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+/* A step on a provider that exists by then. */
+static int add_put(Builder *builder, PlanOp op, const Provider *provider, char *summary,
+                   size_t *ret)
+{
+        if (add_step(builder, op, provider, provider->name, summary, ret) < 0 ||
+            add_after(builder, *ret, table_find(&builder->creates, &provider->uuid)->step) < 0)
+                return -ENOMEM;
+        return add_after(builder, *ret, builder->reshape);
+}
+
+static int make_put_inventories(Builder *builder, const Provider *provider)
+{
+        size_t index;
+
+        if (builder->reshape != NO_STEP || !inventories_change(builder, provider))
+                return 0;
+        if (add_put(builder, PLAN_PUT_INVENTORIES, provider,
+                    plan_summarize_inventories(provider, find_old(builder, provider)), &index) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < provider->n_inventories; i++)
+                if (add_after(builder, index,
+                              find_ensure(&builder->new_classes, builder->first_class,
+                                          provider->inventories[i].resource_class)) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int make_put_aggregates(Builder *builder, const Provider *provider)
+{
+        static const StringSet nothing = STRING_SET_INIT;
+        const Provider *old = find_old(builder, provider);
+        size_t index;
+
+        if (!aggregates_change(builder, provider))
+                return 0;
+        return add_put(builder, PLAN_PUT_AGGREGATES, provider,
+                       plan_summarize_set(&provider->aggregates, old ? &old->aggregates : &nothing),
+                       &index);
+}
+
+static int make_put_traits(Builder *builder, const Provider *provider)
+{
+        static const StringSet nothing = STRING_SET_INIT;
+        const Provider *old = find_old(builder, provider);
+        size_t index;
+
+        if (!traits_change(builder, provider))
+                return 0;
+        if (add_put(builder, PLAN_PUT_TRAITS, provider,
+                    plan_summarize_set(&provider->traits, old ? &old->traits : &nothing),
+                    &index) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < provider->traits.n_items; i++)
+                if (add_after(builder, index,
+                              find_ensure(&builder->new_traits, builder->first_trait,
+                                          provider->traits.items[i])) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int make_puts(Builder *builder)
+{
+        for (size_t i = 0; i < builder->desired->n_providers; i++) {
+                const Provider *provider = builder->desired->providers[i];
+
+                if (make_put_inventories(builder, provider) < 0 ||
+                    make_put_aggregates(builder, provider) < 0 ||
+                    make_put_traits(builder, provider) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int build(Builder *builder)
+{
+        int r;
+
+        if (table_init(&builder->creates, builder->desired) < 0 ||
+            table_init(&builder->deletes, builder->mirror) < 0)
+                return -ENOMEM;
+        r = check_desired(builder);
+        if (r < 0)
+                return r;
+        if (choose_reshaped(builder) < 0 || make_names(builder) < 0)
+                return -ENOMEM;
+        r = make_creates(builder);
+        if (r < 0)
+                return r;
+        if (make_reshape(builder) < 0 || make_puts(builder) < 0)
+                return -ENOMEM;
+        return make_deletes(builder, NULL);
+}
+
+int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
+              const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
+              Error *reterr)
+{
+        _cleanup_(plan_freep) Plan *plan = calloc(1, sizeof(Plan));
+        Builder builder = {
+                .plan = plan,
+                .mirror = mirror,
+                .knowledge = knowledge,
+                .reshape = NO_STEP,
+                .reterr = reterr,
+        };
+        int r;
+
+        if (!plan || provider_tree_copy(&plan->desired, desired) < 0 ||
+            (allocations && allocations_copy(&plan->allocations, allocations) < 0))
+                return error_oom(reterr);
+        builder.desired = plan->desired;
+        r = build(&builder);
+        builder_done(&builder);
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(plan);
+        return 0;
+}

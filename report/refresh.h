@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A refresh: reads from Placement what the mirror does not know, and nothing else.
+ *
+ * One GET of the tree; then, in parallel, the inventories, traits and aggregates of the providers
+ * whose generation moved. A provider that is written to between its reads is read again, a bounded
+ * number of times. The mirror is replaced at the end, or left as it was. */
+
+#include <systemd/sd-event.h>
+
+#include "report/mirror.h"
+#include "report/session.h"
+
+typedef struct Refresh Refresh;
+
+/* result: 0, a ReportOutcome or a negative errno, with words unless 0. next is the mirror that
+ * takes the place of the old one (owned by the callee), or NULL when that one is current or the
+ * refresh failed. Called once, never from inside refresh_new(); it may free the refresh. */
+typedef void (*RefreshDone)(int result, Mirror *next, const Error *error, void *userdata);
+
+/* Everything is borrowed and must outlive the refresh. root_name is checked against what Placement
+ * has: a provider is never renamed. -ENOMEM. */
+int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Uuid *root,
+                const char *root_name, RefreshDone done, void *userdata, Error *reterr);
+
+/* Cancels what is under way. */
+Refresh *refresh_free(Refresh *refresh);
+DEFINE_CLEANUP(Refresh *, refresh_free);

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* An attempt is a refresh, or a publish: [trait lookup] → plan → executor. Each part is an object
+ * of its own that ends in one callback. The attempt's own callback is called from a deferred event
+ * source, as the last thing, when everything of the attempt has been put away: inside it the caller
+ * may start the next one or free the reporter. */
+
+#include "report/reporter.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "report/executor.h"
+#include "report/mirror.h"
+#include "report/plan.h"
+#include "report/refresh.h"
+#include "report/session.h"
+#include "report/trait-lookup.h"
+
+/* Traits that Placement lacked are asked for again after this: it may have been upgraded. */
+#define MISSING_TRAITS_AGE_USEC (3600 * USEC_PER_SEC)
+
+struct Reporter {
+        sd_event *event;
+        sd_event_source *deferred;
+        Session *session;
+        Mirror *mirror;
+        Uuid root;
+        char *root_name;
+        ExecutorManners manners;
+        bool refreshed; /* the mirror has been read at least once */
+        uint64_t traits_asked_usec;
+        StringSet left_out_traits;
+
+        /* The attempt under way. */
+        bool busy;
+        Refresh *refresh;
+        TraitLookup *lookup;
+        Plan *plan;
+        Executor *executor;
+        ProviderTree *desired;
+        Allocations *allocations;
+        ReporterDone done;
+        void *userdata;
+        int result;
+        Error error;
+
+        SessionStatistics at_refresh;
+        ReporterStatistics statistics;
+};
+
+static void put_away(Reporter *reporter)
+{
+        reporter->executor = executor_free(reporter->executor);
+        reporter->plan = plan_free(reporter->plan);
+        reporter->lookup = trait_lookup_free(reporter->lookup);
+        reporter->refresh = refresh_free(reporter->refresh);
+        reporter->desired = provider_tree_free(reporter->desired);
+        reporter->allocations = allocations_free(reporter->allocations);
+}
+
+static int on_deferred(sd_event_source *source, void *userdata)
+{
+        Reporter *reporter = userdata;
+        Error error = reporter->error;
+
+        put_away(reporter);
+        reporter->busy = false;
+        log_debug("Attempt ended: %s%s%s", report_outcome_to_text(reporter->result),
+                  reporter->result != 0 ? ": " : "", reporter->result != 0 ? error.text : "");
+        /* The reporter may be gone after this. */
+        reporter->done(reporter, reporter->result, &error, reporter->userdata);
+        return 0;
+}
+
+static void finish(Reporter *reporter, int result, const Error *error)
+{
+        reporter->result = result;
+        reporter->error = result != REPORT_DONE ? *error : ERROR_NULL;
+        sd_event_source_set_enabled(reporter->deferred, SD_EVENT_ONESHOT);
+}
+
+static void begin(Reporter *reporter, ReporterDone done, void *userdata)
+{
+        reporter->busy = true;
+        reporter->done = done;
+        reporter->userdata = userdata;
+}
+
+static int make_session(Reporter *reporter, const ReporterConfig *config, Error *reterr)
+{
+        HttpConfig http = {
+                .endpoint = config->endpoint,
+                .max_connections = config->max_connections,
+                .connect_timeout_usec = config->connect_timeout_usec,
+                .timeout_usec = config->timeout_usec,
+                .stall_timeout_usec = config->stall_timeout_usec,
+                .cafile = config->cafile,
+                .certfile = config->certfile,
+                .keyfile = config->keyfile,
+                .insecure = config->insecure,
+                .user_agent = config->user_agent,
+        };
+        Auth *auth;
+        int r;
+
+        if (!config->endpoint || !*config->endpoint)
+                return error_setf(reterr, EINVAL, "[placement] has no endpoint");
+        r = auth_new(&auth, config->auth, config->token, reterr);
+        if (r < 0)
+                return r;
+        r = session_new(&reporter->session, reporter->event, &http, auth, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "[placement]") : 0;
+}
+
+static int make_deferred(Reporter *reporter)
+{
+        int r;
+
+        r = sd_event_add_defer(reporter->event, &reporter->deferred, on_deferred, reporter);
+        return r < 0 ? r : sd_event_source_set_enabled(reporter->deferred, SD_EVENT_OFF);
+}
+
+int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
+                 const char *root_name, Error *reterr)
+{
+        _cleanup_(reporter_freep) Reporter *reporter = calloc(1, sizeof(Reporter));
+        int r;
+
+        if (!reporter)
+                return error_oom(reterr);
+        reporter->event = sd_event_ref(event);
+        reporter->root = *root;
+        reporter->root_name = strdup(root_name);
+        if (!reporter->root_name || mirror_new(&reporter->mirror) < 0 ||
+            make_deferred(reporter) < 0)
+                return error_oom(reterr);
+        r = make_session(reporter, config, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(reporter);
+        return 0;
+}
+
+Reporter *reporter_free(Reporter *reporter)
+{
+        if (!reporter)
+                return NULL;
+        put_away(reporter);
+        session_free(reporter->session);
+        mirror_free(reporter->mirror);
+        string_set_done(&reporter->left_out_traits);
+        sd_event_source_disable_unref(reporter->deferred);
+        sd_event_unref(reporter->event);
+        free(reporter->root_name);
+        free(reporter);
+        return NULL;
+}
+
+static void on_refreshed(int result, Mirror *next, const Error *error, void *userdata)
+{
+        Reporter *reporter = userdata;
+
+        if (next) {
+                mirror_free(reporter->mirror);
+                reporter->mirror = next;
+        }
+        reporter->refreshed |= result == REPORT_DONE;
+        finish(reporter, result, error);
+}
+
+int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
+{
+        int r;
+
+        if (reporter->busy)
+                return -EBUSY;
+        session_begin_attempt(reporter->session);
+        reporter->at_refresh = *session_get_statistics(reporter->session);
+        r = refresh_new(&reporter->refresh, reporter->session, reporter->mirror, &reporter->root,
+                        reporter->root_name, on_refreshed, reporter, NULL);
+        if (r < 0)
+                return r;
+        begin(reporter, done, userdata);
+        return 0;
+}
+
+const ProviderTree *reporter_tree(Reporter *reporter)
+{
+        return reporter->refreshed ? mirror_get_tree(reporter->mirror) : NULL;
+}
+
+static bool mirror_usable(const Reporter *reporter)
+{
+        return reporter->refreshed && !mirror_has_stale(reporter->mirror);
+}
+
+static int make_plan(const Reporter *reporter, const ProviderTree *desired,
+                     const Allocations *allocations, Plan **ret, Error *reterr)
+{
+        const MirrorNames *names = mirror_get_names(reporter->mirror);
+        PlanKnowledge knowledge = {
+                .known_classes = &names->known_classes,
+                .known_traits = &names->known_traits,
+                .missing_traits = &names->missing_traits,
+        };
+
+        return plan_make(desired, mirror_get_tree(reporter->mirror), allocations, &knowledge, ret,
+                         reterr);
+}
+
+static void on_executed(int result, const Error *error, void *userdata)
+{
+        finish(userdata, result, error);
+}
+
+static void log_plan(const Plan *plan)
+{
+        for (size_t i = 0; i < plan->n_steps; i++)
+                log_debug("Plan step %zu: %s %s: %s", i, plan_op_to_text(plan->steps[i].op),
+                          plan->steps[i].name, plan->steps[i].summary);
+}
+
+/* Everything is known that the plan needs. */
+static void execute(Reporter *reporter)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        r = make_plan(reporter, reporter->desired, reporter->allocations, &reporter->plan, &error);
+        if (r >= 0 &&
+            string_set_copy(&reporter->left_out_traits, &reporter->plan->left_out_traits) < 0)
+                r = error_oom(&error);
+        if (r < 0 || reporter->plan->n_steps == 0) {
+                finish(reporter, r, &error);
+                return;
+        }
+        log_plan(reporter->plan);
+        r = executor_new(&reporter->executor, reporter->event, reporter->session, reporter->mirror,
+                         reporter->plan, &reporter->manners, on_executed, reporter, &error);
+        if (r < 0)
+                finish(reporter, r, &error);
+}
+
+static void on_looked_up(int result, const Error *error, void *userdata)
+{
+        Reporter *reporter = userdata;
+
+        if (result == REPORT_DONE)
+                execute(reporter);
+        else
+                finish(reporter, result, error);
+}
+
+static uint64_t now_usec(const Reporter *reporter)
+{
+        uint64_t usec = 0;
+
+        sd_event_now(reporter->event, CLOCK_MONOTONIC, &usec);
+        return usec;
+}
+
+/* 1: a lookup is under way, 0: none is needed. */
+static int look_up_traits(Reporter *reporter)
+{
+        _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
+        uint64_t now = now_usec(reporter);
+        int r;
+
+        if (now - reporter->traits_asked_usec > MISSING_TRAITS_AGE_USEC)
+                mirror_forget_missing_traits(reporter->mirror);
+        r = trait_lookup_list(reporter->desired, mirror_get_names(reporter->mirror), &names);
+        if (r < 0 || names.n_items == 0)
+                return r;
+        reporter->traits_asked_usec = now;
+        r = trait_lookup_new(&reporter->lookup, reporter->session, reporter->mirror, &names,
+                             on_looked_up, reporter, NULL);
+        return r < 0 ? r : 1;
+}
+
+int reporter_publish(Reporter *reporter, const ProviderTree *desired,
+                     const Allocations *allocations, ReporterDone done, void *userdata)
+{
+        int r;
+
+        if (reporter->busy)
+                return -EBUSY;
+        if (!mirror_usable(reporter))
+                return -ENODATA;
+        r = provider_tree_copy(&reporter->desired, desired);
+        if (r >= 0 && allocations)
+                r = allocations_copy(&reporter->allocations, allocations);
+        if (r >= 0)
+                r = look_up_traits(reporter);
+        if (r < 0) {
+                put_away(reporter);
+                return r;
+        }
+        begin(reporter, done, userdata);
+        if (r == 0)
+                execute(reporter);
+        return 0;
+}
+
+int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
+                  Plan **ret, Error *reterr)
+{
+        if (!mirror_usable(reporter))
+                return error_setf(reterr, ENODATA, "Placement has not been read yet");
+        return make_plan(reporter, desired, allocations, ret, reterr);
+}
+
+const StringSet *reporter_get_left_out_traits(Reporter *reporter)
+{
+        return &reporter->left_out_traits;
+}
+
+const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
+{
+        const SessionStatistics *now = session_get_statistics(reporter->session);
+
+        reporter->statistics = (ReporterStatistics){
+                .n_requests = now->n_requests,
+                .n_writes = now->n_writes,
+                .n_conflicts = now->n_conflicts,
+                .last_attempt_requests = now->n_requests - reporter->at_refresh.n_requests,
+                .last_attempt_writes = now->n_writes - reporter->at_refresh.n_writes,
+                .retry_after_usec = now->retry_after_usec,
+        };
+        return &reporter->statistics;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A conversation with one Placement: sends typed requests with the headers that they need, judges
+ * the answers, reads their JSON, and counts.
+ *
+ * It retries nothing and remembers nothing of Placement's content. As with http.h: one thread,
+ * nothing blocks, no callback from inside session_send(), everything is allowed in a callback. */
+
+#include <jansson.h>
+#include <systemd/sd-event.h>
+
+#include "report/auth.h"
+#include "report/http.h"
+#include "report/outcome.h"
+#include "report/placement-error.h"
+#include "report/placement-request.h"
+
+typedef struct SessionStatistics {
+        uint64_t n_requests;
+        uint64_t n_writes;         /* those that were not GET */
+        uint64_t n_conflicts;      /* answers with placement.concurrent_update */
+        uint64_t retry_after_usec; /* what the last 429 or 503 asked for; 0: nothing */
+} SessionStatistics;
+
+typedef struct SessionAnswer {
+        int status;               /* 0: there was no answer */
+        PlacementVerdict verdict; /* of an answer */
+        const json_t *body;       /* of a 2xx with a body; else NULL */
+} SessionAnswer;
+
+typedef struct Session Session;
+typedef struct SessionCall SessionCall; /* a request under way */
+
+/* result: REPORT_DONE, a ReportOutcome or a negative errno; error has words unless it is 0. answer
+ * is never NULL. All are borrowed for the call; the handle of the request is void already. */
+typedef void (*SessionDone)(int result, const SessionAnswer *answer, const Error *error,
+                            void *userdata);
+
+/* Takes auth over, also on failure. config as in http_client_new(). */
+int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth,
+                Error *reterr);
+
+/* Cancels what is under way. */
+Session *session_free(Session *session);
+DEFINE_CLEANUP(Session *, session_free);
+
+/* The request is copied. ret_call is valid until the callback is called or it is cancelled.
+ * -ENOMEM, -EINVAL. */
+int session_send(Session *session, const PlacementRequest *request, SessionDone done,
+                 void *userdata, SessionCall **ret_call, Error *reterr);
+
+/* NULL is allowed; returns NULL. */
+SessionCall *session_call_cancel(SessionCall *call);
+
+/* Many requests are to come: see http_client_widen(). */
+void session_widen(Session *session);
+
+uint64_t session_get_max_connections(const Session *session);
+
+/* A new request id for the requests that follow ("req-<uuid>"): operators find all requests of one
+ * attempt by it in the log of the service. */
+void session_begin_attempt(Session *session);
+
+const SessionStatistics *session_get_statistics(const Session *session);

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/step.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const Provider *step_get_provider(const Plan *plan, const PlanStep *step)
+{
+        return provider_tree_find(plan->desired, &step->provider);
+}
+
+static int make_reshape_request(const Plan *plan, const Mirror *mirror, PlacementRequest *ret,
+                                Error *reterr)
+{
+        _cleanup_free_ PlacementReshapeItem *items =
+                calloc(plan->n_reshaped + 1, sizeof(PlacementReshapeItem));
+
+        if (!items)
+                return error_oom(reterr);
+        for (size_t i = 0; i < plan->n_reshaped; i++) {
+                const Uuid *uuid = &plan->reshaped[i];
+
+                items[i] = (PlacementReshapeItem){
+                        .provider = *uuid,
+                        .generation = mirror_get_generation(mirror, uuid),
+                        .inventories = provider_tree_find(plan->desired, uuid),
+                };
+                if (items[i].generation < 0)
+                        return error_setf(reterr, ESTALE,
+                                          "The generation of provider %s is not known", uuid->text);
+        }
+        return placement_post_reshaper(items, plan->n_reshaped, plan->allocations, ret, reterr);
+}
+
+static int make_put_request(PlanOp op, const Provider *provider, int64_t generation,
+                            PlacementRequest *ret)
+{
+        switch (op) {
+        case PLAN_PUT_INVENTORIES:
+                return placement_put_inventories(provider, generation, ret);
+        case PLAN_PUT_AGGREGATES:
+                return placement_put_aggregates(provider, generation, ret);
+        default:
+                return placement_put_traits(provider, generation, ret);
+        }
+}
+
+int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirror,
+                      PlacementRequest *ret, Error *reterr)
+{
+        int64_t generation;
+        int r;
+
+        switch (step->op) {
+        case PLAN_ENSURE_CLASS:
+                r = placement_put_resource_class(step->name, ret);
+                break;
+        case PLAN_ENSURE_TRAIT:
+                r = placement_put_trait(step->name, ret);
+                break;
+        case PLAN_CREATE_PROVIDER:
+                r = placement_post_provider(step_get_provider(plan, step), ret);
+                break;
+        case PLAN_RESHAPE:
+                return make_reshape_request(plan, mirror, ret, reterr);
+        case PLAN_DELETE_PROVIDER:
+                r = placement_delete_provider(&step->provider, ret);
+                break;
+        default:
+                generation = mirror_get_generation(mirror, &step->provider);
+                if (generation < 0)
+                        return error_setf(reterr, ESTALE,
+                                          "The generation of provider %s is not known", step->name);
+                r = make_put_request(step->op, step_get_provider(plan, step), generation, ret);
+        }
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+static MirrorPart part_of(PlanOp op)
+{
+        return op == PLAN_PUT_INVENTORIES  ? MIRROR_INVENTORIES
+               : op == PLAN_PUT_AGGREGATES ? MIRROR_AGGREGATES
+                                           : MIRROR_TRAITS;
+}
+
+static int apply_create(const Provider *provider, Mirror *mirror, const json_t *body, Error *reterr)
+{
+        int64_t generation;
+        int r = placement_read_provider_generation(body, &generation, reterr);
+
+        return r < 0 ? r : mirror_add(mirror, provider, generation);
+}
+
+static int apply_put(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
+                     Error *reterr)
+{
+        int64_t generation;
+        int r = placement_read_generation(body, &generation, reterr);
+
+        if (r < 0)
+                return r;
+        return mirror_write(mirror, step_get_provider(plan, step), part_of(step->op), generation);
+}
+
+int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
+               Error *reterr)
+{
+        int r;
+
+        switch (step->op) {
+        case PLAN_ENSURE_CLASS:
+                r = mirror_learn_class(mirror, step->name);
+                break;
+        case PLAN_ENSURE_TRAIT:
+                r = mirror_learn_trait(mirror, step->name);
+                break;
+        case PLAN_CREATE_PROVIDER:
+                r = apply_create(step_get_provider(plan, step), mirror, body, reterr);
+                break;
+        case PLAN_DELETE_PROVIDER:
+                mirror_remove(mirror, &step->provider);
+                return 0;
+        case PLAN_RESHAPE:
+                return 0;
+        default:
+                r = apply_put(plan, step, mirror, body, reterr);
+        }
+        if (r < 0)
+                step_forget(step, mirror);
+        return r == -ENOMEM ? error_oom(reterr) : r;
+}
+
+void step_forget(const PlanStep *step, Mirror *mirror)
+{
+        switch (step->op) {
+        case PLAN_ENSURE_CLASS:
+        case PLAN_ENSURE_TRAIT:
+                break;
+        case PLAN_RESHAPE:
+                mirror_forget_all(mirror);
+                break;
+        default:
+                mirror_forget(mirror, &step->provider);
+        }
+}
+
+static bool is_reshaped(const Plan *plan, const Uuid *uuid)
+{
+        for (size_t i = 0; i < plan->n_reshaped; i++)
+                if (uuid_equal(&plan->reshaped[i], uuid))
+                        return true;
+        return false;
+}
+
+static bool is_allocated(const Allocations *allocations, const Uuid *uuid)
+{
+        for (size_t i = 0; i < allocations->n_consumers; i++)
+                if (consumer_find(allocations->consumers[i], uuid))
+                        return true;
+        return false;
+}
+
+/* How far a reshape raises a generation (facts E6): the union of old and new inventories, the
+ * allocations, the final inventories; the first is left out when the final set is empty. */
+static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desired)
+{
+        int64_t rise = is_allocated(plan->allocations, uuid) ? 1 : 0;
+
+        if (is_reshaped(plan, uuid))
+                rise += desired && desired->n_inventories > 0 ? 2 : 1;
+        return rise;
+}
+
+static int settle(const Plan *plan, Mirror *mirror, const PlacementProvider *item)
+{
+        int64_t before = mirror_get_generation(mirror, &item->uuid);
+        const Provider *desired = provider_tree_find(plan->desired, &item->uuid);
+        const Provider *current = provider_tree_find(mirror_get_tree(mirror), &item->uuid);
+        Provider emptied = { .uuid = item->uuid };
+
+        if (before < 0 || before + rise_of(plan, &item->uuid, desired) != item->generation) {
+                mirror_forget(mirror, &item->uuid);
+                return 0;
+        }
+        if (is_reshaped(plan, &item->uuid))
+                current = desired ? desired : &emptied;
+        return mirror_write(mirror, current, MIRROR_INVENTORIES, item->generation);
+}
+
+int step_after_reshape(const Plan *plan, Mirror *mirror, const PlacementProviders *providers)
+{
+        if (providers->n_items != mirror_get_tree(mirror)->n_providers) {
+                mirror_forget_all(mirror);
+                return 0;
+        }
+        for (size_t i = 0; i < providers->n_items; i++)
+                if (settle(plan, mirror, &providers->items[i]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+int step_keep_used(const Provider *desired, const Provider *mirror, const Resources *usages,
+                   Provider *ret, char *words, size_t size)
+{
+        size_t n = 0;
+        int r;
+
+        words[0] = '\0';
+        ret->uuid = desired->uuid;
+        r = provider_copy_inventories(ret, desired);
+        for (size_t i = 0; r >= 0 && i < mirror->n_inventories; i++) {
+                const InventoryRecord *record = &mirror->inventories[i];
+                uint64_t used = resources_get(usages, record->resource_class);
+
+                if (used == 0 || provider_find_inventory(desired, record->resource_class))
+                        continue;
+                r = provider_set_inventory(ret, record->resource_class, &record->inventory);
+                if (n < size)
+                        n += (size_t)snprintf(words + n, size - n, "%s%s (%" PRIu64 " in use)",
+                                              n > 0 ? ", " : "", record->resource_class, used);
+        }
+        return r < 0 ? -ENOMEM : 0;
+}

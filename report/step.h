@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One step of a plan as a request, and what its answer makes of the mirror. Pure but for the
+ * mirror. */
+
+#include <jansson.h>
+
+#include "report/mirror.h"
+#include "report/placement-request.h"
+#include "report/plan.h"
+
+/* The request of a step, with the mirror's generation. ret must be initialised. -ENOMEM; -ESTALE
+ * when the mirror does not know the provider's generation; -EINVAL. */
+int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirror,
+                      PlacementRequest *ret, Error *reterr);
+
+/* The provider of a step in the plan's desired tree; NULL for steps without one and deletions. */
+const Provider *step_get_provider(const Plan *plan, const PlanStep *step);
+
+/* Takes the answer to a step that went well. A reshape tells no generations: see
+ * step_after_reshape. -EBADMSG for an answer that is not Placement's, -ENOMEM; the provider is
+ * forgotten then. */
+int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
+               Error *reterr);
+
+/* It is not known what became of the step, or Placement holds something else than the mirror:
+ * whatever it touches must be read again. */
+void step_forget(const PlanStep *step, Mirror *mirror);
+
+/* Takes the tree as listed right after a reshape. A provider whose generation rose by just what the
+ * reshape makes of it was touched by nobody else, and has what was sent; all others are forgotten.
+ * -ENOMEM. */
+int step_after_reshape(const Plan *plan, Mirror *mirror, const PlacementProviders *providers);
+
+/* What can be sent when classes of the provider are in use and cannot go: the desired inventories
+ * and the mirror's records of those classes that have usage. inventories (of ret, zeroed) are freed
+ * by the caller. words names the classes ("VGPU (2 in use)"); it is empty when no class that has to
+ * go is in use. -ENOMEM. */
+int step_keep_used(const Provider *desired, const Provider *mirror, const Resources *usages,
+                   Provider *ret, char *words, size_t size);

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Drives the reporter alone, for tests/integration: refresh, publish, and one line of JSON each
+ * round.
+ *
+ *   report-probe --endpoint URL --root UUID --name NAME --tree FILE
+ *                [--token TOKEN] [--allocations FILE] [--rounds N] [--retries N] [--step]
+ *                [--connections N] [--timeout-ms N] [--stall-ms N]
+ *
+ * FILE: {"providers": [{"uuid", "name", "parent", "inventories", "traits", "aggregates"}],
+ *        "remove": ["name"], "remove_traits": ["T"]}, laid over what Placement has as a driver
+ * does: inventories are replaced, traits and aggregates added, other providers kept. It is read
+ * again in each round. --retries: so many conflicts are answered with another attempt. --step:
+ * "refreshed" is printed between refresh and publish, which goes on when a line comes. */
+
+#include <getopt.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "report/reporter.h"
+
+typedef struct Probe {
+        sd_event *event;
+        Reporter *reporter;
+        ReporterConfig config;
+        Uuid root;
+        const char *name, *tree_path, *allocations_path;
+        unsigned n_rounds, n_retries;
+        bool step;
+
+        unsigned round, n_retried;
+        uint64_t begin_wall_usec, begin_cpu_usec;
+        uint64_t begin_requests, begin_writes;
+        ProviderTree *desired;
+        Allocations *allocations;
+} Probe;
+
+static void start_round(Probe *probe);
+
+static uint64_t wall_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static uint64_t cpu_usec(void)
+{
+        struct rusage usage;
+
+        getrusage(RUSAGE_SELF, &usage);
+        return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * USEC_PER_SEC +
+               (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static int read_file(const char *path, json_t **ret, Error *reterr)
+{
+        json_error_t error;
+        json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+
+        if (!json)
+                return error_setf(reterr, EBADMSG, "%s:%d: %s", path, error.line, error.text);
+        *ret = json;
+        return 0;
+}
+
+static int add_names(StringSet *set, const json_t *array)
+{
+        json_t *item;
+        size_t i;
+
+        json_array_foreach(array, i, item) {
+                if (string_set_add(set, json_string_value(item)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int set_inventories(Provider *provider, const json_t *object, Error *reterr)
+{
+        const char *resource_class;
+        json_t *record;
+
+        provider_clear_inventories(provider);
+        json_object_foreach((json_t *)object, resource_class, record) {
+                Inventory inventory;
+                int r = inventory_from_json(record, &inventory, reterr);
+
+                if (r >= 0)
+                        r = provider_set_inventory(provider, resource_class, &inventory);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int lay_provider(ProviderTree *tree, const json_t *item, Error *reterr)
+{
+        const char *name = json_string_value(json_object_get(item, "name"));
+        const json_t *parent = json_object_get(item, "parent");
+        Uuid uuid, parent_uuid = UUID_NULL;
+        Provider *provider;
+        int r;
+
+        r = json_read_uuid(item, "uuid", &uuid, reterr);
+        if (r >= 0 && json_is_string(parent))
+                r = json_read_uuid(item, "parent", &parent_uuid, reterr);
+        if (r < 0)
+                return r;
+        provider = provider_tree_find(tree, &uuid);
+        if (!provider)
+                r = provider_tree_add(tree, &uuid, name, &parent_uuid, &provider, reterr);
+        if (r >= 0)
+                r = set_inventories(provider, json_object_get(item, "inventories"), reterr);
+        if (r >= 0)
+                r = add_names(&provider->traits, json_object_get(item, "traits"));
+        if (r >= 0)
+                r = add_names(&provider->aggregates, json_object_get(item, "aggregates"));
+        return r;
+}
+
+static void remove_traits(ProviderTree *tree, const json_t *names)
+{
+        json_t *name;
+        size_t i;
+
+        json_array_foreach(names, i, name) {
+                for (size_t j = 0; j < tree->n_providers; j++)
+                        string_set_remove(&tree->providers[j]->traits, json_string_value(name));
+        }
+}
+
+static int lay_tree(const char *path, ProviderTree *tree, Error *reterr)
+{
+        _cleanup_json_ json_t *json = NULL;
+        json_t *item;
+        size_t i;
+        int r;
+
+        r = read_file(path, &json, reterr);
+        if (r < 0)
+                return r;
+        remove_traits(tree, json_object_get(json, "remove_traits"));
+        json_array_foreach(json_object_get(json, "remove"), i, item) {
+                const Provider *provider = provider_tree_find_name(tree, json_string_value(item));
+
+                if (provider)
+                        provider_tree_remove(tree, &provider->uuid);
+        }
+        json_array_foreach(json_object_get(json, "providers"), i, item) {
+                r = lay_provider(tree, item, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int lay_consumer(Allocations *allocations, const char *text, const json_t *item,
+                        Error *reterr)
+{
+        const json_t *generation = json_object_get(item, "consumer_generation");
+        const char *type = json_string_value(json_object_get(item, "consumer_type"));
+        const char *provider_text, *resource_class;
+        json_t *on_provider, *amount;
+        Consumer *consumer;
+        Uuid uuid;
+
+        if (uuid_from_text(text, &uuid) < 0 ||
+            allocations_ensure(allocations, &uuid, &consumer) < 0)
+                return error_setf(reterr, EINVAL, "Not a consumer: %s", text);
+        consumer->project_id = strdup(json_string_value(json_object_get(item, "project_id")));
+        consumer->user_id = strdup(json_string_value(json_object_get(item, "user_id")));
+        consumer->type = type ? strdup(type) : NULL;
+        consumer->generation = json_is_integer(generation) ? json_integer_value(generation) : -1;
+        json_object_foreach(json_object_get(item, "allocations"), provider_text, on_provider) {
+                if (uuid_from_text(provider_text, &uuid) < 0)
+                        return error_setf(reterr, EINVAL, "Not a provider: %s", provider_text);
+                json_object_foreach(json_object_get(on_provider, "resources"), resource_class,
+                                    amount) {
+                        if (consumer_set(consumer, &uuid, resource_class,
+                                         (uint64_t)json_integer_value(amount)) < 0)
+                                return error_oom(reterr);
+                }
+        }
+        return 0;
+}
+
+static int read_allocations(const char *path, Allocations **ret, Error *reterr)
+{
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        _cleanup_json_ json_t *json = NULL;
+        const char *consumer;
+        json_t *item;
+        int r;
+
+        r = read_file(path, &json, reterr);
+        if (r < 0)
+                return r;
+        if (allocations_new(&allocations) < 0)
+                return error_oom(reterr);
+        json_object_foreach(json, consumer, item) {
+                r = lay_consumer(allocations, consumer, item, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(allocations);
+        return 0;
+}
+
+static void print_json(json_t *json)
+{
+        json_dumpf(json, stdout, JSON_COMPACT);
+        json_decref(json);
+        putchar('\n');
+        fflush(stdout);
+}
+
+static void end_round(Probe *probe, int result, const Error *error)
+{
+        const ReporterStatistics *statistics = reporter_get_statistics(probe->reporter);
+
+        print_json(json_pack("{sI ss ss sI sI sI sI sf sf so}", "result", (json_int_t)result,
+                             "outcome", report_outcome_to_text(result), "error",
+                             result != 0 ? error_text(error, result) : "", "requests",
+                             (json_int_t)(statistics->n_requests - probe->begin_requests), "writes",
+                             (json_int_t)(statistics->n_writes - probe->begin_writes), "conflicts",
+                             (json_int_t)statistics->n_conflicts, "retry_after_s",
+                             (json_int_t)(statistics->retry_after_usec / USEC_PER_SEC), "wall_ms",
+                             (double)(wall_usec() - probe->begin_wall_usec) / 1000, "cpu_ms",
+                             (double)(cpu_usec() - probe->begin_cpu_usec) / 1000, "left_out_traits",
+                             string_set_to_json(reporter_get_left_out_traits(probe->reporter))));
+        if (++probe->round >= probe->n_rounds)
+                sd_event_exit(probe->event, 0);
+        else
+                start_round(probe);
+}
+
+static void start_attempt(Probe *probe);
+
+static bool retry(Probe *probe, int result)
+{
+        if (result != REPORT_E_CONFLICT || probe->n_retried >= probe->n_retries)
+                return false;
+        probe->n_retried++;
+        start_attempt(probe);
+        return true;
+}
+
+static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        if (!retry(userdata, result))
+                end_round(userdata, result, error);
+}
+
+static int prepare(Probe *probe, Error *reterr)
+{
+        int r;
+
+        probe->desired = provider_tree_free(probe->desired);
+        probe->allocations = allocations_free(probe->allocations);
+        r = provider_tree_copy(&probe->desired, reporter_tree(probe->reporter));
+        if (r >= 0)
+                r = lay_tree(probe->tree_path, probe->desired, reterr);
+        if (r >= 0 && probe->allocations_path)
+                r = read_allocations(probe->allocations_path, &probe->allocations, reterr);
+        return r;
+}
+
+static void wait_for_line(void)
+{
+        int c;
+
+        print_json(json_pack("{ss}", "event", "refreshed"));
+        while ((c = getchar()) != EOF && c != '\n')
+                continue;
+}
+
+static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Probe *probe = userdata;
+        Error words = *error;
+
+        if (retry(probe, result))
+                return;
+        if (result != 0) {
+                end_round(probe, result, error);
+                return;
+        }
+        if (probe->step)
+                wait_for_line();
+        result = prepare(probe, &words);
+        if (result >= 0)
+                result = reporter_publish(reporter, probe->desired, probe->allocations,
+                                          on_published, probe);
+        if (result < 0)
+                end_round(probe, result, &words);
+}
+
+static void start_attempt(Probe *probe)
+{
+        int r = reporter_refresh(probe->reporter, on_refreshed, probe);
+
+        if (r < 0)
+                end_round(probe, r, NULL);
+}
+
+static void start_round(Probe *probe)
+{
+        const ReporterStatistics *statistics = reporter_get_statistics(probe->reporter);
+
+        probe->begin_wall_usec = wall_usec();
+        probe->begin_cpu_usec = cpu_usec();
+        probe->begin_requests = statistics->n_requests;
+        probe->begin_writes = statistics->n_writes;
+        probe->n_retried = 0;
+        start_attempt(probe);
+}
+
+static uint64_t number(const char *text)
+{
+        return strtoull(text, NULL, 10);
+}
+
+static int parse_options(Probe *probe, int argc, char *argv[])
+{
+        static const struct option options[] = {
+                { "endpoint", required_argument, NULL, 'e' },
+                { "root", required_argument, NULL, 'u' },
+                { "name", required_argument, NULL, 'n' },
+                { "tree", required_argument, NULL, 't' },
+                { "token", required_argument, NULL, 'k' },
+                { "allocations", required_argument, NULL, 'a' },
+                { "rounds", required_argument, NULL, 'r' },
+                { "retries", required_argument, NULL, 'y' },
+                { "step", no_argument, NULL, 's' },
+                { "connections", required_argument, NULL, 'c' },
+                { "timeout-ms", required_argument, NULL, 'T' },
+                { "stall-ms", required_argument, NULL, 'S' },
+                { 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+                switch (c) {
+                case 'e':
+                        probe->config.endpoint = optarg;
+                        break;
+                case 'u':
+                        if (uuid_from_text(optarg, &probe->root) < 0)
+                                return -EINVAL;
+                        break;
+                case 'n':
+                        probe->name = optarg;
+                        break;
+                case 't':
+                        probe->tree_path = optarg;
+                        break;
+                case 'k':
+                        probe->config.auth = REPORTER_AUTH_ADMIN_TOKEN;
+                        probe->config.token = optarg;
+                        break;
+                case 'a':
+                        probe->allocations_path = optarg;
+                        break;
+                case 'r':
+                        probe->n_rounds = (unsigned)number(optarg);
+                        break;
+                case 'y':
+                        probe->n_retries = (unsigned)number(optarg);
+                        break;
+                case 's':
+                        probe->step = true;
+                        break;
+                case 'c':
+                        probe->config.max_connections = number(optarg);
+                        break;
+                case 'T':
+                        probe->config.timeout_usec = number(optarg) * USEC_PER_MSEC;
+                        break;
+                case 'S':
+                        probe->config.stall_timeout_usec = number(optarg) * USEC_PER_MSEC;
+                        break;
+                default:
+                        return -EINVAL;
+                }
+        return probe->name && probe->tree_path && !uuid_empty(&probe->root) ? 0 : -EINVAL;
+}
+
+int main(int argc, char *argv[])
+{
+        Probe probe = {
+                .config = {
+                        .max_connections = 4,
+                        .connect_timeout_usec = 5 * USEC_PER_SEC,
+                        .timeout_usec = 30 * USEC_PER_SEC,
+                        .user_agent = "report-probe",
+                },
+                .n_rounds = 1,
+        };
+        Error error = ERROR_NULL;
+        int r;
+
+        if (parse_options(&probe, argc, argv) < 0) {
+                fprintf(stderr, "usage: see the head of tests/report-probe.c\n");
+                return 2;
+        }
+        r = sd_event_new(&probe.event);
+        if (r >= 0)
+                r = reporter_new(&probe.reporter, probe.event, &probe.config, &probe.root,
+                                 probe.name, &error);
+        if (r < 0) {
+                fprintf(stderr, "%s\n", error_text(&error, r));
+                return 1;
+        }
+        start_round(&probe);
+        r = sd_event_loop(probe.event);
+        reporter_free(probe.reporter);
+        provider_tree_free(probe.desired);
+        allocations_free(probe.allocations);
+        sd_event_unref(probe.event);
+        return r < 0;
+}

@@ -1,0 +1,791 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/executor.h"
+
+#include "tests/fake-http.h"
+#include "tests/report-fixture.h"
+
+#define FAULT(code) "{\"errors\":[{\"detail\":\"the detail\",\"code\":\"placement." code "\"}]}"
+#define LOCKED      "{\"errors\":[{\"detail\":\"(sqlite3.OperationalError) database is locked\"}]}"
+
+#define NAMES "host a b c d old older guest"
+
+static const StringSet nothing = STRING_SET_INIT;
+static const PlanKnowledge knows_nothing = { &nothing, &nothing, &nothing };
+
+typedef struct Run {
+        sd_event *event;
+        Session *session;
+        Mirror *mirror;
+        Plan *plan;
+        ExecutorManners manners;
+        Executor *executor;
+        unsigned n_calls;
+        int result;
+        Error error;
+} Run;
+
+static void on_done(int result, const Error *error, void *userdata)
+{
+        Run *run = userdata;
+
+        run->n_calls++;
+        run->result = result;
+        run->error = *error;
+}
+
+static Mirror *mirror_of(const char *text)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(text);
+        Mirror *mirror;
+
+        assert_int_equal(mirror_new(&mirror), 0);
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                assert_int_equal(mirror_add(mirror, tree->providers[i], 0), 0);
+                for (int part = 0; part < _MIRROR_PART_MAX; part++)
+                        assert_int_equal(
+                                mirror_write(mirror, tree->providers[i], (MirrorPart)part, 10), 0);
+        }
+        return mirror;
+}
+
+static Allocations *guest_on(const char *name)
+{
+        Uuid guest = fixture_uuid("guest"), where = fixture_uuid(name);
+        Allocations *allocations;
+        Consumer *consumer;
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        assert_int_equal(allocations_ensure(allocations, &guest, &consumer), 0);
+        consumer->project_id = strdup("p");
+        consumer->user_id = strdup("u");
+        assert_int_equal(consumer_set(consumer, &where, "VGPU", 1), 0);
+        return allocations;
+}
+
+/* holder: where the guest of a reshape ends; NULL: no reshape. */
+static void run_begin(Run *run, const char *mirror, const char *desired, const char *holder,
+                      uint64_t max_connections)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(desired);
+        _cleanup_(allocations_freep) Allocations *allocations = holder ? guest_on(holder) : NULL;
+        HttpConfig config = { .max_connections = max_connections };
+        Auth *auth;
+        Error error;
+
+        assert_true(sd_event_new(&run->event) >= 0);
+        assert_int_equal(auth_new(&auth, REPORTER_AUTH_NONE, NULL, NULL), 0);
+        assert_int_equal(session_new(&run->session, run->event, &config, auth, NULL), 0);
+        run->mirror = mirror_of(mirror);
+        if (plan_make(tree, mirror_get_tree(run->mirror), allocations, &knows_nothing, &run->plan,
+                      &error) < 0)
+                fail_msg("%s", error.text);
+        assert_int_equal(executor_new(&run->executor, run->event, run->session, run->mirror,
+                                      run->plan, &run->manners, on_done, run, NULL),
+                         0);
+        assert_int_equal(run->n_calls, 0);
+}
+
+static void run_end(Run *run)
+{
+        for (unsigned i = 0; i < 20000 && run->n_calls == 0; i++)
+                assert_true(sd_event_run(run->event, 5 * USEC_PER_SEC) >= 0);
+        assert_int_equal(run->n_calls, 1);
+        if (run->result != REPORT_DONE)
+                assert_true(run->error.text[0] != '\0');
+}
+
+static void run_done(Run *run)
+{
+        executor_free(run->executor);
+        plan_free(run->plan);
+        mirror_free(run->mirror);
+        session_free(run->session);
+        sd_event_unref(run->event);
+        fake_http_begin(NULL, 0, "");
+}
+
+static int64_t generation_of(const Run *run, const char *name)
+{
+        Uuid uuid = fixture_uuid(name);
+
+        return mirror_get_generation(run->mirror, &uuid);
+}
+
+static const Provider *mirrored(const Run *run, const char *name)
+{
+        Uuid uuid = fixture_uuid(name);
+
+        return provider_tree_find(mirror_get_tree(run->mirror), &uuid);
+}
+
+static void test_everything_goes_well(void **state)
+{
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(NULL, 0, NAMES);
+        run_begin(&run, "host VCPU=8 | old<host", "host VCPU=9 +CUSTOM_T | a<host CUSTOM_C=1", NULL,
+                  1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_string_equal(
+                fake_http_log(),
+                "PUT /resource_classes/CUSTOM_C; PUT /traits/CUSTOM_T; POST /resource_providers; "
+                "PUT /resource_providers/host/inventories; PUT /resource_providers/host/traits; "
+                "PUT /resource_providers/a/inventories; DELETE /resource_providers/old");
+        /* Each write is sent with the generation that the one before it left. */
+        assert_non_null(strstr(fake_http_find_body("host/inventories"), "generation\":10"));
+        assert_non_null(strstr(fake_http_find_body("host/traits"), "generation\":11"));
+        assert_int_equal(generation_of(&run, "host"), 12);
+        /* A new provider's generation is read, not guessed (bug 1746075). */
+        assert_non_null(strstr(fake_http_find_body("a/inventories"), "generation\":0"));
+        assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
+        assert_false(mirror_has_stale(run.mirror));
+}
+
+static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
+{
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(NULL, 0, NAMES);
+        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1 | d VCPU=1",
+                  "host VCPU=2 +HW_A | a VCPU=2 +HW_A | b VCPU=2 +HW_A | c VCPU=2 +HW_A | d VCPU=2 "
+                  "+HW_A",
+                  NULL, 4);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_int_equal(fake_http_get_max_parallel(), 4);
+        assert_int_equal(fake_http_get_n_requests(), 10);
+        /* Two at a time for one provider would have been sent with the same generation. */
+        assert_int_equal(generation_of(&run, "host"), 12);
+        assert_int_equal(generation_of(&run, "d"), 12);
+}
+
+static void test_one_provider_never_overlaps(void **state)
+{
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(NULL, 0, NAMES);
+        run_begin(&run, "host VCPU=1", "host VCPU=2 +HW_A @x", NULL, 4);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_int_equal(fake_http_get_max_parallel(), 1);
+}
+
+static void test_conflict_spares_the_others(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "a/inventories", .status = 409, .body = FAULT("concurrent_update") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1",
+                  "host VCPU=2 | a VCPU=2 +HW_A | b VCPU=2 +HW_A", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        assert_non_null(strstr(run.error.text, "a: "));
+        assert_int_equal(fake_http_count("a/traits"), 0);
+        assert_int_equal(fake_http_count("b/traits"), 1);
+        assert_int_equal(generation_of(&run, "a"), -1);
+        assert_int_equal(generation_of(&run, "b"), 12);
+        assert_int_equal(generation_of(&run, "host"), 11);
+}
+
+/* 404 for a provider that was there a moment ago. */
+static void test_vanished_provider_is_a_conflict(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "a/inventories", .status = 404, .body = FAULT("undefined_code") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a VCPU=1", "host VCPU=1 | a VCPU=2", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_CONFLICT);
+}
+
+static void test_deleted_already(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "DELETE", .status = 404, .body = FAULT("undefined_code") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host | old<host", "host", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_null(mirrored(&run, "old"));
+}
+
+static void test_failed_prerequisite_stops_what_waits_for_it(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "resource_classes/CUSTOM_C",
+                  .status = 400,
+                  .body = FAULT("undefined_code") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a", "host VCPU=2 | a CUSTOM_C=1 +HW_A", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_REFUSED);
+        assert_non_null(strstr(run.error.text, "the detail"));
+        assert_int_equal(fake_http_count("a/inventories"), 0);
+        assert_int_equal(fake_http_count("a/traits"), 1);
+        assert_int_equal(fake_http_count("host/inventories"), 1);
+}
+
+static void test_children_of_a_failed_parent(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "POST", .times = 1, .status = 400, .body = FAULT("undefined_code") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "", "host VCPU=1 | a<host VCPU=1", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_REFUSED);
+        assert_int_equal(fake_http_get_n_requests(), 1);
+}
+
+static void test_fatal_outcomes_stop_everything(void **state)
+{
+        static const struct {
+                FakeAnswer answer;
+                int outcome;
+        } cases[] = {
+                { { .match = "", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
+                { { .match = "", .result = HTTP_E_BAD_ANSWER }, REPORT_E_UNAVAILABLE },
+                { { .match = "", .status = 200, .body = "<html>" }, REPORT_E_UNAVAILABLE },
+                { { .match = "", .status = 200, .body = "[1]" }, REPORT_E_UNAVAILABLE },
+                { { .match = "", .status = 502, .body = "<html>" }, REPORT_E_UNAVAILABLE },
+                { { .match = "", .status = 503, .body = "", .retry_after_sec = 7 },
+                  REPORT_E_UNAVAILABLE },
+                { { .match = "", .status = 401, .body = "" }, REPORT_E_UNAUTHORIZED },
+                { { .match = "", .status = 403, .body = "" }, REPORT_E_FORBIDDEN },
+                { { .match = "", .status = 406, .body = "{\"errors\":[{}]}" }, REPORT_E_TOO_OLD },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(run_done) Run run = { 0 };
+
+                fake_http_begin(&cases[i].answer, 1, NAMES);
+                run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
+                          "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 2);
+                run_end(&run);
+                assert_int_equal(run.result, cases[i].outcome);
+                /* Those under way end, no others begin. */
+                assert_int_equal(fake_http_get_n_requests(), 2);
+                /* Nobody knows whether it was done. */
+                assert_int_equal(generation_of(&run, "host"), -1);
+                assert_int_equal(generation_of(&run, "c"), 10);
+        }
+}
+
+static void test_200_without_a_generation(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "PUT", .status = 200, .body = "{}" } };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1", "host VCPU=2", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_UNAVAILABLE);
+        assert_int_equal(generation_of(&run, "host"), -1);
+}
+
+static void test_used_inventory_is_kept(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "PUT /resource_providers/a/inventories",
+                  .times = 1,
+                  .status = 409,
+                  .body = FAULT("inventory.inuse") },
+                { .match = "a/usages", .body = "{\"usages\":{\"VGPU\":3,\"CUSTOM_OTHER\":0}}" },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a VGPU=4 CUSTOM_OTHER=1",
+                  "host VCPU=2 | a MEMORY_MB=5 +HW_A", NULL, 1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_IN_USE);
+        assert_non_null(strstr(run.error.text, "a: VGPU (3 in use)"));
+        assert_int_equal(fake_http_count("PUT /resource_providers/a/inventories"), 2);
+        assert_non_null(strstr(fake_http_find_body("a/inventories"), "VGPU"));
+        assert_non_null(strstr(fake_http_find_body("a/inventories"), "MEMORY_MB"));
+        assert_null(strstr(fake_http_find_body("a/inventories"), "CUSTOM_OTHER"));
+        /* The rest went on, and the mirror has what was sent. */
+        assert_int_equal(fake_http_count("a/traits"), 1);
+        assert_int_equal(fake_http_count("host/inventories"), 1);
+        assert_non_null(provider_find_inventory(mirrored(&run, "a"), "VGPU"));
+        assert_null(provider_find_inventory(mirrored(&run, "a"), "CUSTOM_OTHER"));
+        assert_int_equal(generation_of(&run, "a"), 12);
+}
+
+/* Nothing but the used class would change: one write and one read, no second write. */
+static void test_used_inventory_alone(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "a/inventories", .status = 409, .body = FAULT("inventory.inuse") },
+                { .match = "a/usages", .body = "{\"usages\":{\"VGPU\":3}}" },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "a VGPU=4", "a", NULL, 1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_IN_USE);
+        assert_int_equal(fake_http_get_n_requests(), 2);
+        assert_int_equal(generation_of(&run, "a"), 10);
+}
+
+static void test_inventory_freed_in_between(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "a/inventories",
+                  .times = 1,
+                  .status = 409,
+                  .body = FAULT("inventory.inuse") },
+                { .match = "a/usages", .body = "{\"usages\":{\"VGPU\":0}}" },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "a VGPU=4", "a", NULL, 1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_int_equal(fake_http_count("PUT /resource_providers/a/inventories"), 2);
+        assert_int_equal(mirrored(&run, "a")->n_inventories, 0);
+}
+
+static void test_inventory_that_flickers_ends(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "a/inventories", .status = 409, .body = FAULT("inventory.inuse") },
+                { .match = "a/usages", .body = "{\"usages\":{}}" },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "a VGPU=4", "a", NULL, 1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_IN_USE);
+        assert_int_equal(fake_http_count("a/inventories"), EXECUTOR_TRIES_MAX);
+}
+
+static void test_kept_inventory_meets_trouble(void **state)
+{
+        static const struct {
+                FakeAnswer second;
+                int outcome;
+        } cases[] = {
+                { { .match = "PUT", .status = 409, .body = FAULT("concurrent_update") },
+                  REPORT_E_CONFLICT },
+                { { .match = "PUT", .status = 409, .body = FAULT("inventory.inuse") },
+                  REPORT_E_IN_USE },
+                { { .match = "PUT", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
+                { { .match = "PUT", .status = 200, .body = "{}" }, REPORT_E_UNAVAILABLE },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                FakeAnswer script[] = {
+                        { .match = "PUT",
+                          .times = 1,
+                          .status = 409,
+                          .body = FAULT("inventory.inuse") },
+                        { .match = "usages", .body = "{\"usages\":{\"VGPU\":3}}" },
+                        cases[i].second,
+                };
+                _cleanup_(run_done) Run run = { 0 };
+
+                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+                run_begin(&run, "a VGPU=4", "a MEMORY_MB=5", NULL, 1);
+                run_end(&run);
+                assert_int_equal(run.result, cases[i].outcome);
+                assert_int_equal(generation_of(&run, "a") == -1,
+                                 cases[i].outcome != REPORT_E_IN_USE);
+        }
+}
+
+static void test_usages_that_cannot_be_read(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "a/inventories", .status = 409, .body = FAULT("inventory.inuse") },
+                { .match = "a/usages", .body = "{\"usages\":[]}" },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "a VGPU=4", "a", NULL, 1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_UNAVAILABLE);
+}
+
+/* A provider that is in use stays, and its parent with it; the rest is done. */
+static void test_used_provider_stays(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "DELETE /resource_providers/older",
+                  .status = 409,
+                  .body = FAULT("resource_provider.inuse") },
+                { .match = "DELETE", .status = 204 },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | old<host | older<old | a<host", "host VCPU=2", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_IN_USE);
+        assert_non_null(strstr(run.error.text, "older: "));
+        assert_int_equal(fake_http_count("DELETE /resource_providers/old"), 1);
+        assert_int_equal(fake_http_count("DELETE /resource_providers/a"), 1);
+        assert_non_null(mirrored(&run, "old"));
+        assert_null(mirrored(&run, "a"));
+        assert_false(mirror_has_stale(run.mirror));
+}
+
+static void test_name_is_taken(void **state)
+{
+        static const struct {
+                const char *holders;
+                int outcome;
+                const char *words;
+        } cases[] = {
+                { "{\"resource_providers\":[{\"uuid\":\"99999999-9999-9999-9999-999999999999\","
+                  "\"name\":\"host\",\"generation\":1,\"parent_provider_uuid\":null}]}",
+                  REPORT_E_DUPLICATE_NAME, "99999999-9999-9999-9999-999999999999" },
+                { "{\"resource_providers\":[]}", REPORT_E_DUPLICATE_NAME, "another name" },
+                { "{\"resource_providers\":5}", REPORT_E_UNAVAILABLE, "resource_providers" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                FakeAnswer script[] = {
+                        { .match = "POST", .status = 409, .body = FAULT("duplicate_name") },
+                        { .match = "GET", .body = cases[i].holders },
+                };
+                _cleanup_(run_done) Run run = { 0 };
+
+                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+                run_begin(&run, "", "host VCPU=1", NULL, 2);
+                run_end(&run);
+                assert_int_equal(run.result, cases[i].outcome);
+                assert_non_null(strstr(run.error.text, cases[i].words));
+                assert_string_equal(fake_http_log(),
+                                    "POST /resource_providers; GET /resource_providers?name=host");
+        }
+}
+
+/* Our own creation whose answer was lost, or a second agent's: start again at refresh. */
+static void test_name_is_our_own(void **state)
+{
+        Uuid host = fixture_uuid("host");
+        _cleanup_free_ char *holders = NULL;
+        _cleanup_(run_done) Run run = { 0 };
+        FakeAnswer script[] = {
+                { .match = "POST", .status = 409, .body = FAULT("duplicate_name") },
+                { .match = "GET" },
+        };
+
+        assert_true(asprintf(&holders,
+                             "{\"resource_providers\":[{\"uuid\":\"%s\",\"name\":\"host\","
+                             "\"generation\":1,\"parent_provider_uuid\":null}]}",
+                             host.text) > 0);
+        script[1].body = holders;
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "", "host VCPU=1", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        assert_true(mirror_has_stale(run.mirror));
+}
+
+static void test_locked_database(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "PUT", .times = 3, .status = 500, .body = LOCKED },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
+                  "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 4);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_int_equal(fake_http_get_n_requests(), 7);
+        assert_int_equal(fake_http_get_max_parallel(), 4);
+        /* Learned for the plans to come. */
+        assert_true(run.manners.serial_writes);
+        assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
+}
+
+static void test_serial_manners(void **state)
+{
+        _cleanup_(run_done) Run run = { .manners.serial_writes = true };
+
+        fake_http_begin(NULL, 0, NAMES);
+        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1", "host VCPU=2 | a VCPU=2 | b VCPU=2",
+                  NULL, 4);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_int_equal(fake_http_get_max_parallel(), 1);
+}
+
+/* One 500 of another kind slows this plan down and no other. */
+static void test_other_500(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "PUT", .times = 1, .status = 500, .body = "<html>oops</html>" },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a VCPU=1", "host VCPU=2 | a VCPU=2", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_false(run.manners.serial_writes);
+}
+
+static void test_500_for_ever_ends(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "PUT", .status = 500, .body = LOCKED } };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1", "host VCPU=2 | a VCPU=2 | b VCPU=2",
+                  NULL, 3);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_UNAVAILABLE);
+        assert_non_null(strstr(run.error.text, "database is locked"));
+        assert_true(fake_http_get_n_requests() <= 3 * EXECUTOR_TRIES_MAX);
+        assert_int_equal(generation_of(&run, "host"), -1);
+        assert_int_equal(generation_of(&run, "a"), -1);
+        assert_int_equal(generation_of(&run, "b"), -1);
+}
+
+/* A race lost inside PUT traits is a 500, and a conflict when it is sent again (facts E7). */
+static void test_500_then_conflict(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "traits", .times = 1, .status = 500, .body = "" },
+                { .match = "traits", .status = 409, .body = FAULT("concurrent_update") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host", "host +HW_A", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_CONFLICT);
+}
+
+/* The tree of host and a with these generations. */
+static char *tree_body(const char *host_generation, const char *a_generation)
+{
+        Uuid host = fixture_uuid("host"), a = fixture_uuid("a");
+        char *text;
+
+        assert_true(asprintf(&text,
+                             "{\"resource_providers\":[{\"uuid\":\"%s\",\"name\":\"host\","
+                             "\"generation\":%s,\"parent_provider_uuid\":null},{\"uuid\":\"%s\","
+                             "\"name\":\"a\",\"generation\":%s,\"parent_provider_uuid\":\"%s\"}]}",
+                             host.text, host_generation, a.text, a_generation, host.text) > 0);
+        return text;
+}
+
+static void test_reshape(void **state)
+{
+        _cleanup_free_ char *tree = tree_body("12", "3");
+        FakeAnswer script[] = {
+                { .match = "/reshaper", .status = 204 },
+                { .match = "in_tree", .body = tree },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=8 VGPU=4", "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_string_equal(
+                fake_http_log(),
+                "POST /resource_providers; POST /reshaper; "
+                "GET /resource_providers?in_tree=host; "
+                "PUT /resource_providers/host/traits; PUT /resource_providers/a/traits");
+        assert_non_null(strstr(fake_http_find_body("host/traits"), "generation\":12"));
+        assert_non_null(strstr(fake_http_find_body("a/traits"), "generation\":3"));
+        assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
+}
+
+/* Somebody changed a provider between the reshape and the look at it: only that one waits. */
+static void test_reshape_and_a_stranger(void **state)
+{
+        _cleanup_free_ char *tree = tree_body("12", "4");
+        FakeAnswer script[] = {
+                { .match = "/reshaper", .status = 204 },
+                { .match = "in_tree", .body = tree },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=8 VGPU=4", "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        assert_int_equal(fake_http_count("host/traits"), 1);
+        assert_int_equal(fake_http_count("a/traits"), 0);
+}
+
+static void test_reshape_meets_trouble(void **state)
+{
+        static const struct {
+                FakeAnswer answer;
+                int outcome;
+                bool forgotten;
+        } cases[] = {
+                { { .match = "/reshaper", .status = 409, .body = FAULT("concurrent_update") },
+                  REPORT_E_CONFLICT,
+                  true },
+                { { .match = "/reshaper", .status = 409, .body = FAULT("inventory.inuse") },
+                  REPORT_E_IN_USE,
+                  false },
+                { { .match = "/reshaper", .status = 409, .body = FAULT("undefined_code") },
+                  REPORT_E_REFUSED,
+                  false },
+                { { .match = "/reshaper", .status = 403, .body = "" }, REPORT_E_FORBIDDEN, true },
+                { { .match = "/reshaper", .result = HTTP_E_UNREACHABLE },
+                  REPORT_E_UNREACHABLE,
+                  true },
+                { { .match = "in_tree", .result = HTTP_E_UNREACHABLE },
+                  REPORT_E_UNREACHABLE,
+                  true },
+                { { .match = "in_tree", .body = "{\"resource_providers\":[]}" },
+                  REPORT_E_CONFLICT,
+                  true },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                FakeAnswer script[] = {
+                        cases[i].answer,
+                        { .match = "/reshaper", .status = 204 },
+                };
+                _cleanup_(run_done) Run run = { 0 };
+
+                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+                run_begin(&run, "host VCPU=8 VGPU=4 | old<host",
+                          "host VCPU=8 +HW_A | a<host VGPU=4", "a", 1);
+                run_end(&run);
+                if (run.result != cases[i].outcome)
+                        fail_msg("case %zu: %d, %s", i, run.result, run.error.text);
+                assert_int_equal(mirror_has_stale(run.mirror), cases[i].forgotten);
+                /* Nothing that waits for it was sent. */
+                assert_int_equal(fake_http_count("traits"), 0);
+                if (cases[i].outcome != REPORT_E_CONFLICT || i == 0)
+                        assert_int_equal(fake_http_count("DELETE"), 0);
+        }
+}
+
+static void test_worst_outcome_is_told(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "a/inventories", .status = 400, .body = FAULT("undefined_code") },
+                { .match = "b/inventories", .status = 409, .body = FAULT("concurrent_update") },
+                { .match = "c/inventories", .status = 400, .body = FAULT("undefined_code") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "a VCPU=1 | b VCPU=1 | c VCPU=1", "a VCPU=2 | b VCPU=2 | c VCPU=2", NULL,
+                  1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        assert_non_null(strstr(run.error.text, "3 steps failed"));
+        assert_non_null(strstr(run.error.text, "b: "));
+}
+
+/* A refusal may come from a name that we wrongly believe to be there. */
+static void test_refusal_forgets_names(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "traits", .status = 400, .body = FAULT("undefined_code") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host +CUSTOM_OLD", "host +HW_A", NULL, 1);
+        assert_true(string_set_contains(&mirror_get_names(run.mirror)->known_traits, "CUSTOM_OLD"));
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_REFUSED);
+        assert_int_equal(mirror_get_names(run.mirror)->known_traits.n_items, 0);
+}
+
+static void test_free_under_way(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "host/inventories", .never = true } };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a VCPU=1", "host VCPU=2 | a VCPU=2", NULL, 2);
+        for (unsigned i = 0; i < 5; i++)
+                assert_true(sd_event_run(run.event, 10000) >= 0);
+        run.executor = executor_free(run.executor);
+        assert_int_equal(run.n_calls, 0);
+        assert_int_equal(generation_of(&run, "host"), -1);
+        assert_int_equal(generation_of(&run, "a"), 11);
+}
+
+static void test_many_steps(void **state)
+{
+        char text[16000] = "host VCPU=1 | ";
+        _cleanup_(run_done) Run run = { 0 };
+
+        for (unsigned i = 0; i < 200; i++)
+                snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                         "p%u<host VGPU=1 +HW_A | ", i);
+        fake_http_begin(NULL, 0, "");
+        run_begin(&run, "", text, NULL, 4);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_int_equal(fake_http_get_n_requests(), 2 + 3 * 200);
+        assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_everything_goes_well),
+                cmocka_unit_test(test_parallel_but_one_at_a_time_for_a_provider),
+                cmocka_unit_test(test_one_provider_never_overlaps),
+                cmocka_unit_test(test_conflict_spares_the_others),
+                cmocka_unit_test(test_vanished_provider_is_a_conflict),
+                cmocka_unit_test(test_deleted_already),
+                cmocka_unit_test(test_failed_prerequisite_stops_what_waits_for_it),
+                cmocka_unit_test(test_children_of_a_failed_parent),
+                cmocka_unit_test(test_fatal_outcomes_stop_everything),
+                cmocka_unit_test(test_200_without_a_generation),
+                cmocka_unit_test(test_used_inventory_is_kept),
+                cmocka_unit_test(test_used_inventory_alone),
+                cmocka_unit_test(test_inventory_freed_in_between),
+                cmocka_unit_test(test_inventory_that_flickers_ends),
+                cmocka_unit_test(test_kept_inventory_meets_trouble),
+                cmocka_unit_test(test_usages_that_cannot_be_read),
+                cmocka_unit_test(test_used_provider_stays),
+                cmocka_unit_test(test_name_is_taken),
+                cmocka_unit_test(test_name_is_our_own),
+                cmocka_unit_test(test_locked_database),
+                cmocka_unit_test(test_serial_manners),
+                cmocka_unit_test(test_other_500),
+                cmocka_unit_test(test_500_for_ever_ends),
+                cmocka_unit_test(test_500_then_conflict),
+                cmocka_unit_test(test_reshape),
+                cmocka_unit_test(test_reshape_and_a_stranger),
+                cmocka_unit_test(test_reshape_meets_trouble),
+                cmocka_unit_test(test_worst_outcome_is_told),
+                cmocka_unit_test(test_refusal_forgets_names),
+                cmocka_unit_test(test_free_under_way),
+                cmocka_unit_test(test_many_steps),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/mirror.h"
+
+#include "base/json.h"
+#include "tests/fail-alloc.h"
+#include "tests/report-fixture.h"
+
+/* A list as GET in_tree tells it: a child "gpu" of "host" with these generations; -1 leaves it out.
+ */
+static PlacementProviders list_of(int64_t host, int64_t gpu)
+{
+        PlacementProviders list = PLACEMENT_PROVIDERS_INIT;
+
+        list.items = calloc(2, sizeof(PlacementProvider));
+        assert_non_null(list.items);
+        if (host >= 0)
+                list.items[list.n_items++] = (PlacementProvider){
+                        .uuid = fixture_uuid("host"),
+                        .name = strdup("host"),
+                        .generation = host,
+                };
+        if (gpu >= 0)
+                list.items[list.n_items++] = (PlacementProvider){
+                        .uuid = fixture_uuid("gpu"),
+                        .parent = fixture_uuid("host"),
+                        .name = strdup("gpu"),
+                        .generation = gpu,
+                };
+        return list;
+}
+
+static int read_text(Mirror *mirror, const char *name, MirrorPart part, const char *text)
+{
+        _cleanup_json_ json_t *body = NULL;
+        Uuid uuid = fixture_uuid(name);
+
+        assert_int_equal(json_parse(text, strlen(text), &body, NULL), 0);
+        return mirror_read(mirror, &uuid, part, body, NULL);
+}
+
+static void read_all(Mirror *mirror, const char *name, int64_t generation)
+{
+        char text[200];
+
+        snprintf(text, sizeof(text),
+                 "{\"resource_provider_generation\":%lld,\"inventories\":{\"CUSTOM_C\":{\"total\":"
+                 "4}},\"traits\":[\"CUSTOM_T\",\"HW_A\"],\"aggregates\":[\"x\"]}",
+                 (long long)generation);
+        assert_int_equal(read_text(mirror, name, MIRROR_TRAITS, text), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, name, MIRROR_INVENTORIES, text), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, name, MIRROR_AGGREGATES, text), MIRROR_FRESH);
+}
+
+/* The next mirror takes the place of the old one. */
+static void advance(Mirror **mirror, int64_t host, int64_t gpu)
+{
+        _cleanup_(placement_providers_done) PlacementProviders list = list_of(host, gpu);
+        Mirror *next = NULL;
+
+        assert_int_equal(mirror_make_next(*mirror, &list, &next, NULL), 0);
+        mirror_free(*mirror);
+        *mirror = next;
+}
+
+static size_t count_stale(const Mirror *mirror)
+{
+        _cleanup_free_ Uuid *list = NULL;
+        size_t n;
+
+        assert_int_equal(mirror_list_stale(mirror, &list, &n), 0);
+        return n;
+}
+
+static int64_t generation_of(const Mirror *mirror, const char *name)
+{
+        Uuid uuid = fixture_uuid(name);
+
+        return mirror_get_generation(mirror, &uuid);
+}
+
+static const Provider *provider_of(const Mirror *mirror, const char *name)
+{
+        Uuid uuid = fixture_uuid(name);
+
+        return provider_tree_find(mirror_get_tree(mirror), &uuid);
+}
+
+static int set_up(void **state)
+{
+        Mirror *mirror = NULL;
+
+        assert_int_equal(mirror_new(&mirror), 0);
+        advance(&mirror, 3, 5);
+        read_all(mirror, "host", 3);
+        read_all(mirror, "gpu", 5);
+        *state = mirror;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        mirror_free(*state);
+        return 0;
+}
+
+static void test_first_read(void **state)
+{
+        Mirror *mirror = *state;
+
+        assert_int_equal(count_stale(mirror), 0);
+        assert_false(mirror_has_stale(mirror));
+        assert_int_equal(generation_of(mirror, "host"), 3);
+        assert_int_equal(generation_of(mirror, "gpu"), 5);
+        assert_int_equal(generation_of(mirror, "nobody"), -1);
+        assert_int_equal(provider_find_inventory(provider_of(mirror, "gpu"), "CUSTOM_C")->total, 4);
+        assert_true(string_set_contains(&provider_of(mirror, "gpu")->traits, "HW_A"));
+        assert_true(string_set_contains(&provider_of(mirror, "gpu")->aggregates, "x"));
+        /* What a provider has is known to exist. */
+        assert_true(string_set_contains(&mirror_get_names(mirror)->known_classes, "CUSTOM_C"));
+        assert_true(string_set_contains(&mirror_get_names(mirror)->known_traits, "CUSTOM_T"));
+}
+
+static void test_what_is_current(void **state)
+{
+        static const struct {
+                int64_t host, gpu;
+                bool current;
+                size_t n_stale, n_providers;
+        } cases[] = {
+                { 3, 5, true, 0, 2 },  { 3, 6, false, 1, 2 },  { 4, 6, false, 2, 2 },
+                { 3, 4, false, 1, 2 }, { 3, -1, false, 0, 1 }, { -1, -1, false, 0, 0 },
+        };
+        const Mirror *mirror = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(placement_providers_done) PlacementProviders list =
+                        list_of(cases[i].host, cases[i].gpu);
+                _cleanup_(mirror_freep) Mirror *next = NULL;
+
+                assert_int_equal(mirror_is_current(mirror, &list), cases[i].current);
+                assert_int_equal(mirror_make_next(mirror, &list, &next, NULL), 0);
+                assert_int_equal(count_stale(next), cases[i].n_stale);
+                assert_int_equal(mirror_get_tree(next)->n_providers, cases[i].n_providers);
+                /* The names live on, whatever becomes of the providers. */
+                assert_true(string_set_contains(&mirror_get_names(next)->known_traits, "CUSTOM_T"));
+        }
+}
+
+static void test_unchanged_content_is_kept(void **state)
+{
+        Mirror *mirror = *state;
+
+        advance(&mirror, 3, 6);
+        *state = mirror;
+        assert_int_equal(generation_of(mirror, "host"), 3);
+        assert_int_equal(generation_of(mirror, "gpu"), -1);
+        assert_int_equal(provider_of(mirror, "host")->traits.n_items, 2);
+        assert_int_equal(provider_of(mirror, "gpu")->traits.n_items, 0);
+        read_all(mirror, "gpu", 7);
+        assert_int_equal(generation_of(mirror, "gpu"), 7);
+}
+
+static void test_a_rename_is_seen(void **state)
+{
+        _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 5);
+        const Mirror *mirror = *state;
+
+        free(list.items[1].name);
+        list.items[1].name = strdup("gpu-renamed");
+        assert_false(mirror_is_current(mirror, &list));
+}
+
+/* Somebody writes between the reads of one provider. */
+static void test_torn_read(void **state)
+{
+        static const char before[] = "{\"resource_provider_generation\":8,\"inventories\":{},"
+                                     "\"traits\":[],\"aggregates\":[]}";
+        static const char after[] = "{\"resource_provider_generation\":9,\"inventories\":{},"
+                                    "\"traits\":[],\"aggregates\":[]}";
+        Mirror *mirror = *state;
+
+        advance(&mirror, 3, 8);
+        *state = mirror;
+        assert_int_equal(read_text(mirror, "gpu", MIRROR_TRAITS, before), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, "gpu", MIRROR_AGGREGATES, after), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, "gpu", MIRROR_INVENTORIES, after), MIRROR_TORN);
+        assert_int_equal(generation_of(mirror, "gpu"), -1);
+        assert_int_equal(read_text(mirror, "gpu", MIRROR_TRAITS, after), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, "gpu", MIRROR_AGGREGATES, after), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, "gpu", MIRROR_INVENTORIES, after), MIRROR_FRESH);
+        assert_int_equal(generation_of(mirror, "gpu"), 9);
+}
+
+static void test_bad_answers(void **state)
+{
+        static const char *const texts[] = {
+                "{}",
+                "{\"traits\":[]}",
+                "{\"resource_provider_generation\":8}",
+                "{\"resource_provider_generation\":8,\"traits\":{}}",
+        };
+        Mirror *mirror = *state;
+
+        advance(&mirror, 3, 8);
+        *state = mirror;
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                assert_int_equal(read_text(mirror, "gpu", MIRROR_TRAITS, texts[i]), -EBADMSG);
+        assert_int_equal(generation_of(mirror, "gpu"), -1);
+}
+
+static void test_writes(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *desired =
+                fixture_tree("host VCPU=8 +HW_B @y | new<host");
+        Mirror *mirror = *state;
+        Uuid gpu = fixture_uuid("gpu");
+
+        assert_int_equal(mirror_add(mirror, desired->providers[1], 0), 0);
+        assert_int_equal(generation_of(mirror, "new"), 0);
+        assert_int_equal(mirror_write(mirror, desired->providers[0], MIRROR_INVENTORIES, 4), 0);
+        assert_int_equal(generation_of(mirror, "host"), 4);
+        assert_non_null(provider_find_inventory(provider_of(mirror, "host"), "VCPU"));
+        assert_null(provider_find_inventory(provider_of(mirror, "host"), "CUSTOM_C"));
+        assert_true(string_set_contains(&provider_of(mirror, "host")->traits, "HW_A"));
+        assert_int_equal(mirror_write(mirror, desired->providers[0], MIRROR_TRAITS, 5), 0);
+        assert_false(string_set_contains(&provider_of(mirror, "host")->traits, "HW_A"));
+        assert_int_equal(mirror_write(mirror, desired->providers[0], MIRROR_AGGREGATES, 6), 0);
+        assert_true(string_set_contains(&provider_of(mirror, "host")->aggregates, "y"));
+        assert_int_equal(generation_of(mirror, "host"), 6);
+        mirror_remove(mirror, &gpu);
+        assert_null(provider_of(mirror, "gpu"));
+        assert_int_equal(generation_of(mirror, "gpu"), -1);
+        assert_false(mirror_has_stale(mirror));
+        assert_int_equal(mirror_get_tree(mirror)->n_providers, 2);
+}
+
+static void test_write_to_nobody(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("nobody VCPU=8");
+
+        assert_int_equal(mirror_write(*state, desired->providers[0], MIRROR_TRAITS, 4), -ENOENT);
+}
+
+static void test_forgetting(void **state)
+{
+        _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 5);
+        Mirror *mirror = *state;
+        Uuid gpu = fixture_uuid("gpu");
+
+        mirror_forget(mirror, &gpu);
+        assert_true(mirror_has_stale(mirror));
+        assert_int_equal(count_stale(mirror), 1);
+        /* What the tree shows stays until it is read again. */
+        assert_int_equal(provider_of(mirror, "gpu")->traits.n_items, 2);
+        assert_false(mirror_is_current(mirror, &list));
+        advance(&mirror, 3, 5);
+        *state = mirror;
+        assert_int_equal(count_stale(mirror), 1);
+        read_all(mirror, "gpu", 5);
+        assert_false(mirror_has_stale(mirror));
+
+        mirror_forget_all(mirror);
+        assert_int_equal(count_stale(mirror), 2);
+}
+
+/* A creation whose answer was lost: the mirror may lack a provider. */
+static void test_forgetting_a_stranger(void **state)
+{
+        _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 5);
+        Mirror *mirror = *state;
+        Uuid stranger = fixture_uuid("stranger");
+
+        mirror_forget(mirror, &stranger);
+        assert_true(mirror_has_stale(mirror));
+        assert_false(mirror_is_current(mirror, &list));
+        advance(&mirror, 3, 5);
+        *state = mirror;
+        assert_false(mirror_has_stale(mirror));
+        assert_true(mirror_is_current(mirror, &list));
+}
+
+static void test_names(void **state)
+{
+        Mirror *mirror = *state;
+        const MirrorNames *names = mirror_get_names(mirror);
+
+        assert_int_equal(mirror_learn_missing_trait(mirror, "HW_B"), 0);
+        assert_true(string_set_contains(&names->missing_traits, "HW_B"));
+        /* A provider that carries it proves that it is there. */
+        read_all(mirror, "gpu", 5);
+        assert_int_equal(mirror_learn_missing_trait(mirror, "CUSTOM_T"), 0);
+        assert_false(string_set_contains(&names->known_traits, "CUSTOM_T"));
+        read_all(mirror, "gpu", 5);
+        assert_true(string_set_contains(&names->known_traits, "CUSTOM_T"));
+        assert_false(string_set_contains(&names->missing_traits, "CUSTOM_T"));
+
+        assert_int_equal(mirror_learn_trait(mirror, "HW_B"), 0);
+        assert_false(string_set_contains(&names->missing_traits, "HW_B"));
+        assert_int_equal(mirror_learn_missing_trait(mirror, "HW_C"), 0);
+        mirror_forget_missing_traits(mirror);
+        assert_int_equal(names->missing_traits.n_items, 0);
+        assert_true(string_set_contains(&names->known_traits, "HW_B"));
+        mirror_forget_names(mirror);
+        assert_int_equal(names->known_traits.n_items, 0);
+        assert_int_equal(names->known_classes.n_items, 0);
+}
+
+static void test_out_of_memory(void **state)
+{
+        _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 6);
+        const Mirror *mirror = *state;
+
+        for (unsigned at = 0;; at++) {
+                _cleanup_(mirror_freep) Mirror *next = NULL;
+                int r;
+
+                fail_alloc_at(at);
+                r = mirror_make_next(mirror, &list, &next, NULL);
+                if (!fail_alloc_done()) {
+                        assert_int_equal(r, 0);
+                        assert_true(at > 10);
+                        break;
+                }
+                assert_int_equal(r, -ENOMEM);
+                assert_null(next);
+        }
+}
+
+/* What could not be taken is not believed. */
+static void test_write_out_of_memory(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *desired =
+                fixture_tree("host VCPU=8 MEMORY_MB=1");
+        Mirror *mirror = *state;
+
+        fail_alloc_at(1);
+        assert_int_equal(mirror_write(mirror, desired->providers[0], MIRROR_INVENTORIES, 4),
+                         -ENOMEM);
+        assert_true(fail_alloc_done());
+        assert_int_equal(generation_of(mirror, "host"), -1);
+        assert_true(mirror_has_stale(mirror));
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_first_read, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_what_is_current, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_unchanged_content_is_kept, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_rename_is_seen, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_torn_read, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_bad_answers, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_writes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_write_to_nobody, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_forgetting, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_forgetting_a_stranger, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_out_of_memory, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_write_out_of_memory, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

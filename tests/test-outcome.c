@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/outcome.h"
+
+#include "tests/test.h"
+
+static void test_texts(void **state)
+{
+        for (int i = 0; i < _REPORT_OUTCOME_MAX; i++) {
+                assert_non_null(report_outcome_to_text(i));
+                for (int j = 0; j < i; j++)
+                        assert_string_not_equal(report_outcome_to_text(i),
+                                                report_outcome_to_text(j));
+        }
+        assert_string_equal(report_outcome_to_text(REPORT_DONE), "done");
+        assert_string_equal(report_outcome_to_text(REPORT_E_IN_USE), "in-use");
+        assert_string_equal(report_outcome_to_text(-ENOMEM), "failed");
+        assert_string_equal(report_outcome_to_text(_REPORT_OUTCOME_MAX), "unknown");
+}
+
+static void test_worse(void **state)
+{
+        static const struct {
+                int a, b, worse;
+        } cases[] = {
+                { REPORT_DONE, REPORT_DONE, REPORT_DONE },
+                { REPORT_DONE, REPORT_E_IN_USE, REPORT_E_IN_USE },
+                { REPORT_E_REFUSED, REPORT_E_IN_USE, REPORT_E_REFUSED },
+                /* What asks for another attempt goes before what does not. */
+                { REPORT_E_REFUSED, REPORT_E_CONFLICT, REPORT_E_CONFLICT },
+                { REPORT_E_CONFLICT, REPORT_E_DUPLICATE_NAME, REPORT_E_CONFLICT },
+                { REPORT_E_CONFLICT, REPORT_E_UNREACHABLE, REPORT_E_UNREACHABLE },
+                { REPORT_E_UNREACHABLE, -ENOMEM, -ENOMEM },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                assert_int_equal(report_outcome_worse(cases[i].a, cases[i].b), cases[i].worse);
+                assert_int_equal(report_outcome_worse(cases[i].b, cases[i].a), cases[i].worse);
+        }
+}
+
+static void test_fatal(void **state)
+{
+        static const int fatal[] = { REPORT_E_UNREACHABLE,  REPORT_E_UNAVAILABLE,
+                                     REPORT_E_UNAUTHORIZED, REPORT_E_FORBIDDEN,
+                                     REPORT_E_TOO_OLD,      -ENOMEM };
+        static const int not_fatal[] = { REPORT_DONE, REPORT_E_CONFLICT, REPORT_E_IN_USE,
+                                         REPORT_E_DUPLICATE_NAME, REPORT_E_REFUSED };
+
+        for (size_t i = 0; i < ARRAY_SIZE(fatal); i++)
+                assert_true(report_outcome_is_fatal(fatal[i]));
+        for (size_t i = 0; i < ARRAY_SIZE(not_fatal); i++)
+                assert_false(report_outcome_is_fatal(not_fatal[i]));
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_texts),
+                cmocka_unit_test(test_worse),
+                cmocka_unit_test(test_fatal),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/placement-answer.h"
+
+#include "base/json.h"
+#include "tests/test.h"
+
+#define A "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+#define B "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"
+#define C "cccccccc-cccc-cccc-cccc-cccccccccccc"
+
+#define PROVIDER(uuid, name, parent)              \
+        "{\"uuid\":\"" uuid "\",\"name\":\"" name \
+        "\",\"generation\":3,\"parent_provider_uuid\":" parent ",\"links\":[]}"
+#define LIST(text) "{\"resource_providers\":[" text "]}"
+#define Q(text)    "\"" text "\""
+
+static json_t *parse(const char *text)
+{
+        json_t *json = NULL;
+        Error error = ERROR_NULL;
+
+        if (json_parse(text, strlen(text), &json, &error) < 0)
+                fail_msg("%s: %s", text, error.text);
+        return json;
+}
+
+static void test_tree_is_sorted(void **state)
+{
+        static const char *const texts[] = {
+                LIST(PROVIDER(A, "grandchild",
+                              Q(B)) "," PROVIDER(B, "child", Q(C)) "," PROVIDER(C, "root", "null")),
+                LIST(PROVIDER(C, "root", "null") "," PROVIDER(A, "grandchild",
+                                                              Q(B)) "," PROVIDER(B, "child", Q(C))),
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                _cleanup_(placement_providers_done) PlacementProviders providers =
+                        PLACEMENT_PROVIDERS_INIT;
+                _cleanup_json_ json_t *body = parse(texts[i]);
+
+                assert_int_equal(placement_read_tree(body, &providers, NULL), 0);
+                assert_int_equal(providers.n_items, 3);
+                assert_string_equal(providers.items[0].name, "root");
+                assert_true(uuid_empty(&providers.items[0].parent));
+                assert_string_equal(providers.items[1].name, "child");
+                assert_string_equal(providers.items[2].name, "grandchild");
+                assert_string_equal(providers.items[2].parent.text, B);
+                assert_int_equal(providers.items[2].generation, 3);
+        }
+}
+
+static void test_empty_tree(void **state)
+{
+        _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
+        _cleanup_json_ json_t *body = parse(LIST(""));
+
+        assert_int_equal(placement_read_tree(body, &providers, NULL), 0);
+        assert_int_equal(providers.n_items, 0);
+}
+
+static void test_bad_trees(void **state)
+{
+        static const struct {
+                const char *text, *words;
+        } cases[] = {
+                { "{}", "resource_providers" },
+                { "{\"resource_providers\":{}}", "not an array" },
+                { LIST("1"), "not an object" },
+                { LIST("{}"), "uuid" },
+                { LIST("{\"uuid\":\"nonsense\"}"), "not a uuid" },
+                { LIST("{\"uuid\":\"" A "\",\"name\":5}"), "name" },
+                { LIST("{\"uuid\":\"" A "\",\"name\":\"a\"}"), "generation" },
+                { LIST("{\"uuid\":\"" A "\",\"name\":\"a\",\"generation\":\"1\"}"), "generation" },
+                { LIST("{\"uuid\":\"" A "\",\"name\":\"a\",\"generation\":-1}"), "negative" },
+                { LIST("{\"uuid\":\"" A "\",\"name\":\"a\",\"generation\":1}"),
+                  "parent_provider_uuid" },
+                { LIST(PROVIDER(A, "", "null")), "empty or too long" },
+                { LIST(PROVIDER(A, "a", Q("x"))), "parent_provider_uuid" },
+                { LIST(PROVIDER(A, "a", "null") "," PROVIDER(A, "b", "null")), "comes twice" },
+                { LIST(PROVIDER(A, "a", "null") "," PROVIDER(B, "a", "null")), "comes twice" },
+                { LIST(PROVIDER(A, "a", Q(B))), "outside" },
+                { LIST(PROVIDER(A, "a", Q(A))), "own ancestor" },
+                { LIST(PROVIDER(A, "a", Q(B)) "," PROVIDER(B, "b", Q(A))), "own ancestor" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(placement_providers_done) PlacementProviders providers =
+                        PLACEMENT_PROVIDERS_INIT;
+                _cleanup_json_ json_t *body = parse(cases[i].text);
+                Error error = ERROR_NULL;
+
+                if (placement_read_tree(body, &providers, &error) != -EBADMSG)
+                        fail_msg("%s was taken", cases[i].text);
+                if (!strstr(error.text, cases[i].words))
+                        fail_msg("%s: \"%s\"", cases[i].text, error.text);
+                assert_null(providers.items);
+        }
+        assert_int_equal(placement_read_tree(NULL, &(PlacementProviders){ 0 }, NULL), -EBADMSG);
+}
+
+/* A body of the allowed size could hold a million providers. */
+static void test_too_many_providers(void **state)
+{
+        _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
+        _cleanup_json_ json_t *body = parse(LIST(""));
+        json_t *array = json_object_get(body, "resource_providers");
+
+        for (size_t i = 0; i <= PLACEMENT_PROVIDERS_MAX; i++)
+                json_array_append_new(array, json_null());
+        assert_int_equal(placement_read_tree(body, &providers, NULL), -EBADMSG);
+}
+
+static void test_too_deep(void **state)
+{
+        _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
+        _cleanup_json_ json_t *body = parse(LIST(""));
+        json_t *array = json_object_get(body, "resource_providers");
+        Error error = ERROR_NULL;
+
+        for (unsigned i = 0; i < 100; i++) {
+                char uuid[64], parent[64], name[16];
+
+                snprintf(name, sizeof(name), "p%u", i);
+                snprintf(uuid, sizeof(uuid), "00000000-0000-0000-0000-%012u", i);
+                snprintf(parent, sizeof(parent), "00000000-0000-0000-0000-%012u", i - 1);
+                json_array_append_new(array, json_pack("{ss ss si ss*}", "uuid", uuid, "name", name,
+                                                       "generation", 1, "parent_provider_uuid",
+                                                       i > 0 ? parent : NULL));
+        }
+        json_object_set_new(json_array_get(array, 0), "parent_provider_uuid", json_null());
+        assert_int_equal(placement_read_tree(body, &providers, &error), -EBADMSG);
+        assert_non_null(strstr(error.text, "levels deep"));
+}
+
+static void test_inventories(void **state)
+{
+        static const struct {
+                const char *text;
+                int r;
+                uint64_t vcpus;
+        } cases[] = {
+                { "{\"inventories\":{}}", 0, 0 },
+                { "{\"inventories\":{\"VCPU\":{\"total\":8,\"reserved\":0,\"min_unit\":1,"
+                  "\"max_unit\":8,\"step_size\":1,\"allocation_ratio\":4.0}}}",
+                  0, 8 },
+                { "{\"inventories\":{\"VCPU\":{\"total\":8,\"allocation_ratio\":1}}}", 0, 8 },
+                { "{}", -EBADMSG, 0 },
+                { "{\"inventories\":[]}", -EBADMSG, 0 },
+                { "{\"inventories\":{\"VCPU\":8}}", -EBADMSG, 0 },
+                { "{\"inventories\":{\"VCPU\":{}}}", -EBADMSG, 0 },
+                { "{\"inventories\":{\"VCPU\":{\"total\":0}}}", -EBADMSG, 0 },
+                { "{\"inventories\":{\"VCPU\":{\"total\":1e9}}}", -EBADMSG, 0 },
+                { "{\"inventories\":{\"VCPU\":{\"total\":99999999999}}}", -EBADMSG, 0 },
+                { "{\"inventories\":{\"not a class\":{\"total\":1}}}", -EBADMSG, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *body = parse(cases[i].text);
+                Provider provider = { 0 };
+                const Inventory *inventory;
+
+                assert_int_equal(placement_read_inventories(body, &provider, NULL), cases[i].r);
+                inventory = provider_find_inventory(&provider, "VCPU");
+                assert_int_equal(inventory ? inventory->total : 0, cases[i].vcpus);
+                provider_clear_inventories(&provider);
+                free(provider.inventories);
+        }
+}
+
+static void test_names(void **state)
+{
+        static const struct {
+                const char *text;
+                int r;
+                size_t n;
+        } cases[] = {
+                { "{\"traits\":[\"B\",\"A\",\"B\"]}", 0, 2 },
+                { "{\"traits\":[]}", 0, 0 },
+                { "{}", -EBADMSG, 0 },
+                { "{\"traits\":\"A\"}", -EBADMSG, 0 },
+                { "{\"traits\":[1]}", -EBADMSG, 0 },
+                { "{\"traits\":[\"A\",null]}", -EBADMSG, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(string_set_done) StringSet set = STRING_SET_INIT;
+                _cleanup_json_ json_t *body = parse(cases[i].text);
+
+                assert_int_equal(placement_read_traits(body, &set, NULL), cases[i].r);
+                assert_int_equal(set.n_items, cases[i].n);
+        }
+}
+
+static void test_too_many_names(void **state)
+{
+        _cleanup_(string_set_done) StringSet set = STRING_SET_INIT;
+        _cleanup_json_ json_t *body = parse("{\"aggregates\":[]}");
+
+        for (unsigned i = 0; i < 10000; i++)
+                json_array_append_new(json_object_get(body, "aggregates"), json_string("x"));
+        assert_int_equal(placement_read_aggregates(body, &set, NULL), -EBADMSG);
+}
+
+static void test_generations_and_usages(void **state)
+{
+        _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
+        _cleanup_json_ json_t *body = parse("{\"resource_provider_generation\":5,\"generation\":6,"
+                                            "\"usages\":{\"VCPU\":2,\"VGPU\":0}}");
+        _cleanup_json_ json_t *bad = parse("{\"resource_provider_generation\":-5,"
+                                           "\"generation\":1.5,\"usages\":{\"VCPU\":\"2\"}}");
+        int64_t generation = 0;
+
+        assert_int_equal(placement_read_generation(body, &generation, NULL), 0);
+        assert_int_equal(generation, 5);
+        assert_int_equal(placement_read_provider_generation(body, &generation, NULL), 0);
+        assert_int_equal(generation, 6);
+        assert_int_equal(placement_read_usages(body, &usages, NULL), 0);
+        assert_int_equal(resources_get(&usages, "VCPU"), 2);
+
+        assert_int_equal(placement_read_generation(bad, &generation, NULL), -EBADMSG);
+        assert_int_equal(placement_read_provider_generation(bad, &generation, NULL), -EBADMSG);
+        assert_int_equal(placement_read_usages(bad, &usages, NULL), -EBADMSG);
+        assert_int_equal(placement_read_generation(NULL, &generation, NULL), -EBADMSG);
+        assert_int_equal(generation, 6);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_tree_is_sorted),
+                cmocka_unit_test(test_empty_tree),
+                cmocka_unit_test(test_bad_trees),
+                cmocka_unit_test(test_too_many_providers),
+                cmocka_unit_test(test_too_deep),
+                cmocka_unit_test(test_inventories),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_too_many_names),
+                cmocka_unit_test(test_generations_and_usages),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/placement-request.h"
+
+#include "base/json.h"
+#include "tests/test.h"
+
+#define ROOT     "11111111-1111-1111-1111-111111111111"
+#define CHILD    "22222222-2222-2222-2222-222222222222"
+#define CONSUMER "33333333-3333-3333-3333-333333333333"
+
+static const Uuid root = { ROOT };
+static const Uuid child = { CHILD };
+
+static void assert_request(const PlacementRequest *request, const char *method, const char *path,
+                           const char *body)
+{
+        assert_string_equal(request->method, method);
+        assert_string_equal(request->path, path);
+        assert_string_equal(request->microversion, "1.30");
+        if (body)
+                assert_string_equal(request->body, body);
+        else
+                assert_null(request->body);
+        assert_int_equal(placement_request_writes(request), strcmp(method, "GET") != 0);
+}
+
+static void test_plain_requests(void **state)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+
+        /* One after the other into the same value: each frees what the last one left. */
+        assert_int_equal(placement_get_tree(&root, &request), 0);
+        assert_request(&request, "GET", "/resource_providers?in_tree=" ROOT, NULL);
+        assert_int_equal(placement_get_inventories(&root, &request), 0);
+        assert_request(&request, "GET", "/resource_providers/" ROOT "/inventories", NULL);
+        assert_int_equal(placement_get_traits(&root, &request), 0);
+        assert_request(&request, "GET", "/resource_providers/" ROOT "/traits", NULL);
+        assert_int_equal(placement_get_aggregates(&root, &request), 0);
+        assert_request(&request, "GET", "/resource_providers/" ROOT "/aggregates", NULL);
+        assert_int_equal(placement_get_usages(&root, &request), 0);
+        assert_request(&request, "GET", "/resource_providers/" ROOT "/usages", NULL);
+        assert_int_equal(placement_put_trait("CUSTOM_X", &request), 0);
+        assert_request(&request, "PUT", "/traits/CUSTOM_X", NULL);
+        assert_int_equal(placement_put_resource_class("CUSTOM_Y", &request), 0);
+        assert_request(&request, "PUT", "/resource_classes/CUSTOM_Y", NULL);
+        assert_int_equal(placement_delete_provider(&root, &request), 0);
+        assert_request(&request, "DELETE", "/resource_providers/" ROOT, NULL);
+}
+
+static void test_quoting(void **state)
+{
+        static const struct {
+                const char *name, *path;
+        } cases[] = {
+                { "host-1.example_x~", "/resource_providers?name=host-1.example_x~" },
+                { "a b&c=d", "/resource_providers?name=a%20b%26c%3Dd" },
+                { "0000:81:00.0", "/resource_providers?name=0000%3A81%3A00.0" },
+                { "h\xc3\xb6st/#?", "/resource_providers?name=h%C3%B6st%2F%23%3F" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+
+                assert_int_equal(placement_get_provider_by_name(cases[i].name, &request), 0);
+                assert_request(&request, "GET", cases[i].path, NULL);
+        }
+}
+
+static void test_provider_bodies(void **state)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        Inventory inventory = INVENTORY_DEFAULT(8);
+        Provider *provider;
+
+        assert_int_equal(provider_tree_new(&tree), 0);
+        assert_int_equal(provider_tree_add(tree, &root, "host", NULL, &provider, NULL), 0);
+        assert_int_equal(placement_post_provider(provider, &request), 0);
+        assert_request(&request, "POST", "/resource_providers",
+                       "{\"uuid\":\"" ROOT "\",\"name\":\"host\"}");
+
+        inventory.reserved = 1;
+        inventory.max_unit = 8;
+        inventory.allocation_ratio = 4;
+        assert_int_equal(provider_set_inventory(provider, "VCPU", &inventory), 0);
+        assert_int_equal(string_set_add(&provider->traits, "CUSTOM_B"), 1);
+        assert_int_equal(string_set_add(&provider->traits, "CUSTOM_A"), 1);
+        assert_int_equal(placement_put_inventories(provider, 7, &request), 0);
+        assert_request(&request, "PUT", "/resource_providers/" ROOT "/inventories",
+                       "{\"inventories\":{\"VCPU\":{\"total\":8,\"reserved\":1,\"min_unit\":1,"
+                       "\"max_unit\":8,\"step_size\":1,\"allocation_ratio\":4.0}},"
+                       "\"resource_provider_generation\":7}");
+        assert_int_equal(placement_put_traits(provider, 8, &request), 0);
+        assert_request(&request, "PUT", "/resource_providers/" ROOT "/traits",
+                       "{\"traits\":[\"CUSTOM_A\",\"CUSTOM_B\"],"
+                       "\"resource_provider_generation\":8}");
+        /* Emptied, not left out: DELETE would tell no generation. */
+        assert_int_equal(placement_put_aggregates(provider, 9, &request), 0);
+        assert_request(&request, "PUT", "/resource_providers/" ROOT "/aggregates",
+                       "{\"aggregates\":[],\"resource_provider_generation\":9}");
+
+        assert_int_equal(provider_tree_add(tree, &child, "gpu", &root, &provider, NULL), 0);
+        assert_int_equal(placement_post_provider(provider, &request), 0);
+        assert_request(&request, "POST", "/resource_providers",
+                       "{\"uuid\":\"" CHILD "\",\"name\":\"gpu\",\"parent_provider_uuid\":\"" ROOT
+                       "\"}");
+}
+
+/* Bug 2068893: a query with too many names is answered 414. */
+static void test_known_traits_are_split(void **state)
+{
+        _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
+        size_t first = 0, n_requests = 0, n_names = 0;
+
+        for (unsigned i = 0; i < 1000; i++) {
+                char name[40];
+
+                snprintf(name, sizeof(name), "CUSTOM_SOME_TRAIT_NUMBER_%04u", i);
+                assert_int_equal(string_set_add(&names, name), 1);
+        }
+        while (first < names.n_items) {
+                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+                size_t before = first;
+
+                assert_int_equal(placement_get_known_traits(&names, &first, &request), 0);
+                assert_true(first > before);
+                assert_true(strlen(request.path) <= PLACEMENT_PATH_MAX);
+                assert_memory_equal(request.path, "/traits?name=in:CUSTOM_", 23);
+                for (const char *c = request.path; (c = strstr(c, "NUMBER")); c++)
+                        n_names++;
+                n_requests++;
+        }
+        assert_int_equal(n_names, 1000);
+        assert_int_equal(n_requests, 8);
+}
+
+static void test_one_huge_name_still_goes(void **state)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
+        char name[PLACEMENT_PATH_MAX * 2];
+        size_t first = 0;
+
+        memset(name, 'A', sizeof(name) - 1);
+        name[sizeof(name) - 1] = '\0';
+        assert_int_equal(string_set_add(&names, name), 1);
+        assert_int_equal(placement_get_known_traits(&names, &first, &request), 0);
+        assert_int_equal(first, 1);
+}
+
+static Allocations *make_allocations(const char *type, int64_t generation)
+{
+        Allocations *allocations;
+        Consumer *consumer;
+        Uuid uuid;
+
+        assert_int_equal(uuid_from_text(CONSUMER, &uuid), 0);
+        assert_int_equal(allocations_new(&allocations), 0);
+        assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
+        consumer->project_id = strdup("p");
+        consumer->user_id = strdup("u");
+        consumer->type = type ? strdup(type) : NULL;
+        consumer->generation = generation;
+        assert_int_equal(consumer_set(consumer, &child, "VGPU", 1), 0);
+        return allocations;
+}
+
+static void test_reshaper(void **state)
+{
+        static const struct {
+                const char *type;
+                int64_t generation;
+                const char *microversion, *end;
+        } cases[] = {
+                { NULL, 4, "1.30", "\"consumer_generation\":4}}}" },
+                { NULL, -1, "1.30", "\"consumer_generation\":null}}}" },
+                { "unknown", 4, "1.30", "\"consumer_generation\":4}}}" },
+                { "INSTANCE", 4, "1.38",
+                  "\"consumer_generation\":4,\"consumer_type\":\"INSTANCE\"}}}" },
+        };
+        static const char begin[] =
+                "{\"inventories\":{\"" ROOT
+                "\":{\"inventories\":{},\"resource_provider_generation\":5}},"
+                "\"allocations\":{\"" CONSUMER "\":{\"allocations\":{\"" CHILD
+                "\":{\"resources\":{\"VGPU\":1}}},\"project_id\":\"p\",\"user_id\":\"u\",";
+        PlacementReshapeItem item = { .provider = root, .generation = 5 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+                _cleanup_(allocations_freep) Allocations *allocations =
+                        make_allocations(cases[i].type, cases[i].generation);
+
+                assert_int_equal(placement_post_reshaper(&item, 1, allocations, &request, NULL), 0);
+                assert_string_equal(request.path, "/reshaper");
+                assert_string_equal(request.microversion, cases[i].microversion);
+                assert_memory_equal(request.body, begin, strlen(begin));
+                assert_string_equal(request.body + strlen(begin), cases[i].end);
+        }
+}
+
+static void test_reshaper_without_allocations(void **state)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        PlacementReshapeItem item = { .provider = root, .generation = 5 };
+
+        assert_int_equal(placement_post_reshaper(&item, 1, NULL, &request, NULL), 0);
+        assert_non_null(strstr(request.body, "\"allocations\":{}"));
+}
+
+static void test_reshaper_wants_owners(void **state)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        _cleanup_(allocations_freep) Allocations *allocations = make_allocations(NULL, 1);
+        PlacementReshapeItem item = { .provider = root, .generation = 5 };
+        Error error = ERROR_NULL;
+
+        free(allocations->consumers[0]->project_id);
+        allocations->consumers[0]->project_id = NULL;
+        assert_int_equal(placement_post_reshaper(&item, 1, allocations, &request, &error), -EINVAL);
+        assert_non_null(strstr(error.text, CONSUMER));
+        assert_null(request.path);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_plain_requests),
+                cmocka_unit_test(test_quoting),
+                cmocka_unit_test(test_provider_bodies),
+                cmocka_unit_test(test_known_traits_are_split),
+                cmocka_unit_test(test_one_huge_name_still_goes),
+                cmocka_unit_test(test_reshaper),
+                cmocka_unit_test(test_reshaper_without_allocations),
+                cmocka_unit_test(test_reshaper_wants_owners),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

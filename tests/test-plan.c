@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/plan.h"
+
+#include "base/json.h"
+#include "tests/fail-alloc.h"
+#include "tests/report-fixture.h"
+
+/* What is known in every case, unless it says otherwise. */
+typedef struct Known {
+        StringSet classes, traits, missing;
+} Known;
+
+static void add_words(StringSet *set, const char *text)
+{
+        _cleanup_free_ char *copy = strdup(text);
+        char *rest = copy, *word;
+
+        while ((word = strtok_r(rest, " ", &rest)))
+                assert_true(string_set_add(set, word) >= 0);
+}
+
+static void known_done(Known *known)
+{
+        string_set_done(&known->classes);
+        string_set_done(&known->traits);
+        string_set_done(&known->missing);
+}
+
+static PlanKnowledge knowledge_of(const Known *known)
+{
+        return (PlanKnowledge){
+                .known_classes = &known->classes,
+                .known_traits = &known->traits,
+                .missing_traits = &known->missing,
+        };
+}
+
+/* "0 create-provider host; 1 put-inventories host (0)" */
+static char *describe(const Plan *plan)
+{
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        assert_non_null(stream);
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                const PlanStep *step = &plan->steps[i];
+
+                fprintf(stream, "%s%zu %s%s%s", i > 0 ? "; " : "", i, plan_op_to_text(step->op),
+                        step->name[0] ? " " : "", step->name);
+                for (size_t j = 0; j < step->n_after; j++)
+                        fprintf(stream, "%s%zu", j > 0 ? "," : " (", step->after[j]);
+                fputs(step->n_after > 0 ? ")" : "", stream);
+        }
+        fclose(stream);
+        return text;
+}
+
+/* The list is an order in which every step stands behind those that it waits for. */
+static void assert_ordered(const Plan *plan)
+{
+        for (size_t i = 0; i < plan->n_steps; i++)
+                for (size_t j = 0; j < plan->steps[i].n_after; j++)
+                        assert_true(plan->steps[i].after[j] < i);
+}
+
+static void test_table(void **state)
+{
+        static const struct {
+                const char *mirror, *desired, *steps;
+        } cases[] = {
+                { "", "", "" },
+                { "host VCPU=8 +HW_A @x | gpu<host VGPU=4",
+                  "host VCPU=8 +HW_A @x | gpu<host VGPU=4", "" },
+                { "", "host", "0 create-provider host" },
+                { "", "host VCPU=8 +HW_A",
+                  "0 create-provider host; 1 put-inventories host (0); 2 put-traits host (0)" },
+                { "", "host VCPU=8 +HW_A @x",
+                  "0 create-provider host; 1 put-inventories host (0); 2 put-aggregates host (0); "
+                  "3 put-traits host (0)" },
+                /* Parents first, and one step waits for the creation that it needs only. */
+                { "", "host | cell<host | gpu<cell VGPU=4",
+                  "0 create-provider host; 1 create-provider cell (0); 2 create-provider gpu (1); "
+                  "3 put-inventories gpu (2)" },
+                { "host VCPU=8", "host VCPU=8 | gpu<host VGPU=4",
+                  "0 create-provider gpu; 1 put-inventories gpu (0)" },
+                { "host VCPU=8", "host VCPU=9", "0 put-inventories host" },
+                { "host VCPU=8 MEMORY_MB=5", "host VCPU=8", "0 put-inventories host" },
+                { "host VCPU=8", "host", "0 put-inventories host" },
+                { "host +HW_A", "host +HW_B", "0 put-traits host" },
+                { "host +HW_A", "host", "0 put-traits host" },
+                { "host @x", "host @y", "0 put-aggregates host" },
+                /* Custom names that Placement may lack are made, the others not. */
+                { "host VCPU=8", "host VCPU=8 CUSTOM_NEW=1 CUSTOM_KNOWN=1 +CUSTOM_T +CUSTOM_OLD",
+                  "0 ensure-class CUSTOM_NEW; 1 ensure-trait CUSTOM_T; 2 put-inventories host (0); "
+                  "3 put-traits host (1)" },
+                /* Once for all providers that need it. */
+                { "", "a CUSTOM_NEW=1 | b CUSTOM_NEW=2",
+                  "0 ensure-class CUSTOM_NEW; 1 create-provider a; 2 create-provider b; "
+                  "3 put-inventories a (1,0); 4 put-inventories b (2,0)" },
+                /* A custom name of a provider that does not change is none of our business. */
+                { "host CUSTOM_NEW=1 +CUSTOM_T", "host CUSTOM_NEW=1 +CUSTOM_T | b",
+                  "0 create-provider b" },
+                /* Deletions last, children before parents (bug 1872385). */
+                { "host | cell<host | gpu<cell VGPU=4", "host",
+                  "0 delete-provider gpu; 1 delete-provider cell (0)" },
+                { "host VCPU=8 | gpu<host", "host VCPU=9 | nic<host",
+                  "0 create-provider nic; 1 put-inventories host; 2 delete-provider gpu" },
+                { "host | a<host | b<host", "",
+                  "0 delete-provider b; 1 delete-provider a; 2 delete-provider host (0,1)" },
+                /* A new uuid under an old name: whoever holds the name goes first. */
+                { "host | gpu<host VGPU=4 | part<gpu", "host | gpu#2<host VGPU=4",
+                  "0 delete-provider part; 1 delete-provider gpu (0); 2 create-provider gpu (1); "
+                  "3 put-inventories gpu (2)" },
+                /* Standard traits that Placement lacks, and what is no trait, stay out. */
+                { "host +HW_A", "host +HW_A +HW_MISSING", "" },
+                { "", "host +HW_MISSING", "0 create-provider host" },
+                { "host", "host +HW_MISSING +HW_B +lower-case", "0 put-traits host" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
+                _cleanup_(provider_tree_freep) ProviderTree *desired =
+                        fixture_tree(cases[i].desired);
+                _cleanup_(known_done) Known known = { 0 };
+                _cleanup_(plan_freep) Plan *plan = NULL;
+                _cleanup_free_ char *steps = NULL;
+                PlanKnowledge knowledge = knowledge_of(&known);
+                Error error;
+
+                add_words(&known.classes, "CUSTOM_KNOWN");
+                add_words(&known.traits, "CUSTOM_OLD HW_A");
+                add_words(&known.missing, "HW_MISSING");
+                if (plan_make(desired, mirror, NULL, &knowledge, &plan, &error) < 0)
+                        fail_msg("case %zu: %s", i, error.text);
+                assert_ordered(plan);
+                steps = describe(plan);
+                if (strcmp(steps, cases[i].steps) != 0)
+                        fail_msg("case %zu: \"%s\"", i, steps);
+        }
+}
+
+static void test_left_out_traits(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("");
+        _cleanup_(provider_tree_freep) ProviderTree *desired =
+                fixture_tree("host +HW_MISSING +HW_A +no-trait | b +HW_MISSING");
+        _cleanup_(known_done) Known known = { 0 };
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        PlanKnowledge knowledge = knowledge_of(&known);
+
+        add_words(&known.missing, "HW_MISSING");
+        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
+        assert_int_equal(plan->left_out_traits.n_items, 2);
+        assert_string_equal(plan->left_out_traits.items[0], "HW_MISSING");
+        assert_string_equal(plan->left_out_traits.items[1], "no-trait");
+        /* The bodies come from the plan's copy; the caller's tree is as it was. */
+        assert_int_equal(plan->desired->providers[0]->traits.n_items, 1);
+        assert_int_equal(desired->providers[0]->traits.n_items, 3);
+}
+
+static void test_refused(void **state)
+{
+        static const struct {
+                const char *mirror, *desired, *words;
+        } cases[] = {
+                { "host | a<host | b<host", "host | a<host | b<a", "another parent" },
+                { "host | a<host", "host | a", "another parent" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
+                _cleanup_(provider_tree_freep) ProviderTree *desired =
+                        fixture_tree(cases[i].desired);
+                _cleanup_(known_done) Known known = { 0 };
+                PlanKnowledge knowledge = knowledge_of(&known);
+                Plan *plan = NULL;
+                Error error = ERROR_NULL;
+
+                assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, &error),
+                                 -EINVAL);
+                assert_non_null(strstr(error.text, cases[i].words));
+                assert_null(plan);
+        }
+}
+
+static void test_rename_is_refused(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("host");
+        _cleanup_(provider_tree_freep) ProviderTree *desired = NULL;
+        _cleanup_(known_done) Known known = { 0 };
+        PlanKnowledge knowledge = knowledge_of(&known);
+        Uuid uuid = fixture_uuid("host");
+        Plan *plan = NULL;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(provider_tree_new(&desired), 0);
+        assert_int_equal(provider_tree_add(desired, &uuid, "other", NULL, NULL, NULL), 0);
+        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, &error), -EINVAL);
+        assert_non_null(strstr(error.text, "cannot become other"));
+}
+
+static void add_consumer(Allocations *allocations, const char *name, const char *provider,
+                         const char *resource_class)
+{
+        Uuid uuid = fixture_uuid(name), where = fixture_uuid(provider);
+        Consumer *consumer;
+
+        assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
+        assert_int_equal(consumer_set(consumer, &where, resource_class, 1), 0);
+}
+
+static void test_reshape_table(void **state)
+{
+        static const struct {
+                const char *mirror, *desired;
+                const char *holder; /* where the consumer is in the end; NULL: no consumer */
+                const char *steps, *reshaped;
+        } cases[] = {
+                /* From the root to its children: every changed inventory in one request. */
+                { "host VCPU=8 VGPU=4 +HW_A",
+                  "host VCPU=8 +HW_B | a<host VGPU=2 | b<host CUSTOM_V=2", "a",
+                  "0 ensure-class CUSTOM_V; 1 create-provider a; 2 create-provider b; "
+                  "3 reshape (0,1,2); 4 put-traits host (3)",
+                  "host a b" },
+                /* Emptied and deleted in the end. */
+                { "host VCPU=8 | cell<host MEMORY_MB=5", "host VCPU=8 MEMORY_MB=5", "host",
+                  "0 reshape; 1 delete-provider cell (0)", "host cell" },
+                /* Providers that keep their inventory are not named (facts G2.4). */
+                { "host VCPU=8 | port<host NET_BW_EGR_KILOBIT_PER_SEC=9 | a<host",
+                  "host VCPU=9 | port<host NET_BW_EGR_KILOBIT_PER_SEC=9 | a<host +HW_A", "host",
+                  "0 reshape; 1 put-traits a (0)", "host" },
+                /* Nothing is emptied that has nothing. */
+                { "host VCPU=8 | a<host", "host VCPU=9", "host",
+                  "0 reshape; 1 delete-provider a (0)", "host" },
+                /* Allocations alone still need a provider. */
+                { "host VCPU=8 | a<host VGPU=1", "host VCPU=8 | a<host VGPU=1", "a", "0 reshape",
+                  "a" },
+                { "host VCPU=8", "host VCPU=8", "elsewhere", "0 reshape", "host" },
+                /* No consumer: the ordinary requests. */
+                { "host VCPU=8 | a<host", "host VCPU=9", NULL,
+                  "0 put-inventories host; 1 delete-provider a", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
+                _cleanup_(provider_tree_freep) ProviderTree *desired =
+                        fixture_tree(cases[i].desired);
+                _cleanup_(allocations_freep) Allocations *allocations = NULL;
+                _cleanup_(known_done) Known known = { 0 };
+                _cleanup_(plan_freep) Plan *plan = NULL;
+                _cleanup_free_ char *steps = NULL;
+                PlanKnowledge knowledge = knowledge_of(&known);
+                char reshaped[200] = "";
+                Error error;
+
+                assert_int_equal(allocations_new(&allocations), 0);
+                if (cases[i].holder)
+                        add_consumer(allocations, "guest", cases[i].holder, "VCPU");
+                if (plan_make(desired, mirror, allocations, &knowledge, &plan, &error) < 0)
+                        fail_msg("case %zu: %s", i, error.text);
+                assert_ordered(plan);
+                steps = describe(plan);
+                if (strcmp(steps, cases[i].steps) != 0)
+                        fail_msg("case %zu: \"%s\"", i, steps);
+                for (size_t j = 0; j < plan->n_reshaped; j++) {
+                        const Provider *provider = provider_tree_find(desired, &plan->reshaped[j]);
+
+                        if (!provider)
+                                provider = provider_tree_find(mirror, &plan->reshaped[j]);
+                        if (j > 0)
+                                strcat(reshaped, " ");
+                        strcat(reshaped, provider->name);
+                }
+                if (strcmp(reshaped, cases[i].reshaped) != 0)
+                        fail_msg("case %zu: reshapes \"%s\"", i, reshaped);
+        }
+}
+
+static void test_reshape_with_a_name_that_is_taken(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *mirror =
+                fixture_tree("host VCPU=8 | gpu<host VGPU=1");
+        _cleanup_(provider_tree_freep) ProviderTree *desired =
+                fixture_tree("host VCPU=8 | gpu#2<host VGPU=1");
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        _cleanup_(known_done) Known known = { 0 };
+        PlanKnowledge knowledge = knowledge_of(&known);
+        Plan *plan = NULL;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        add_consumer(allocations, "guest", "gpu#2", "VGPU");
+        assert_int_equal(plan_make(desired, mirror, allocations, &knowledge, &plan, &error),
+                         -EINVAL);
+        assert_non_null(strstr(error.text, "after the reshape"));
+}
+
+static void test_ratio_is_a_float(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("host VCPU=8");
+        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("host VCPU=8");
+        _cleanup_(known_done) Known known = { 0 };
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        PlanKnowledge knowledge = knowledge_of(&known);
+
+        provider_find_inventory(mirror->providers[0], "VCPU")->allocation_ratio = 1.10000002384;
+        provider_find_inventory(desired->providers[0], "VCPU")->allocation_ratio = 1.1;
+        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
+        assert_int_equal(plan->n_steps, 0);
+}
+
+static void test_summaries(void **state)
+{
+        static const struct {
+                const char *mirror, *desired, *summary;
+        } cases[] = {
+                { "host VCPU=8 MEMORY_MB=5", "host VCPU=8 MEMORY_MB=6",
+                  "MEMORY_MB 6 (was 5), VCPU 8" },
+                { "host VCPU=8 VGPU=4", "host VCPU=8", "VCPU 8, no VGPU (was 4)" },
+                { "host VCPU=8", "host", "no VCPU (was 8)" },
+                { "host +HW_A +HW_B", "host +HW_B +HW_C", "+HW_C -HW_A" },
+                { "host @x", "host @y", "+y -x" },
+                { "", "host", "new" },
+                { "host", "host | gpu<host", "new, below host" },
+                { "host | gpu<host", "host", "no longer there" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
+                _cleanup_(provider_tree_freep) ProviderTree *desired =
+                        fixture_tree(cases[i].desired);
+                _cleanup_(known_done) Known known = { 0 };
+                _cleanup_(plan_freep) Plan *plan = NULL;
+                PlanKnowledge knowledge = knowledge_of(&known);
+
+                assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
+                assert_int_equal(plan->n_steps, 1);
+                assert_string_equal(plan->steps[0].summary, cases[i].summary);
+        }
+}
+
+static void test_summary_of_other_fields(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("host VCPU=8");
+        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("host VCPU=8");
+        _cleanup_(known_done) Known known = { 0 };
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        PlanKnowledge knowledge = knowledge_of(&known);
+        Inventory *inventory = provider_find_inventory(desired->providers[0], "VCPU");
+
+        inventory->reserved = 2;
+        inventory->allocation_ratio = 4;
+        inventory->max_unit = 8;
+        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
+        assert_string_equal(plan->steps[0].summary,
+                            "VCPU 8 reserved 2 (was 0) ratio 4 (was 1) units 1–8 by 1 (was "
+                            "1–2147483647 by 1)");
+}
+
+static void test_json_and_paths(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("old");
+        _cleanup_(provider_tree_freep) ProviderTree *desired =
+                fixture_tree("host CUSTOM_C=1 +CUSTOM_T @x");
+        _cleanup_(known_done) Known known = { 0 };
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        PlanKnowledge knowledge = knowledge_of(&known);
+        _cleanup_json_ json_t *json = NULL;
+        Uuid host = fixture_uuid("host"), old = fixture_uuid("old");
+        const char *const expected[][2] = {
+                { "PUT", "/resource_classes/CUSTOM_C" },
+                { "PUT", "/traits/CUSTOM_T" },
+                { "POST", "/resource_providers" },
+                { "PUT", "/inventories" },
+                { "PUT", "/aggregates" },
+                { "PUT", "/traits" },
+                { "DELETE", old.text },
+        };
+
+        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
+        json = plan_to_json(plan);
+        assert_int_equal(json_array_size(json), ARRAY_SIZE(expected));
+        for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+                const json_t *step = json_array_get(json, i);
+                const char *path = json_string_value(json_object_get(step, "path"));
+                size_t n = strlen(expected[i][1]);
+
+                assert_string_equal(json_string_value(json_object_get(step, "method")),
+                                    expected[i][0]);
+                assert_true(strlen(path) >= n);
+                assert_string_equal(path + strlen(path) - n, expected[i][1]);
+                if (i >= 3 && i <= 5)
+                        assert_non_null(strstr(path, host.text));
+        }
+        assert_string_equal(json_string_value(json_object_get(json_array_get(json, 3), "summary")),
+                            "CUSTOM_C 1");
+        assert_int_equal(json_array_size(json_object_get(json_array_get(json, 3), "after")), 2);
+}
+
+/* A big tree is planned in no time: no step may cost the square of the size. */
+static void test_many_providers(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("");
+        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("host VCPU=8");
+        _cleanup_(known_done) Known known = { 0 };
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        PlanKnowledge knowledge = knowledge_of(&known);
+        Uuid root = fixture_uuid("host");
+
+        for (unsigned i = 0; i < 500; i++) {
+                Inventory inventory = INVENTORY_DEFAULT(4);
+                char name[40];
+                Provider *provider;
+                Uuid uuid;
+
+                snprintf(name, sizeof(name), "gpu%u", i);
+                uuid = fixture_uuid(name);
+                assert_int_equal(provider_tree_add(desired, &uuid, name, &root, &provider, NULL),
+                                 0);
+                assert_int_equal(provider_set_inventory(provider, "VGPU", &inventory), 0);
+                assert_int_equal(string_set_add(&provider->traits, "CUSTOM_T"), 1);
+        }
+        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
+        /* One trait, 501 creations, 501 inventories, 500 sets of traits. */
+        assert_int_equal(plan->n_steps, 1 + 501 + 501 + 500);
+        assert_ordered(plan);
+}
+
+/* Every allocation in turn: an error, and nothing left behind (the sanitizers see it). */
+static void test_out_of_memory(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *mirror =
+                fixture_tree("host VCPU=8 VGPU=4 +HW_A @x | old<host VGPU=1 | older<old");
+        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree(
+                "host VCPU=9 +HW_B +HW_MISSING +CUSTOM_T @y | a<host CUSTOM_C=4 | b<a VGPU=1");
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        _cleanup_(known_done) Known known = { 0 };
+        PlanKnowledge knowledge = knowledge_of(&known);
+
+        add_words(&known.missing, "HW_MISSING");
+        assert_int_equal(allocations_new(&allocations), 0);
+        add_consumer(allocations, "guest", "b", "VGPU");
+        for (unsigned with = 0; with < 2; with++)
+                for (unsigned at = 0;; at++) {
+                        _cleanup_(plan_freep) Plan *plan = NULL;
+                        int r;
+
+                        fail_alloc_at(at);
+                        r = plan_make(desired, mirror, with ? allocations : NULL, &knowledge, &plan,
+                                      NULL);
+                        if (!fail_alloc_done()) {
+                                assert_int_equal(r, 0);
+                                assert_true(at > 50);
+                                break;
+                        }
+                        assert_int_equal(r, -ENOMEM);
+                        assert_null(plan);
+                }
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_left_out_traits),
+                cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_rename_is_refused),
+                cmocka_unit_test(test_reshape_table),
+                cmocka_unit_test(test_reshape_with_a_name_that_is_taken),
+                cmocka_unit_test(test_ratio_is_a_float),
+                cmocka_unit_test(test_summaries),
+                cmocka_unit_test(test_summary_of_other_fields),
+                cmocka_unit_test(test_json_and_paths),
+                cmocka_unit_test(test_many_providers),
+                cmocka_unit_test(test_out_of_memory),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Refresh, trait lookup and publish together, over a scripted HTTP. */
+
+#include "report/reporter.h"
+
+#include "report/plan.h"
+#include "tests/fake-http.h"
+#include "tests/report-fixture.h"
+
+#define NAMES       "host a b"
+#define FAULT(code) "{\"errors\":[{\"detail\":\"the detail\",\"code\":\"placement." code "\"}]}"
+
+typedef struct Fixture {
+        sd_event *event;
+        Reporter *reporter;
+        unsigned n_calls;
+        int result;
+        Error error;
+        char list[2000]; /* of providers */
+} Fixture;
+
+static const ReporterConfig good_config = {
+        .endpoint = "http://127.0.0.1:1",
+        .auth = REPORTER_AUTH_NONE,
+        .max_connections = 4,
+        .connect_timeout_usec = USEC_PER_SEC,
+        .timeout_usec = USEC_PER_SEC,
+};
+
+static int set_up(void **state)
+{
+        Fixture *fixture = calloc(1, sizeof(Fixture));
+        Uuid root = fixture_uuid("host");
+
+        assert_non_null(fixture);
+        assert_true(sd_event_new(&fixture->event) >= 0);
+        assert_int_equal(
+                reporter_new(&fixture->reporter, fixture->event, &good_config, &root, "host", NULL),
+                0);
+        fake_http_begin(NULL, 0, NAMES);
+        *state = fixture;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        Fixture *fixture = *state;
+
+        reporter_free(fixture->reporter);
+        sd_event_unref(fixture->event);
+        free(fixture);
+        fake_http_begin(NULL, 0, "");
+        return 0;
+}
+
+static void on_done(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Fixture *fixture = userdata;
+
+        assert_ptr_equal(reporter, fixture->reporter);
+        fixture->n_calls++;
+        fixture->result = result;
+        fixture->error = *error;
+}
+
+static int wait_done(Fixture *fixture)
+{
+        assert_int_equal(fixture->n_calls, 0);
+        for (unsigned i = 0; i < 5000 && fixture->n_calls == 0; i++)
+                assert_true(sd_event_run(fixture->event, 5 * USEC_PER_SEC) >= 0);
+        assert_int_equal(fixture->n_calls, 1);
+        fixture->n_calls = 0;
+        if (fixture->result != 0)
+                assert_true(fixture->error.text[0] != '\0');
+        return fixture->result;
+}
+
+static int refresh(Fixture *fixture)
+{
+        assert_int_equal(reporter_refresh(fixture->reporter, on_done, fixture), 0);
+        return wait_done(fixture);
+}
+
+static int publish(Fixture *fixture, const char *desired)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(desired);
+
+        assert_int_equal(reporter_publish(fixture->reporter, tree, NULL, on_done, fixture), 0);
+        return wait_done(fixture);
+}
+
+/* {"resource_providers": […]} of "host" and "a" with these generations; -1 leaves one out. */
+static void set_list(Fixture *fixture, int host_generation, int a_generation)
+{
+        Uuid host = fixture_uuid("host"), a = fixture_uuid("a");
+        int n = snprintf(fixture->list, sizeof(fixture->list), "{\"resource_providers\":[");
+
+        if (a_generation >= 0)
+                n += snprintf(fixture->list + n, sizeof(fixture->list) - (size_t)n,
+                              "{\"uuid\":\"%s\",\"name\":\"a\",\"generation\":%d,"
+                              "\"parent_provider_uuid\":\"%s\"},",
+                              a.text, a_generation, host.text);
+        snprintf(fixture->list + n, sizeof(fixture->list) - (size_t)n,
+                 "{\"uuid\":\"%s\",\"name\":\"host\",\"generation\":%d,"
+                 "\"parent_provider_uuid\":null}]}",
+                 host.text, host_generation);
+}
+
+#define PARTS(generation, inventories, traits)                                           \
+        "{\"resource_provider_generation\":" generation ",\"inventories\":{" inventories \
+        "},\"traits\":[" traits "],\"aggregates\":[\"x\"]}"
+#define HOST_PARTS PARTS("3", "\"VCPU\":{\"total\":8}", "\"HW_A\"")
+#define A_PARTS    PARTS("5", "\"VGPU\":{\"total\":4}", "")
+
+/* Two providers that Placement has already. */
+static const FakeAnswer *existing_script(Fixture *fixture)
+{
+        static FakeAnswer script[3];
+
+        set_list(fixture, 3, 5);
+        script[0] = (FakeAnswer){ .match = "in_tree", .body = fixture->list };
+        script[1] = (FakeAnswer){ .match = "GET /resource_providers/host/", .body = HOST_PARTS };
+        script[2] = (FakeAnswer){ .match = "GET /resource_providers/a/", .body = A_PARTS };
+        return script;
+}
+
+#define EXISTING_TREE "host VCPU=8 +HW_A @x | a<host VGPU=4 @x"
+
+static void assert_tree(Fixture *fixture, const char *text)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(text);
+
+        assert_true(provider_tree_equal(reporter_tree(fixture->reporter), tree));
+}
+
+static void test_new_host(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "GET /traits", .body = "{\"traits\":[\"HW_A\"]}" },
+        };
+        Fixture *fixture = *state;
+        const ReporterStatistics *statistics;
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        assert_null(reporter_tree(fixture->reporter));
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(reporter_tree(fixture->reporter)->n_providers, 0);
+        assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW +CUSTOM_T"), 0);
+        assert_string_equal(fake_http_log(),
+                            "GET /resource_providers?in_tree=host; "
+                            "GET /traits?name=in:CUSTOM_T,HW_A,HW_NEW; PUT /traits/CUSTOM_T; "
+                            "POST /resource_providers; PUT /resource_providers/host/inventories; "
+                            "PUT /resource_providers/host/traits");
+        assert_tree(fixture, "host VCPU=8 +HW_A +CUSTOM_T");
+        assert_int_equal(reporter_get_left_out_traits(fixture->reporter)->n_items, 1);
+        assert_string_equal(reporter_get_left_out_traits(fixture->reporter)->items[0], "HW_NEW");
+        statistics = reporter_get_statistics(fixture->reporter);
+        assert_int_equal(statistics->n_requests, 6);
+        assert_int_equal(statistics->last_attempt_requests, 6);
+        assert_int_equal(statistics->n_writes, 4);
+
+        /* The same again: nothing is asked, nothing is sent. */
+        fake_http_clear_log();
+        assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW +CUSTOM_T"), 0);
+        assert_int_equal(fake_http_get_n_requests(), 0);
+        /* With another unknown name the missing one is asked for again. */
+        assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW +HW_NEWER +CUSTOM_T"), 0);
+        assert_string_equal(fake_http_log(), "GET /traits?name=in:HW_NEW,HW_NEWER");
+        assert_int_equal(reporter_get_left_out_traits(fixture->reporter)->n_items, 2);
+}
+
+static void test_existing_host_and_quiet_cycles(void **state)
+{
+        Fixture *fixture = *state;
+
+        fake_http_begin(existing_script(fixture), 3, NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 7);
+        /* The reads are sent at once; how many go over the wire is http's business. */
+        assert_int_equal(fake_http_get_max_parallel(), 6);
+        assert_tree(fixture, EXISTING_TREE);
+        for (unsigned i = 0; i < 3; i++) {
+                fake_http_clear_log();
+                assert_int_equal(refresh(fixture), 0);
+                assert_int_equal(publish(fixture, EXISTING_TREE), 0);
+                assert_string_equal(fake_http_log(), "GET /resource_providers?in_tree=host");
+                assert_int_equal(reporter_get_statistics(fixture->reporter)->last_attempt_requests,
+                                 1);
+                assert_int_equal(reporter_get_statistics(fixture->reporter)->last_attempt_writes,
+                                 0);
+        }
+        assert_int_equal(reporter_get_statistics(fixture->reporter)->n_requests, 10);
+}
+
+static void test_only_what_moved_is_read(void **state)
+{
+        Fixture *fixture = *state;
+
+        fake_http_begin(existing_script(fixture), 3, NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        fake_http_clear_log();
+        set_list(fixture, 3, 6);
+        assert_int_equal(refresh(fixture), 0);
+        assert_string_equal(fake_http_log(), "GET /resource_providers?in_tree=host; "
+                                             "GET /resource_providers/a/inventories; "
+                                             "GET /resource_providers/a/traits; "
+                                             "GET /resource_providers/a/aggregates");
+        fake_http_clear_log();
+        set_list(fixture, 3, -1);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 1);
+        assert_tree(fixture, "host VCPU=8 +HW_A @x");
+}
+
+/* A provider changes while it is read. */
+static void test_torn_reads(void **state)
+{
+        Fixture *fixture = *state;
+        FakeAnswer script[] = {
+                { .match = "in_tree", .body = fixture->list },
+                { .match = "GET /resource_providers/host/traits",
+                  .times = 1,
+                  .body = PARTS("2", "", "") },
+                { .match = "GET /resource_providers/host/", .body = HOST_PARTS },
+        };
+
+        set_list(fixture, 3, -1);
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_count("host/"), 6);
+        assert_tree(fixture, "host VCPU=8 +HW_A @x");
+}
+
+static void test_torn_reads_for_ever(void **state)
+{
+        Fixture *fixture = *state;
+        FakeAnswer script[] = {
+                { .match = "in_tree", .body = fixture->list },
+                { .match = "host/traits", .body = PARTS("2", "", "") },
+                { .match = "GET /resource_providers/host/", .body = HOST_PARTS },
+        };
+
+        set_list(fixture, 3, -1);
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        assert_int_equal(refresh(fixture), REPORT_E_CONFLICT);
+        assert_true(fake_http_get_n_requests() < 20);
+        assert_null(reporter_tree(fixture->reporter));
+}
+
+static void test_failed_refreshes(void **state)
+{
+        static const struct {
+                FakeAnswer answer;
+                int outcome;
+                const char *words;
+        } cases[] = {
+                { { .match = "in_tree", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE, "" },
+                { { .match = "in_tree", .body = "{\"resource_providers\":[{}]}" },
+                  REPORT_E_UNAVAILABLE,
+                  "list of providers" },
+                { { .match = "in_tree",
+                    .body = "{\"resource_providers\":[{\"uuid\":\"99999999-9999-9999-9999-"
+                            "999999999999\",\"name\":\"x\",\"generation\":1,"
+                            "\"parent_provider_uuid\":null}]}" },
+                  REPORT_E_UNAVAILABLE,
+                  "comes without it" },
+                { { .match = "in_tree", .status = 401, .body = "" }, REPORT_E_UNAUTHORIZED, "" },
+                { { .match = "a/traits", .status = 500, .body = "" }, REPORT_E_UNAVAILABLE, "" },
+                { { .match = "a/inventories", .body = "{\"inventories\":{}}" },
+                  REPORT_E_UNAVAILABLE,
+                  "answer about provider" },
+                { { .match = "a/aggregates", .status = 404, .body = FAULT("undefined_code") },
+                  REPORT_E_CONFLICT,
+                  "" },
+                { { .match = "a/aggregates", .status = 404, .body = "<html>" },
+                  REPORT_E_UNAVAILABLE,
+                  "JSON" },
+        };
+        Fixture *fixture = *state;
+
+        fake_http_begin(existing_script(fixture), 3, NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                FakeAnswer script[4] = { cases[i].answer };
+
+                memcpy(script + 1, existing_script(fixture), 3 * sizeof(FakeAnswer));
+                set_list(fixture, 4, 6);
+                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+                if (refresh(fixture) != cases[i].outcome ||
+                    !strstr(fixture->error.text, cases[i].words))
+                        fail_msg("case %zu: %d, %s", i, fixture->result, fixture->error.text);
+                /* What was known stays known. */
+                assert_tree(fixture, EXISTING_TREE);
+        }
+        fake_http_begin(existing_script(fixture), 3, NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 1);
+}
+
+static void test_renamed_host(void **state)
+{
+        Fixture *fixture = *state;
+        char *name;
+
+        fake_http_begin(existing_script(fixture), 3, NAMES);
+        name = strstr(fixture->list, "\"name\":\"host\"");
+        memcpy(name + 8, "tosh", 4);
+        assert_int_equal(refresh(fixture), REPORT_E_REFUSED);
+        assert_non_null(strstr(fixture->error.text, "tosh"));
+        assert_non_null(strstr(fixture->error.text, "not renamed"));
+}
+
+static void test_one_attempt_at_a_time(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("host");
+        Fixture *fixture = *state;
+
+        assert_int_equal(reporter_publish(fixture->reporter, tree, NULL, on_done, fixture),
+                         -ENODATA);
+        assert_int_equal(reporter_refresh(fixture->reporter, on_done, fixture), 0);
+        assert_int_equal(reporter_refresh(fixture->reporter, on_done, fixture), -EBUSY);
+        assert_int_equal(reporter_publish(fixture->reporter, tree, NULL, on_done, fixture), -EBUSY);
+        assert_int_equal(wait_done(fixture), 0);
+        assert_int_equal(reporter_publish(fixture->reporter, tree, NULL, on_done, fixture), 0);
+        assert_int_equal(reporter_refresh(fixture->reporter, on_done, fixture), -EBUSY);
+        assert_int_equal(wait_done(fixture), 0);
+}
+
+/* After a conflict nobody may publish on what is known to be old. */
+static void test_conflict_wants_a_refresh(void **state)
+{
+        static const FakeAnswer conflict = { .match = "PUT",
+                                             .status = 409,
+                                             .body = FAULT("concurrent_update") };
+        Fixture *fixture = *state;
+        _cleanup_(provider_tree_freep) ProviderTree *tree =
+                fixture_tree("host VCPU=9 +HW_A @x | a<host VGPU=4 @x");
+        FakeAnswer script[4] = { conflict };
+
+        memcpy(script + 1, existing_script(fixture), 3 * sizeof(FakeAnswer));
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(publish(fixture, "host VCPU=9 +HW_A @x | a<host VGPU=4 @x"),
+                         REPORT_E_CONFLICT);
+        assert_int_equal(reporter_get_statistics(fixture->reporter)->n_conflicts, 1);
+        assert_int_equal(reporter_publish(fixture->reporter, tree, NULL, on_done, fixture),
+                         -ENODATA);
+
+        fake_http_begin(script + 1, 3, NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_count("host/"), 3);
+        assert_int_equal(fake_http_count("/a/"), 0);
+        assert_int_equal(publish(fixture, "host VCPU=9 +HW_A @x | a<host VGPU=4 @x"), 0);
+        assert_tree(fixture, "host VCPU=9 +HW_A @x | a<host VGPU=4 @x");
+}
+
+static void test_lookup_fails(void **state)
+{
+        static const struct {
+                FakeAnswer answer;
+                int outcome;
+        } cases[] = {
+                { { .match = "/traits", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
+                { { .match = "/traits", .body = "{\"traits\":5}" }, REPORT_E_UNAVAILABLE },
+        };
+        Fixture *fixture = *state;
+
+        assert_int_equal(refresh(fixture), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                fake_http_begin(&cases[i].answer, 1, NAMES);
+                assert_int_equal(publish(fixture, "host +HW_A"), cases[i].outcome);
+                assert_int_equal(fake_http_get_n_requests(), 1);
+        }
+}
+
+/* More names than fit into one path. */
+static void test_big_lookup(void **state)
+{
+        Fixture *fixture = *state;
+        char text[16000] = "host";
+
+        for (unsigned i = 0; i < 300; i++)
+                snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                         " +HW_SOME_QUITE_LONG_TRAIT_%03u", i);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(publish(fixture, text), 0);
+        assert_int_equal(fake_http_count("GET /traits"), 3);
+        assert_int_equal(reporter_get_left_out_traits(fixture->reporter)->n_items, 300);
+}
+
+static void test_impossible_tree(void **state)
+{
+        Fixture *fixture = *state;
+
+        fake_http_begin(existing_script(fixture), 3, NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(publish(fixture, "host | a"), -EINVAL);
+        assert_non_null(strstr(fixture->error.text, "another parent"));
+        assert_int_equal(publish(fixture, EXISTING_TREE), 0);
+}
+
+static void test_plan(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("host VCPU=8 +HW_NEW");
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        Fixture *fixture = *state;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(reporter_plan(fixture->reporter, tree, NULL, &plan, &error), -ENODATA);
+        assert_true(error.text[0] != '\0');
+        assert_int_equal(refresh(fixture), 0);
+        fake_http_clear_log();
+        assert_int_equal(reporter_plan(fixture->reporter, tree, NULL, &plan, &error), 0);
+        assert_int_equal(plan->n_steps, 3);
+        assert_int_equal(fake_http_get_n_requests(), 0);
+}
+
+static void test_free_under_way(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "", .never = true } };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        assert_int_equal(reporter_refresh(fixture->reporter, on_done, fixture), 0);
+        for (unsigned i = 0; i < 3; i++)
+                assert_true(sd_event_run(fixture->event, 1000) >= 0);
+        fixture->reporter = reporter_free(fixture->reporter);
+        assert_int_equal(fixture->n_calls, 0);
+}
+
+static void on_done_free(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Fixture *fixture = userdata;
+
+        fixture->reporter = reporter_free(reporter);
+        fixture->n_calls++;
+}
+
+static void test_free_inside_callback(void **state)
+{
+        Fixture *fixture = *state;
+
+        assert_int_equal(reporter_refresh(fixture->reporter, on_done_free, fixture), 0);
+        wait_done(fixture);
+        assert_null(fixture->reporter);
+}
+
+static void on_done_again(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        assert_int_equal(result, 0);
+        assert_int_equal(reporter_refresh(reporter, on_done, userdata), 0);
+}
+
+static void test_start_inside_callback(void **state)
+{
+        Fixture *fixture = *state;
+
+        assert_int_equal(reporter_refresh(fixture->reporter, on_done_again, fixture), 0);
+        assert_int_equal(wait_done(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 2);
+}
+
+static void test_retry_after(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "", .status = 503, .body = "", .retry_after_sec = 30 },
+        };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        assert_int_equal(refresh(fixture), REPORT_E_UNAVAILABLE);
+        assert_int_equal(reporter_get_statistics(fixture->reporter)->retry_after_usec,
+                         30 * USEC_PER_SEC);
+        fake_http_begin(NULL, 0, NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(reporter_get_statistics(fixture->reporter)->retry_after_usec, 0);
+}
+
+static void test_bad_configurations(void **state)
+{
+        Fixture *fixture = *state;
+        Uuid root = fixture_uuid("host");
+        static const struct {
+                ReporterConfig config;
+                int r;
+                const char *words;
+        } cases[] = {
+                { { .auth = REPORTER_AUTH_NONE }, -EINVAL, "endpoint" },
+                { { .endpoint = "http://x", .auth = REPORTER_AUTH_PASSWORD },
+                  -EOPNOTSUPP,
+                  "auth_type = password" },
+                { { .endpoint = "http://x", .auth = REPORTER_AUTH_ADMIN_TOKEN }, -EINVAL, "token" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Reporter *reporter = NULL;
+                Error error = ERROR_NULL;
+
+                assert_int_equal(reporter_new(&reporter, fixture->event, &cases[i].config, &root,
+                                              "host", &error),
+                                 cases[i].r);
+                assert_null(reporter);
+                assert_non_null(strstr(error.text, cases[i].words));
+        }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        static const struct CMUnitTest tests[] = {
+                TEST(test_new_host),
+                TEST(test_existing_host_and_quiet_cycles),
+                TEST(test_only_what_moved_is_read),
+                TEST(test_torn_reads),
+                TEST(test_torn_reads_for_ever),
+                TEST(test_failed_refreshes),
+                TEST(test_renamed_host),
+                TEST(test_one_attempt_at_a_time),
+                TEST(test_conflict_wants_a_refresh),
+                TEST(test_lookup_fails),
+                TEST(test_big_lookup),
+                TEST(test_impossible_tree),
+                TEST(test_plan),
+                TEST(test_free_under_way),
+                TEST(test_free_inside_callback),
+                TEST(test_start_inside_callback),
+                TEST(test_retry_after),
+                TEST(test_bad_configurations),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/step.h"
+
+#include "base/json.h"
+#include "tests/report-fixture.h"
+
+static const StringSet nothing = STRING_SET_INIT;
+static const PlanKnowledge knows_nothing = { &nothing, &nothing, &nothing };
+
+/* A mirror that holds this tree, every provider at generation 10. */
+static Mirror *mirror_of(const char *text)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(text);
+        Mirror *mirror;
+
+        assert_int_equal(mirror_new(&mirror), 0);
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Provider *provider = tree->providers[i];
+
+                assert_int_equal(mirror_add(mirror, provider, 0), 0);
+                for (int part = 0; part < _MIRROR_PART_MAX; part++)
+                        assert_int_equal(mirror_write(mirror, provider, (MirrorPart)part, 10), 0);
+        }
+        return mirror;
+}
+
+static Plan *plan_of(const char *desired_text, const Mirror *mirror, const char *holder)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree(desired_text);
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        Uuid guest = fixture_uuid("guest");
+        Plan *plan = NULL;
+        Consumer *consumer;
+        Error error;
+
+        if (holder) {
+                Uuid where = fixture_uuid(holder);
+
+                assert_int_equal(allocations_new(&allocations), 0);
+                assert_int_equal(allocations_ensure(allocations, &guest, &consumer), 0);
+                consumer->project_id = strdup("p");
+                consumer->user_id = strdup("u");
+                assert_int_equal(consumer_set(consumer, &where, "VGPU", 1), 0);
+        }
+        if (plan_make(desired, mirror_get_tree(mirror), allocations, &knows_nothing, &plan,
+                      &error) < 0)
+                fail_msg("%s", error.text);
+        return plan;
+}
+
+static int64_t generation_of(const Mirror *mirror, const char *name)
+{
+        Uuid uuid = fixture_uuid(name);
+
+        return mirror_get_generation(mirror, &uuid);
+}
+
+static const Provider *provider_of(const Mirror *mirror, const char *name)
+{
+        Uuid uuid = fixture_uuid(name);
+
+        return provider_tree_find(mirror_get_tree(mirror), &uuid);
+}
+
+static int apply(const Plan *plan, size_t i, Mirror *mirror, const char *text)
+{
+        _cleanup_json_ json_t *body = NULL;
+        Error error;
+
+        if (text)
+                assert_int_equal(json_parse(text, strlen(text), &body, NULL), 0);
+        return step_apply(plan, &plan->steps[i], mirror, body, &error);
+}
+
+static void test_requests_agree_with_the_plan(void **state)
+{
+        _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8 | old<host");
+        _cleanup_(plan_freep) Plan *plan =
+                plan_of("host VCPU=9 CUSTOM_C=1 +CUSTOM_T @x | new<host", mirror, NULL);
+
+        assert_int_equal(plan->n_steps, 7);
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+                _cleanup_free_ char *path = plan_step_path(&plan->steps[i]);
+
+                assert_int_equal(step_make_request(plan, &plan->steps[i], mirror, &request, NULL),
+                                 0);
+                assert_string_equal(request.method, plan_step_method(&plan->steps[i]));
+                assert_string_equal(request.path, path);
+                if (plan->steps[i].op >= PLAN_PUT_INVENTORIES &&
+                    plan->steps[i].op <= PLAN_PUT_TRAITS)
+                        assert_non_null(
+                                strstr(request.body, "\"resource_provider_generation\":10"));
+        }
+}
+
+static void test_stale_provider(void **state)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8");
+        _cleanup_(plan_freep) Plan *plan = plan_of("host VCPU=9", mirror, NULL);
+        Uuid host = fixture_uuid("host");
+
+        mirror_forget(mirror, &host);
+        assert_int_equal(step_make_request(plan, &plan->steps[0], mirror, &request, NULL), -ESTALE);
+}
+
+static void test_apply(void **state)
+{
+        _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8 | old<host");
+        _cleanup_(plan_freep) Plan *plan =
+                plan_of("host VCPU=9 CUSTOM_C=1 +CUSTOM_T @x | new<host", mirror, NULL);
+        const MirrorNames *names = mirror_get_names(mirror);
+
+        assert_int_equal(apply(plan, 0, mirror, NULL), 0);
+        assert_true(string_set_contains(&names->known_classes, "CUSTOM_C"));
+        assert_int_equal(apply(plan, 1, mirror, NULL), 0);
+        assert_true(string_set_contains(&names->known_traits, "CUSTOM_T"));
+        assert_int_equal(apply(plan, 2, mirror, "{\"generation\":0}"), 0);
+        assert_int_equal(generation_of(mirror, "new"), 0);
+        assert_int_equal(apply(plan, 3, mirror, "{\"resource_provider_generation\":11}"), 0);
+        assert_int_equal(generation_of(mirror, "host"), 11);
+        assert_int_equal(provider_find_inventory(provider_of(mirror, "host"), "VCPU")->total, 9);
+        assert_int_equal(apply(plan, 4, mirror, "{\"resource_provider_generation\":12}"), 0);
+        assert_int_equal(apply(plan, 5, mirror, "{\"resource_provider_generation\":13}"), 0);
+        assert_int_equal(generation_of(mirror, "host"), 13);
+        assert_int_equal(apply(plan, 6, mirror, NULL), 0);
+        assert_null(provider_of(mirror, "old"));
+        assert_false(mirror_has_stale(mirror));
+        assert_true(provider_tree_equal(mirror_get_tree(mirror), plan->desired));
+}
+
+static void test_apply_bad_answers(void **state)
+{
+        static const char *const texts[] = {
+                NULL,
+                "{}",
+                "{\"resource_provider_generation\":\"11\"}",
+                "{\"resource_provider_generation\":-1}",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8");
+                _cleanup_(plan_freep) Plan *plan = plan_of("host VCPU=9 | new<host", mirror, NULL);
+
+                assert_int_equal(apply(plan, 1, mirror, texts[i]), -EBADMSG);
+                assert_int_equal(generation_of(mirror, "host"), -1);
+                assert_int_equal(apply(plan, 0, mirror, texts[i]), -EBADMSG);
+                assert_null(provider_of(mirror, "new"));
+                assert_true(mirror_has_stale(mirror));
+        }
+}
+
+/* The list of the providers of a mirror with these generations, in the order of its tree. */
+static PlacementProviders list_of(const Mirror *mirror, const int64_t *generations)
+{
+        const ProviderTree *tree = mirror_get_tree(mirror);
+        PlacementProviders list = PLACEMENT_PROVIDERS_INIT;
+
+        list.items = calloc(tree->n_providers, sizeof(PlacementProvider));
+        assert_non_null(list.items);
+        for (size_t i = 0; i < tree->n_providers; i++)
+                list.items[list.n_items++] = (PlacementProvider){
+                        .uuid = tree->providers[i]->uuid,
+                        .parent = tree->providers[i]->parent,
+                        .name = strdup(tree->providers[i]->name),
+                        .generation = generations[i],
+                };
+        return list;
+}
+
+static void test_after_reshape(void **state)
+{
+        /* host keeps VCPU and loses VGPU (+2), old is emptied (+1), a gets VGPU and the allocation
+         * (+3), b is not touched (0). */
+        static const struct {
+                int64_t host, old, a, b;
+                bool host_fresh, old_fresh, a_fresh, b_fresh;
+        } cases[] = {
+                { 12, 11, 13, 10, true, true, true, true },
+                { 13, 11, 13, 10, false, true, true, true },
+                { 12, 12, 13, 10, true, false, true, true },
+                { 12, 11, 12, 10, true, true, false, true },
+                { 12, 11, 13, 11, true, true, true, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(mirror_freep) Mirror *mirror =
+                        mirror_of("host VCPU=8 VGPU=4 | old<host VGPU=1 | a<host | b<host");
+                _cleanup_(plan_freep) Plan *plan =
+                        plan_of("host VCPU=8 | a<host VGPU=4 | b<host", mirror, "a");
+                _cleanup_(placement_providers_done) PlacementProviders list = list_of(
+                        mirror, (int64_t[]){ cases[i].host, cases[i].old, cases[i].a, cases[i].b });
+
+                assert_int_equal(step_after_reshape(plan, mirror, &list), 0);
+                assert_int_equal(generation_of(mirror, "host") == cases[i].host,
+                                 cases[i].host_fresh);
+                assert_int_equal(generation_of(mirror, "old") == cases[i].old, cases[i].old_fresh);
+                assert_int_equal(generation_of(mirror, "a") == cases[i].a, cases[i].a_fresh);
+                assert_int_equal(generation_of(mirror, "b") == cases[i].b, cases[i].b_fresh);
+                if (cases[i].a_fresh)
+                        assert_non_null(provider_find_inventory(provider_of(mirror, "a"), "VGPU"));
+                if (cases[i].host_fresh)
+                        assert_null(provider_find_inventory(provider_of(mirror, "host"), "VGPU"));
+                if (cases[i].old_fresh)
+                        assert_int_equal(provider_of(mirror, "old")->n_inventories, 0);
+        }
+}
+
+static void test_after_reshape_of_another_tree(void **state)
+{
+        _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8 VGPU=4 | a<host");
+        _cleanup_(plan_freep) Plan *plan = plan_of("host VCPU=8 | a<host VGPU=4", mirror, "a");
+        PlacementProviders empty = PLACEMENT_PROVIDERS_INIT;
+
+        assert_int_equal(step_after_reshape(plan, mirror, &empty), 0);
+        assert_int_equal(generation_of(mirror, "host"), -1);
+        assert_int_equal(generation_of(mirror, "a"), -1);
+}
+
+static void test_keep_used(void **state)
+{
+        static const struct {
+                const char *mirror, *desired, *usages, *kept, *words;
+        } cases[] = {
+                { "p VGPU=4 CUSTOM_A=1", "p CUSTOM_A=2", "VGPU=3,CUSTOM_A=1", "p VGPU=4 CUSTOM_A=2",
+                  "VGPU (3 in use)" },
+                { "p VGPU=4 CUSTOM_A=1", "p", "VGPU=3,CUSTOM_A=1", "p VGPU=4 CUSTOM_A=1",
+                  "CUSTOM_A (1 in use), VGPU (3 in use)" },
+                { "p VGPU=4 CUSTOM_A=1", "p", "CUSTOM_A=1", "p CUSTOM_A=1", "CUSTOM_A (1 in use)" },
+                { "p VGPU=4", "p", "VCPU=1", "p", "" },
+                { "p VGPU=4", "p VGPU=2", "VGPU=3", "p VGPU=2", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
+                _cleanup_(provider_tree_freep) ProviderTree *desired =
+                        fixture_tree(cases[i].desired);
+                _cleanup_(provider_tree_freep) ProviderTree *kept = fixture_tree(cases[i].kept);
+                _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
+                Provider result = { 0 };
+                char words[100];
+
+                assert_int_equal(resources_parse(cases[i].usages, &usages, NULL), 0);
+                assert_int_equal(step_keep_used(desired->providers[0], mirror->providers[0],
+                                                &usages, &result, words, sizeof(words)),
+                                 0);
+                assert_true(provider_inventories_equal(&result, kept->providers[0]));
+                assert_string_equal(words, cases[i].words);
+                provider_clear_inventories(&result);
+                free(result.inventories);
+        }
+}
+
+static void test_keep_used_cuts_its_words(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *mirror =
+                fixture_tree("p CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1");
+        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("p");
+        _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
+        Provider result = { 0 };
+        char words[20];
+
+        assert_int_equal(resources_parse("CUSTOM_A=1,CUSTOM_B=1,CUSTOM_C=1", &usages, NULL), 0);
+        assert_int_equal(step_keep_used(desired->providers[0], mirror->providers[0], &usages,
+                                        &result, words, sizeof(words)),
+                         0);
+        assert_int_equal(result.n_inventories, 3);
+        assert_int_equal(strlen(words), sizeof(words) - 1);
+        provider_clear_inventories(&result);
+        free(result.inventories);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_requests_agree_with_the_plan),
+                cmocka_unit_test(test_stale_provider),
+                cmocka_unit_test(test_apply),
+                cmocka_unit_test(test_apply_bad_answers),
+                cmocka_unit_test(test_after_reshape),
+                cmocka_unit_test(test_after_reshape_of_another_tree),
+                cmocka_unit_test(test_keep_used),
+                cmocka_unit_test(test_keep_used_cuts_its_words),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
