@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The floor under the daemon's memory: a program that links its libraries, opens a connection of each, and waits. What
- * compute-agentd takes beyond this is its own doing.
+/* The floor under the daemon's memory: a program that links its libraries, opens a connection of
+ * each, and waits. What compute-agentd takes beyond this is its own doing.
  *
  *   empty URI DATABASE
  */

@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every C file is as clang-format 14 with .clang-format writes it ("make format").
+
+Other versions write other code, so only 14 will do."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+from sources import main
+
+VERSION = 14
+WARNING = re.compile(r'(?P<name>[^:]+):(?P<line>\d+):\d+: (?:error|warning): (?P<text>.*)')
+
+
+def find_clang_format():
+    seen = []
+    for name in ('clang-format-%d' % VERSION, 'clang-format'):
+        path = shutil.which(name)
+        if not path:
+            continue
+        done = subprocess.run([path, '--version'], stdout=subprocess.PIPE, text=True, check=True)
+        if re.search(r'version %d\.' % VERSION, done.stdout):
+            return path
+        seen.append(done.stdout.strip())
+    sys.exit('clang-format %d is missing%s: install the Debian package clang-format-%d'
+             % (VERSION, ' (here: %s)' % ', '.join(seen) if seen else '', VERSION))
+
+
+def find_problems(root, files):
+    names = [file.name for file in files if file.is_c()]
+    if not names:
+        return
+    done = subprocess.run([find_clang_format(), '--dry-run', *names], cwd=root, text=True,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    complained = False
+    for line in done.stderr.splitlines():
+        match = WARNING.match(line)
+        if match:
+            complained = True
+            yield match['name'], int(match['line']), 'not formatted ("make format")'
+    if done.returncode != 0 and not complained:
+        sys.exit('clang-format failed:\n' + done.stderr)
+
+
+if __name__ == '__main__':
+    main(find_problems)

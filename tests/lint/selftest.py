@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Each check fails on a tree with a planted violation, names its place, and passes without it."""
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+STYLE = FOLDER.parents[1] / '.clang-format'
+C = '/* SPDX-License-Identifier: LGPL-2.1-or-later */\n'
+HASH = '# SPDX-License-Identifier: LGPL-2.1-or-later\n'
+
+CLEAN = {
+    'base/thing.h': C + '#pragma once\n\n#include <stdint.h>\n\n#include "base/macros.h"\n',
+    'base/macros.h': C + '#pragma once\n',
+    'drivers/virt.c': C + '\n#include <libvirt/libvirt.h>\n#include <libxml/tree.h>\n\n'
+                          '#include "base/thing.h"\n#include "drivers/driver.h"\n',
+    'drivers/driver.h': C + '#pragma once\n',
+    'claims/store.c': C + '\n#include <sqlite3.h>\n\n#include "base/thing.h"\n#include "config.h"\n',
+    'claims/claims.h': C + '#pragma once\n',
+    'report/http-loop.c': C + '\n#include <curl/curl.h>\n#include <systemd/sd-event.h>\n',
+    'report/plan.h': C + '#pragma once\n',
+    'agent/bus.c': C + '\n#include <systemd/sd-bus.h>\n\n#include "claims/claims.h"\n'
+                       '#include "drivers/driver.h"\n#include "report/plan.h"\n',
+    'tests/test-store.c': C + '\n#include <sqlite3.h>\n\n#include "agent/bus.h"\n',
+    'tests/tool.py': HASH + 'VALUE = 1\n',
+    'tests/tool': '#!/bin/bash\n' + HASH + 'echo "$1"\n',
+    'README.md': 'What it is.\n',
+}
+
+
+def long_function(n):
+    return C + '\nvoid f(void)\n{\n' + '        g();\n' * (n - 3) + '}\n'
+
+
+# (check, file, its text, the line that must be named, part of what must be said)
+PLANTS = [
+    ('includes', 'base/a.c', C + '#include "agent/bus.h"\n', 2, 'base/ must not include agent/'),
+    ('includes', 'base/a.c', C + '\n#include "claims/claims.h"\n', 3, 'must not include claims/'),
+    ('includes', 'drivers/a.c', C + '#  include "report/plan.h"\n', 2, 'must not include report/'),
+    ('includes', 'drivers/a.h', C + '#include "claims/claims.h"\n', 2, 'must not include claims/'),
+    ('includes', 'claims/a.c', C + '#include "drivers/driver.h"\n', 2, 'must not include drivers/'),
+    ('includes', 'claims/a.c', C + '#include <report/plan.h>\n', 2, 'must not include report/'),
+    ('includes', 'report/a.c', C + '#include "agent/config.h"\n', 2, 'must not include agent/'),
+    ('includes', 'report/a.c', C + '#include "tests/test.h"\n', 2, 'must not include tests/'),
+    ('includes', 'agent/a.c', C + '#include "bus.h"\n', 2, 'included from the root'),
+    ('includes', 'agent/a.c', C + '#include "../base/thing.h"\n', 2, 'included from the root'),
+    ('includes', 'agent/a.c', C + '#include "jansson/x.h"\n', 2, 'not a header of this project'),
+    ('includes', 'agent/a.c', C + '#include HEADER\n', 2, 'must name its header'),
+    ('includes', 'agent/a.c', C + '#include <libvirt/virterror.h>\n', 2, 'libvirt is not allowed'),
+    ('includes', 'claims/a.c', C + '#include <libxml/tree.h>\n', 2, 'libxml2 is not allowed'),
+    ('includes', 'agent/a.c', C + '#include <sqlite3.h>\n', 2, 'sqlite3 is not allowed'),
+    ('includes', 'base/a.h', C + '#include "sqlite3.h"\n', 2, 'sqlite3 is not allowed'),
+    ('includes', 'report/plan.c', C + '#include <curl/curl.h>\n', 2, 'curl is not allowed'),
+    ('includes', 'agent/http.c', C + '#include <curl/multi.h>\n', 2, 'curl is not allowed'),
+    ('includes', 'report/a.c', C + '#include <systemd/sd-bus.h>\n', 2, 'sd-bus is not allowed'),
+    ('includes', 'base/a.c', C + '#include <systemd/sd-bus-protocol.h>\n', 2, 'sd-bus is not'),
+    ('format', 'base/a.c', C + '\nint  f(void);\n', 3, 'not formatted'),
+    ('format', 'tests/a.h', C + '\nvoid f(void) { g(); }\n', 3, 'not formatted'),
+    ('spdx', 'base/a.c', '#include <stdio.h>\n', 1, 'LGPL'),
+    ('spdx', 'base/a.h', '\n' * 6 + C, 1, 'LGPL'),
+    ('spdx', 'tests/a.py', '', 1, 'LGPL'),
+    ('spdx', 'tests/a', '#!/bin/sh\n', 1, 'LGPL'),
+    ('spdx', 'base/Makefile.inc', '\n', 1, 'LGPL'),
+    ('spdx', 'systemd/a.service', '[Unit]\n', 1, 'LGPL'),
+    ('words', 'README.md', 'one\nin /wo' + 'rk/there\n', 2, 'a path of one machine'),
+    ('words', 'base/a.c', C + '// /ho' + 'me/someone/x\n', 2, 'a path of one machine'),
+    ('words', 'tests/a.py', HASH + 'open("../sha' + 'red/x")\n', 2, 'a path of one machine'),
+    ('words', 'HACKING.md', 'the word A' + 'I\n', 1, 'no business here'),
+    ('words', 'HACKING.md', '\n\nLl' + 'm\n', 3, 'no business here'),
+    ('shell', 'tests/a.sh', '#!/bin/sh\n' + HASH + 'cd $1\n', 3, 'SC2086'),
+    ('shell', 'check', '#!/bin/bash\n' + HASH + 'for i in x\n', 3, 'SC'),
+    ('length', 'base/a.c', long_function(101), 3, 'f() has 101 lines'),
+    ('length', 'base/a.c', C + '\n' * 900, 901, 'the file has 901 lines'),
+    ('length', 'tests/a.py', 'def f():\n' + '    g()\n' * 100, 1, 'f() has 101 lines'),
+    ('length', 'tests/a.py', 'class A:\n    def f(self):\n' + '        g()\n' * 100, 2, 'f() has'),
+    ('python', 'tests/a.py', HASH + 'def f(:\n', 2, 'syntax'),
+    ('python', 'tests/a', '#!/usr/bin/env python3\nx = (\n', 2, 'never closed'),
+    ('python', 'tests/a.py', HASH + 'assert (1, "x")\n', 2, 'assert'),
+]
+
+ALLOWED = [
+    ('length', 'base/a.c', long_function(100)),
+    ('length', 'base/a.c', C + '\n' * 899),
+    ('words', 'base/a.c', C + '/* aim, email, ' + 'fai' + 'l; https://example.org/wo' + 'rk/x */\n'),
+    ('includes', 'base/a.c', C + '/* #include "agent/bus.h" */\n'),
+]
+
+
+class Tree:
+    """A small tree that every check likes, with one more file in it."""
+
+    def __init__(self, name=None, text=None):
+        self._folder = tempfile.TemporaryDirectory(prefix='compute-agent-lint-')
+        self.root = Path(self._folder.name)
+        contents = dict(CLEAN, **{name: text} if name else {})
+        for path, content in contents.items():
+            target = self.root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(content)
+        (self.root / '.clang-format').write_text(STYLE.read_text())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self._folder.cleanup()
+
+    def check(self, name):
+        return subprocess.run(
+            ['/usr/bin/python3', '-B', str(FOLDER / ('%s.py' % name)), str(self.root)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+
+
+def check_names():
+    return {path.stem for path in FOLDER.glob('*.py')} - {'__init__', 'sources', 'selftest'}
+
+
+class LintTest(unittest.TestCase):
+    def test_clean_tree_passes(self):
+        with Tree() as tree:
+            for name in sorted(check_names()):
+                done = tree.check(name)
+                self.assertEqual((done.returncode, done.stdout), (0, ''), name)
+
+    def test_every_check_has_a_plant(self):
+        self.assertEqual({plant[0] for plant in PLANTS}, check_names())
+
+    def test_what_is_allowed_passes(self):
+        for name, path, text in ALLOWED:
+            with self.subTest(check=name, file=path), Tree(path, text) as tree:
+                done = tree.check(name)
+                self.assertEqual((done.returncode, done.stdout), (0, ''))
+
+
+def add_plant_tests():
+    """One test per check, so that a check that stopped working is named."""
+    def make(name):
+        def test(self):
+            for check, path, text, line, said in PLANTS:
+                if check != name:
+                    continue
+                with self.subTest(file=path, text=text[-60:]), Tree(path, text) as tree:
+                    done = tree.check(name)
+                    self.assertEqual(done.returncode, 1, done.stdout)
+                    self.assertIn('%s:%d: ' % (path, line), done.stdout)
+                    self.assertIn(said, done.stdout)
+        return test
+
+    for name in sorted(check_names()):
+        setattr(LintTest, 'test_%s_fails' % name, make(name))
+
+
+add_plant_tests()
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the checks of this folder have in common: which files there are, and how to complain.
+
+Each check is a script of its own: "tests/lint/NAME.py [FOLDER]" prints what is wrong as
+"file:line: text" and exits 1, or is silent and exits 0.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_TREE = Path(__file__).resolve().parents[2]
+_SHELLS = ('sh', 'bash', 'dash')
+
+
+def _git_files(root):
+    done = subprocess.run(
+        ['git', '-c', 'safe.directory=*', 'ls-files', '-z', '--cached', '--others',
+         '--exclude-standard'], cwd=root, stdout=subprocess.PIPE, check=True)
+    return [name for name in done.stdout.decode().split('\0') if name]
+
+
+def _walk(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in ('.git', '__pycache__')]
+        for name in names:
+            yield str(Path(folder, name).relative_to(root))
+
+
+class File:
+    """One file: its path below the root, and its text."""
+
+    def __init__(self, root, name):
+        self.name = name
+        self.path = Path(root, name)
+        self.folder = name.split('/')[0] if '/' in name else ''
+        data = self.path.read_bytes()
+        self.binary = b'\0' in data
+        self.text = '' if self.binary else data.decode('utf-8', 'replace')
+        self.lines = self.text.splitlines()
+
+    def _interpreter(self):
+        """The last word of "#!/usr/bin/env python3" without its version, or ''."""
+        if not self.text.startswith('#!'):
+            return ''
+        words = self.lines[0][2:].split()
+        return os.path.basename(words[-1]).rstrip('0123456789.') if words else ''
+
+    def is_c(self):
+        return self.name.endswith(('.c', '.h'))
+
+    def is_python(self):
+        return self.name.endswith('.py') or self._interpreter() == 'python'
+
+    def is_shell(self):
+        return self.name.endswith('.sh') or self._interpreter() in _SHELLS
+
+    def is_build(self):
+        return self.name.endswith(('.ac', '.am', '.inc'))
+
+
+def files(root):
+    """All files of the project: what git knows and does not ignore, or all there are."""
+    names = _git_files(root) if Path(root, '.git').exists() else _walk(root)
+    return [File(root, name) for name in sorted(names)
+            if Path(root, name).is_file() and not Path(root, name).is_symlink()]
+
+
+def need(program, package):
+    """The path of a program; without it the check fails and names the package to install."""
+    path = shutil.which(program)
+    if not path:
+        sys.exit('%s is missing: install the Debian package %s' % (program, package))
+    return path
+
+
+def main(find_problems):
+    """Run a check: find_problems(root, files) yields (file name, line, text)."""
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else _TREE).resolve()
+    problems = sorted(set(find_problems(root, files(root))))
+    for name, line, text in problems:
+        print('%s:%d: %s' % (name, line, text))
+    sys.exit(1 if problems else 0)
