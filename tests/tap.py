@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run the tests of one file; the result is TAP on standard output.
+
+    python3 -m tests.tap [--timeout SECONDS] tests/integration/test_x.py
+
+The file runs in a process of its own, which is told to end (SIGTERM, then SIGKILL) when the time is
+over or this process is told to end. A test that is skipped has failed, and so has a file that
+leaves a process behind: what is left is named and killed.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import faulthandler
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+import traceback
+import unittest
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+LINGER_SECONDS = 2
+
+
+def prctl(option, value):
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), 'prctl')
+
+
+class TapResult(unittest.TestResult):
+    """Writes a line for each test as it ends."""
+
+    def __init__(self, stream):
+        super().__init__()
+        self._stream = stream
+        self._number = 0
+        self._reasons = []
+        self._began = 0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self._reasons = []
+        self._began = time.monotonic()
+
+    def stopTest(self, test):
+        self._write(test, time.monotonic() - self._began)
+        super().stopTest(test)
+
+    def _write(self, test, seconds):
+        self._number += 1
+        print('%s %d - %s (%.1f s)' % ('not ok' if self._reasons else 'ok', self._number, test.id(),
+                                       seconds), file=self._stream)
+        for reason in self._reasons:
+            for line in reason.splitlines():
+                print('# ' + line, file=self._stream)
+        self._stream.flush()
+        self._reasons = []
+
+    def _fail(self, test, reason):
+        self._reasons.append(reason)
+        if not isinstance(test, unittest.TestCase):
+            self._write(test, 0) # setUpClass() and its like: there is no stopTest()
+
+    def _fail_with(self, test, error):
+        self._fail(test, ''.join(traceback.format_exception(*error)))
+
+    def addFailure(self, test, err):
+        self._fail_with(test, err)
+
+    def addError(self, test, err):
+        self._fail_with(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        if err:
+            self._fail(test, str(subtest))
+            self._fail_with(test, err)
+
+    def addSkip(self, test, reason):
+        self._fail(test, 'skipped: %s' % reason)
+
+    def addUnexpectedSuccess(self, test):
+        self._fail(test, 'succeeded, but is marked as failing')
+
+
+def run_child(name):
+    """Run the tests here. What they print goes to standard error."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # A shell starts what runs in the background with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    stream = os.fdopen(os.dup(1), 'w', encoding='utf-8')
+    os.dup2(2, 1)
+    module = '.'.join(Path(name).with_suffix('').parts)
+    suite = unittest.defaultTestLoader.loadTestsFromName(module)
+    print('1..%d' % suite.countTestCases(), file=stream, flush=True)
+    suite.run(TapResult(stream))
+
+
+class Parent:
+    """Watches the child, and cleans up behind it."""
+
+    def __init__(self, name, timeout, grace):
+        self._name = name
+        self._deadline = time.monotonic() + timeout
+        self._timeout = timeout
+        self._grace = grace
+        self._planned = None
+        self._seen = 0
+        self._told = False
+        self._complaints = []
+
+    def run(self):
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        self._child = subprocess.Popen(
+            [sys.executable, '-B', '-m', 'tests.tap', '--child', self._name],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+        self._read_lines()
+        code = self._child.wait()
+        self._report(code)
+        self._kill_leftovers()
+        for number, complaint in enumerate(self._complaints, self._seen + 1):
+            print('not ok %d - %s: %s' % (number, self._name, complaint), flush=True)
+
+    def _on_signal(self, number, _frame):
+        self._tell_to_end('stopped by %s' % signal.Signals(number).name)
+
+    def _tell_to_end(self, complaint):
+        if self._told:
+            return
+        self._told = True
+        self._complaints.append(complaint)
+        self._deadline = time.monotonic() + self._grace
+        self._signal_child(signal.SIGUSR1)
+        time.sleep(0.2) # so that the stack is written before it unwinds
+        self._signal_child(signal.SIGTERM)
+
+    def _signal_child(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            self._child.send_signal(number)
+
+    def _read_lines(self):
+        selector = selectors.DefaultSelector()
+        fd = self._child.stdout.fileno()
+        selector.register(fd, selectors.EVENT_READ)
+        rest = b''
+        while True:
+            if time.monotonic() > self._deadline:
+                if self._told:
+                    self._signal_child(signal.SIGKILL)
+                    return
+                self._tell_to_end('not done after %d s' % self._timeout)
+            if not selector.select(0.5):
+                continue
+            data = os.read(fd, 65536)
+            *lines, rest = (rest + data).split(b'\n')
+            for line in lines:
+                self._take_line(line.decode('utf-8', 'replace'))
+            if not data:
+                return
+
+    def _take_line(self, line):
+        if line.startswith('1..'):
+            self._planned = int(line[3:])
+        elif line.startswith(('ok ', 'not ok ')):
+            self._seen += 1
+        print(line, flush=True)
+
+    def _report(self, code):
+        if code != 0 and not self._told:
+            self._complaints.append('ended with %d' % code)
+        if code == 0 and not self._planned:
+            self._complaints.append('has no tests')
+        if not self._told:
+            missing = (self._planned or 0) - self._seen - len(self._complaints)
+            self._complaints += ['a test did not run'] * missing
+
+    def _kill_leftovers(self):
+        """Orphans come to us: whatever is a child of ours now was left behind."""
+        named = set()
+        end = time.monotonic() + LINGER_SECONDS
+        while True:
+            pids = living_children()
+            if not pids:
+                break
+            if time.monotonic() > end:
+                for pid in pids:
+                    named.add(command_of(pid))
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+        if named:
+            self._complaints.append('left processes behind: %s' % '; '.join(sorted(named)))
+
+
+def living_children():
+    """Our children that have not ended; those that have are reaped."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    ret = []
+    for name in filter(str.isdigit, os.listdir('/proc')):
+        with contextlib.suppress(OSError):
+            stat = Path('/proc', name, 'stat').read_text().rpartition(')')[2].split()
+            if int(stat[1]) == os.getpid() and stat[0] not in 'ZX':
+                ret.append(int(name))
+    return ret
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        line = Path('/proc/%d/cmdline' % pid).read_bytes().replace(b'\0', b' ')
+        return line.decode('utf-8', 'replace').strip()[:200]
+    return '(gone)'
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--timeout', type=int, default=600)
+    parser.add_argument('--grace', type=int, default=60, help='seconds to end in')
+    parser.add_argument('--child', action='store_true', help=argparse.SUPPRESS)
+    parser.add_argument('file')
+    args = parser.parse_args()
+    if args.child:
+        run_child(args.file)
+    else:
+        Parent(args.file, args.timeout, args.grace).run()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The tools that ./check counts with: a failure never gets lost on the way to the last line."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from tests.automake_tap import cases_of
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAD = 'import os, signal, subprocess, sys, time, unittest\nclass A(unittest.TestCase):\n'
+
+# (body of a test class, results in order, part of what must be said)
+FILES = [
+    ('    def test_a(self): print("ok 7 - noise", flush=True)\n'
+     '    def test_b(self): os.system("echo ok 8 - more")\n', 'ok ok', ''),
+    ('    def test_a(self): self.assertEqual(1, 2)\n    def test_b(self): pass\n', 'not-ok ok',
+     '1 != 2'),
+    ('    def test_a(self): 1 // 0\n', 'not-ok', 'ZeroDivisionError'),
+    ('    def test_a(self):\n        with self.subTest(i=5): self.fail()\n', 'not-ok', 'i=5'),
+    ('    @unittest.skip("no kvm")\n    def test_a(self): pass\n', 'not-ok', 'skipped: no kvm'),
+    ('    @unittest.expectedFailure\n    def test_a(self): pass\n', 'not-ok', 'marked as failing'),
+    ('    @classmethod\n    def setUpClass(cls): raise OSError("no")\n'
+     '    def test_a(self): pass\n', 'not-ok', 'setUpClass'),
+    ('    @classmethod\n    def tearDownClass(cls): raise OSError("no")\n'
+     '    def test_a(self): pass\n', 'ok not-ok', 'tearDownClass'),
+    ('    def test_a(self): os.kill(os.getpid(), signal.SIGKILL)\n'
+     '    def test_b(self): pass\n', 'not-ok not-ok', 'ended with -9'),
+    ('    def test_a(self): os._exit(0)\n    def test_b(self): pass\n', 'not-ok not-ok',
+     'a test did not run'),
+    ('    def test_a(self): time.sleep(60)\n', 'not-ok', 'not done after 1 s'),
+    ('    def test_a(self):\n        signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'
+     '        time.sleep(60)\n', 'not-ok', 'not done after 1 s'),
+    ('    def test_a(self): subprocess.Popen(["setsid", "sleep", "61"])\n', 'ok not-ok',
+     'left processes behind: sleep 61'),
+    ('    pass\n', 'not-ok', 'has no tests'),
+]
+
+
+class Copy:
+    """A folder with tests/tap.py and one test file."""
+
+    def __init__(self, body):
+        self._folder = tempfile.TemporaryDirectory(prefix='compute-agent-tools-')
+        self.path = Path(self._folder.name)
+        (self.path / 'tests').mkdir()
+        for name in ('__init__.py', 'tap.py'):
+            (self.path / 'tests' / name).write_text((ROOT / 'tests' / name).read_text())
+        (self.path / 'tests' / 'file.py').write_text(body)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self._folder.cleanup()
+
+    def start(self, *options):
+        return subprocess.Popen(
+            ['/usr/bin/python3', '-B', '-m', 'tests.tap', '--grace', '1', *options, 'tests/file.py'],
+            cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def results(output):
+    lines = [line for line in output.splitlines() if line.startswith(('ok ', 'not ok '))]
+    return ' '.join('ok' if line.startswith('ok') else 'not-ok' for line in lines)
+
+
+class TapTest(unittest.TestCase):
+    def run_file(self, text):
+        with Copy(text) as copy:
+            process = copy.start('--timeout', '1' if 'sleep(60)' in text else '30')
+            return process.communicate(timeout=60)[0]
+
+    def test_files(self):
+        for body, expected, said in FILES:
+            with self.subTest(body=body):
+                output = self.run_file(HEAD + body)
+                # what a test prints may look like a result; it goes to standard error, so here too
+                output = output.replace('ok 7 - noise', '').replace('ok 8 - more', '')
+                self.assertEqual(results(output), expected, output)
+                self.assertIn(said, output)
+
+    def test_import_error(self):
+        self.assertIn('No module named', self.run_file('import no_such_module\n'))
+        self.assertEqual(results(self.run_file('import no_such_module\n')), 'not-ok')
+        self.assertEqual(results(self.run_file('def f(:\n')), 'not-ok')
+
+    def test_signal_ends_it(self):
+        body = ('    def test_a(self):\n        subprocess.Popen(["setsid", "sleep", "62"])\n'
+                '        open("started", "w").close()\n        time.sleep(60)\n')
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number=number), Copy(HEAD + body) as copy:
+                process = copy.start()
+                while not (copy.path / 'started').exists():
+                    time.sleep(0.02)
+                process.send_signal(number)
+                output = process.communicate(timeout=30)[0]
+                self.assertIn('stopped by SIG', output)
+                self.assertIn('left processes behind: sleep 62', output)
+                self.assertNotIn('ok 1 - tests.file', output.replace('not ok', ''))
+
+
+class AutomakeTest(unittest.TestCase):
+    def test_cases(self):
+        table = [
+            ('PASS', '1..2\nok 1 - a\nok 2 - b\n# ok - tests\n', [True, True]),
+            ('FAIL', '1..2\nok 1 - a\nnot ok 2 - b\n', [True, False]),
+            ('FAIL', '1..3\nok 1 - a\nSegmentation fault\n', [True, False, False]),
+            ('FAIL', '1..1\nok 1 - a\nERROR: LeakSanitizer\n', [True, False]),
+            ('FAIL', 'error while loading shared libraries\n', [False]),
+            ('PASS', '', [True]),
+            ('did not run', '', [False]),
+            ('PASS', '1..2\nok 1 - a\n', [True, False]),
+        ]
+        for result, log, expected in table:
+            with self.subTest(result=result, log=log):
+                cases = cases_of('tests/test-x', result, log)
+                self.assertEqual([passed for passed, _ in cases], expected, cases)
+
+
+if __name__ == '__main__':
+    unittest.main()
