@@ -141,7 +141,7 @@ class Libvirtd(Service):
         if self._namespace and self._namespace.alive():
             return
         ready = self.folder / 'ready'
-        order = {'name': self.host.name, 'ready': str(ready),
+        order = {'name': self.host.name, 'ready': str(ready), 'spare': str(self.folder / 'spare'),
                  'binds': [[str(self.folder / name), path] for name, path in _TARGETS.items()]}
         self._namespace = self.scratch.spawn(
             [*_UNSHARE, '/usr/bin/python3', '-I', '-S', _INIT, json.dumps(order)],

@@ -2,8 +2,9 @@
 """The first process of a private host: makes its mounts, then reaps orphans for ever.
 
 Started by libvirtd.py inside fresh mount, network, UTS and pid namespaces, with a JSON object
-as its argument: {"name": host name, "binds": [[source, target], ...], "ready": file}. Its
-death ends every process inside, a QEMU that outlived its libvirtd among them.
+as its argument: {"name": host name, "binds": [[source, target], ...], "ready": file, "spare":
+folder for what stands in the way}. Its death ends every process inside, a QEMU that outlived its
+libvirtd among them.
 """
 
 import ctypes
@@ -16,6 +17,7 @@ import struct
 import sys
 
 MS_BIND = 0x1000
+MS_REC = 0x4000
 SIOCSIFFLAGS = 0x8914
 IFF_UP = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -27,6 +29,22 @@ def mount(source, target, kind, flags):
         raise OSError(number, '%s, mounting %s' % (os.strerror(number), target))
 
 
+def make_target(target, spare):
+    """Make a folder that this machine lacks, visible in this namespace only.
+
+    Its parent is covered by an empty file system, in which links lead to all that the parent has.
+    """
+    parent = os.path.dirname(target)
+    real = spare + parent
+    if not os.path.isdir(real):
+        os.makedirs(real)
+        mount(parent, real, None, MS_BIND | MS_REC)
+        mount('tmpfs', parent, b'tmpfs', 0)
+        for name in os.listdir(real):
+            os.symlink(os.path.join(real, name), os.path.join(parent, name))
+    os.mkdir(target)
+
+
 def loopback_up():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack('16sH14x', b'lo', IFF_UP))
@@ -35,6 +53,8 @@ def loopback_up():
 def main():
     order = json.loads(sys.argv[1])
     for source, target in order['binds']:
+        if not os.path.isdir(target):
+            make_target(target, order['spare'])
         mount(source, target, None, MS_BIND)
     mount('proc', '/proc', b'proc', 0)
     socket.sethostname(order['name'])

@@ -15,10 +15,11 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock as mock
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from tests.env import fakesys, faults
+from tests.env import fakesys, faults, libvirtd
 from tests.env.bus import Bus
 from tests.env.libvirtd import (Libvirtd, guest_xml, mdev_xml, mount_namespaces_allowed,
                                 testdriver_xml)
@@ -423,6 +424,20 @@ class LibvirtdTest(Clean):
         done = subprocess.run([*self.daemon.enter(), 'cat', '/sys/devices/system/node/online'],
                               capture_output=True, text=True, timeout=10, check=True)
         self.assertEqual(done.stdout, '0-3\n')
+
+    def test_folders_that_this_machine_lacks(self):
+        target = '/var/lib/compute-agent-no-such-folder'
+        with Scratch() as scratch, mock.patch.dict(libvirtd._TARGETS, {'extra': target}):
+            daemon = Libvirtd(fakesys.simple_host(), scratch)
+            (daemon.folder / 'extra').mkdir()
+            (daemon.folder / 'extra' / 'file').write_text('seen\n')
+            daemon.start()
+            done = subprocess.run([*daemon.enter(), 'sh', '-c', 'cat "$0"/file; ls /var/lib', target],
+                                  capture_output=True, text=True, timeout=10, check=True)
+            self.assertFalse(os.path.exists(target))
+        self.assertEqual(done.stdout.splitlines()[0], 'seen')
+        self.assertEqual(set(done.stdout.splitlines()[1:]),
+                         {*os.listdir('/var/lib'), os.path.basename(target)})
 
     def test_close_ends_a_guest(self):
         daemon = Libvirtd(fakesys.simple_host(2, 1))
