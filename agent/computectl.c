@@ -2,7 +2,6 @@
 
 /* computectl: compute-agent from a terminal. */
 
-#include <config.h>
 #include <locale.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#define _GNU_SOURCE /* pthread_setname_np() */
-
 #include "drivers/thread.h"
 
 #include <signal.h>
