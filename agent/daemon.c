@@ -111,6 +111,9 @@ static int set_up_event(Daemon *daemon)
         sigset_t signals;
         int r;
 
+        /* A file size limit is an error of the write that meets it, not the end of the daemon. */
+        if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+                return -errno;
         /* Blocked before any thread is made, so that every thread inherits it. */
         sigemptyset(&signals);
         sigaddset(&signals, SIGTERM);

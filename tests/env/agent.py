@@ -21,7 +21,7 @@ def build_folder():
 class Agent(Service):
     """compute-agentd in the foreground, with its state in its own folder.
 
-    placement, uri, bus: what it talks to; each may be left out. options: more configuration as
+    placement (a service, or a URL), uri, bus: what it talks to; each may be left out. options: more configuration as
     {section: {key: value}}. A notification socket stands in for systemd: notifications holds what
     the daemon told it, and start() waits for READY=1.
     """
@@ -42,7 +42,7 @@ class Agent(Service):
             'devices': {'enabled_mdev_types': 'nvidia-35'},
         }
         if placement:
-            endpoint = placement.endpoint if isinstance(placement.endpoint, str) else placement
+            endpoint = getattr(placement, 'endpoint', placement)
             if getattr(placement, 'socket_path', None):
                 endpoint = 'unix://%s' % placement.socket_path
             self.options['placement'] = {'auth_type': 'admin_token', 'token': 'admin',
