@@ -52,7 +52,7 @@ def measure_agent(scratch, libvirtd, bus):
     agent.start()
     pid = agent.child.pid
     wait_until(lambda: any(line.startswith('STATUS=Placement is equal')
-                           for line in agent.read_notifications()), 30, 'the first tree', 0.005)
+                           for line in agent.notifications), 30, 'the first tree', 0.005)
     figures = {'cpu_s': cpu_seconds(pid), 'wall_s': time.monotonic() - begin}
     mark, begin, cpu = placement.mark(), time.monotonic(), cpu_seconds(pid)
     wait_until(lambda: len(placement.requests_since(mark)) >= QUIET_CYCLES, 60, 'quiet cycles', 0.1)

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import subprocess
+import threading
 from pathlib import Path
 
 from tests.env.scratch import EnvError, wait_until
@@ -51,9 +52,12 @@ class Agent(Service):
         self.notifications = []
         self.watchdog_usec = None
         self._notify_path = str(self.folder / 'notify.sock')
-        self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notify.bind(self._notify_path)
-        self.scratch.on_close(self._notify.close)
+        # sd_notify() waits when nobody reads: read all the time, as systemd does.
+        self._reader = threading.Thread(target=self._read_notifications, daemon=True)
+        self._reader.start()
+        self.scratch.on_close(self._stop_reading)
         self.n_starts = 0
 
     def configure(self, options):
@@ -78,7 +82,7 @@ class Agent(Service):
         return [str(build_folder() / 'compute-agentd'), '--config', str(self.config), *args]
 
     def _spawn(self):
-        self.notifications.clear()
+        self.notifications = []
         self.n_starts += 1
         env = {**self.env(), 'NOTIFY_SOCKET': self._notify_path}
         if self.watchdog_usec:
@@ -90,16 +94,19 @@ class Agent(Service):
         path = self.folder / ('agent-%d.log' % self.n_starts)
         return path.read_text(errors='replace') if path.exists() else ''
 
-    def read_notifications(self):
-        while True:
-            try:
-                self.notifications += self._notify.recv(65536).decode().splitlines()
-            except BlockingIOError:
-                return self.notifications
+    def _read_notifications(self):
+        while message := self._notify.recv(65536):
+            self.notifications += message.decode().splitlines()
+
+    def _stop_reading(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.sendto(b'', self._notify_path)
+        self._reader.join()
+        self._notify.close()
 
     def wait_ready(self, seconds=30):
         """Return when it said READY=1."""
-        self.child.wait_ready(lambda: 'READY=1' in self.read_notifications(), seconds,
+        self.child.wait_ready(lambda: 'READY=1' in self.notifications, seconds,
                               'compute-agentd')
 
     def run(self, *args, timeout=60):

@@ -127,14 +127,14 @@ class TestHypervisor(TroubleCase):
         agent.wait_state('synced')
         with self.libvirtd.paused():
             end = time.monotonic() + 6
-            pings = len([line for line in agent.read_notifications() if line == 'WATCHDOG=1'])
+            pings = len([line for line in agent.notifications if line == 'WATCHDOG=1'])
             while time.monotonic() < end:
                 begin = time.monotonic()
                 claim = self.claim(agent)
                 agent.ctl('release', claim['id'])
                 self.assertLess(time.monotonic() - begin, 1.5)
                 time.sleep(0.2)
-            after = len([line for line in agent.read_notifications() if line == 'WATCHDOG=1'])
+            after = len([line for line in agent.notifications if line == 'WATCHDOG=1'])
             self.assertGreaterEqual(after - pings, 4)
             self.assertTrue(agent.child.alive())
             wait_until(lambda: agent.status().get('hypervisor_error'), 20, 'the keepalive error')
