@@ -29,6 +29,7 @@
 
 #define MAX_CONFLICTS      8
 #define POLL_PATIENCE_USEC (30 * USEC_PER_SEC)
+#define HUNG_PATIENCE_USEC (1 * USEC_PER_SEC)    /* while a poll is known to hang */
 #define CHANGE_SETTLE_USEC (200 * USEC_PER_MSEC) /* changes come in flocks: one poll for all */
 #define RETRY_FIRST_USEC   (2 * USEC_PER_SEC)
 #define RETRY_MAX_USEC     (60 * USEC_PER_SEC)
@@ -505,10 +506,20 @@ static int on_patience_ended(sd_event_source *source, uint64_t usec, void *userd
         if (tracker->phase != PHASE_POLLING)
                 return 0;
         error_setf(&error, ETIMEDOUT, "The hypervisor has not answered for %" PRIu64 " s",
-                   POLL_PATIENCE_USEC / USEC_PER_SEC);
+                   tracker->config.patience_usec / USEC_PER_SEC);
         set_hypervisor_error(tracker, &error);
         reconcile(tracker);
         return 0;
+}
+
+static void arm_patience(Tracker *tracker)
+{
+        uint64_t patience_usec = tracker->config.patience_usec;
+
+        if (tracker->status.hypervisor_error.code == ETIMEDOUT)
+                patience_usec = MIN(patience_usec, HUNG_PATIENCE_USEC);
+        (void)sd_event_source_set_time_relative(tracker->patience_timer, patience_usec);
+        (void)sd_event_source_set_enabled(tracker->patience_timer, SD_EVENT_ONESHOT);
 }
 
 static void begin_cycle(Tracker *tracker)
@@ -521,8 +532,7 @@ static void begin_cycle(Tracker *tracker)
         tracker->cycle_error = ERROR_NULL;
         for (size_t i = 0; i < tracker->n_waiters; i++)
                 tracker->waiters[i].current = true;
-        (void)sd_event_source_set_time_relative(tracker->patience_timer, POLL_PATIENCE_USEC);
-        (void)sd_event_source_set_enabled(tracker->patience_timer, SD_EVENT_ONESHOT);
+        arm_patience(tracker);
         r = driver_poll(tracker->config.driver);
         if (r < 0) {
                 error_setf(&error, r, "The hypervisor cannot be asked: %s", strerror(-r));
@@ -571,6 +581,8 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         if (!tracker)
                 return error_oom(reterr);
         tracker->config = *config;
+        if (tracker->config.patience_usec == 0)
+                tracker->config.patience_usec = POLL_PATIENCE_USEC;
         tracker->event = sd_event_ref(event);
         tracker->status.sync_state = config->reporter ? SYNC_PENDING : SYNC_STANDALONE;
         r = add_sources(tracker);

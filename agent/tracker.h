@@ -57,6 +57,7 @@ typedef struct TrackerConfig {
         const ReporterConfig *reporter; /* NULL: standalone */
         Uuid root;                      /* the host's identity */
         uint64_t interval_usec;         /* between polls; UINT64_MAX: none */
+        uint64_t patience_usec;         /* how long a poll is waited for; 0: 30 s */
         bool dry_run;                   /* stop before the first write */
         TrackerChanged changed;
         void *userdata;

@@ -177,7 +177,8 @@ static const ReporterConfig reporter_config;
 
 static void start(const ReporterConfig *reporter, bool dry_run)
 {
-        TrackerConfig config = { .reporter = reporter,
+        TrackerConfig config = { .patience_usec = 50 * USEC_PER_MSEC,
+                                 .reporter = reporter,
                                  .interval_usec = UINT64_MAX,
                                  .dry_run = dry_run };
         Error error = ERROR_NULL;
@@ -338,6 +339,21 @@ static void test_the_last_snapshot_is_kept(void **state)
         assert_int_equal(run_cycle()->hypervisor_error.code, 0);
 }
 
+static void test_a_hung_poll_does_not_hold_the_cycle(void **state)
+{
+        const TrackerStatus *status;
+
+        start(&reporter_config, false);
+        run_cycle();
+        world.poll_answer.type = DRIVER_EVENT_NONE;
+        status = run_cycle();
+        assert_int_equal(status->hypervisor_error.code, ETIMEDOUT);
+        assert_int_equal(status->sync_state, SYNC_SYNCED);
+        assert_int_equal(world.n_refreshes, 2);
+        world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
+        assert_int_equal(run_cycle()->hypervisor_error.code, 0);
+}
+
 static void test_a_request_during_a_cycle_gets_its_own(void **state)
 {
         start(&reporter_config, false);
@@ -424,6 +440,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_no_snapshot_publishes_nothing, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_the_last_snapshot_is_kept, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_hung_poll_does_not_hold_the_cycle, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_a_request_during_a_cycle_gets_its_own, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_cancelled_waiters_are_not_told, set_up,
