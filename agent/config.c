@@ -6,7 +6,6 @@
 #include "agent/config-search.h"
 #include "agent/config-settings.h"
 
-#include <config.h>
 #include <string.h>
 #include <syslog.h>
 

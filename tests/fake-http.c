@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tests/fake-http.h"
+
+#include <sys/queue.h>
+
+#include "tests/report-fixture.h"
+
+#define LINES_MAX 4096
+
+struct HttpTransfer {
+        TAILQ_ENTRY(HttpTransfer) link;
+        HttpClient *client;
+        HttpDone done;
+        void *userdata;
+        size_t line;
+        FakeAnswer answer;
+        int64_t generation;
+};
+
+typedef TAILQ_HEAD(TransferList, HttpTransfer) TransferList;
+
+struct HttpClient {
+        sd_event *event;
+        sd_event_source *deferred;
+        TransferList waiting;
+        size_t n_waiting;
+};
+
+static struct {
+        const FakeAnswer *script;
+        unsigned used[64];
+        size_t n_script;
+        char *names;
+        char *lines[LINES_MAX], *bodies[LINES_MAX];
+        size_t n_lines;
+        char *log;
+        char headers[1024];
+        size_t max_parallel;
+} fake;
+
+void fake_http_clear_log(void)
+{
+        for (size_t i = 0; i < fake.n_lines; i++) {
+                free(fake.lines[i]);
+                free(fake.bodies[i]);
+        }
+        fake.n_lines = 0;
+        fake.max_parallel = 0;
+        free(fake.log);
+        fake.log = NULL;
+}
+
+void fake_http_begin(const FakeAnswer *script, size_t n, const char *names)
+{
+        fake_http_clear_log();
+        assert_true(n <= ARRAY_SIZE(fake.used));
+        fake.script = script;
+        fake.n_script = n;
+        memset(fake.used, 0, sizeof(fake.used));
+        free(fake.names);
+        fake.names = strdup(names);
+}
+
+const char *fake_http_log(void)
+{
+        size_t size;
+        FILE *stream;
+
+        free(fake.log);
+        stream = open_memstream(&fake.log, &size);
+        assert_non_null(stream);
+        for (size_t i = 0; i < fake.n_lines; i++)
+                fprintf(stream, "%s%s", i > 0 ? "; " : "", fake.lines[i]);
+        fclose(stream);
+        return fake.log;
+}
+
+size_t fake_http_get_n_requests(void)
+{
+        return fake.n_lines;
+}
+
+size_t fake_http_get_max_parallel(void)
+{
+        return fake.max_parallel;
+}
+
+const char *fake_http_find_body(const char *text)
+{
+        for (size_t i = fake.n_lines; i > 0; i--)
+                if (strstr(fake.lines[i - 1], text))
+                        return fake.bodies[i - 1];
+        return NULL;
+}
+
+const char *fake_http_get_headers(void)
+{
+        return fake.headers;
+}
+
+size_t fake_http_count(const char *text)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < fake.n_lines; i++)
+                n += strstr(fake.lines[i], text) != NULL;
+        return n;
+}
+
+/* Puts the names of the fixture where their uuids are. */
+static void name_uuids(char *line)
+{
+        _cleanup_free_ char *copy = strdup(fake.names);
+        char *rest = copy, *name;
+
+        while ((name = strtok_r(rest, " ", &rest))) {
+                Uuid uuid = fixture_uuid(name);
+                char *found = strstr(line, uuid.text);
+
+                if (!found)
+                        continue;
+                memcpy(found, name, strlen(name));
+                memmove(found + strlen(name), found + UUID_TEXT_LENGTH,
+                        strlen(found + UUID_TEXT_LENGTH) + 1);
+        }
+}
+
+static FakeAnswer choose_answer(const char *line)
+{
+        for (size_t i = 0; i < fake.n_script; i++) {
+                const FakeAnswer *answer = &fake.script[i];
+
+                if (!strstr(line, answer->match))
+                        continue;
+                if (answer->times > 0 && fake.used[i] >= answer->times)
+                        continue;
+                fake.used[i]++;
+                return *answer;
+        }
+        return (FakeAnswer){ 0 };
+}
+
+static int64_t generation_in(const char *body)
+{
+        const char *found = body ? strstr(body, "resource_provider_generation\":") : NULL;
+
+        return found ? strtoll(strchr(found, ':') + 1, NULL, 10) : -1;
+}
+
+static int on_deferred(sd_event_source *source, void *userdata)
+{
+        HttpClient *client = userdata;
+        HttpTransfer *transfer = TAILQ_FIRST(&client->waiting);
+        FakeAnswer answer;
+        char body[400];
+        HttpResponse response = { .content_type = "", .request_id = "", .location = "" };
+        Error error = ERROR_NULL;
+        HttpDone done;
+        void *done_userdata;
+
+        while (transfer && transfer->answer.never)
+                transfer = TAILQ_NEXT(transfer, link);
+        if (!transfer)
+                return 0;
+        answer = transfer->answer;
+        done = transfer->done;
+        done_userdata = transfer->userdata;
+        snprintf(body, sizeof(body),
+                 "{\"generation\":0,\"resource_provider_generation\":%lld,\"inventories\":{},"
+                 "\"traits\":[],\"aggregates\":[],\"usages\":{},\"resource_providers\":[]}",
+                 (long long)transfer->generation + 1);
+        http_transfer_cancel(transfer);
+        if (client->n_waiting > 0)
+                sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (answer.result != 0) {
+                error_setf(&error, EIO, "no answer");
+                done(answer.result, NULL, &error, done_userdata);
+                return 0;
+        }
+        response.status = answer.status ? answer.status : 200;
+        response.body = answer.body ? answer.body : response.status == 204 ? "" : body;
+        response.body_size = strlen(response.body);
+        response.retry_after_sec = answer.retry_after_sec;
+        done(HTTP_DONE, &response, NULL, done_userdata);
+        return 0;
+}
+
+int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config, Error *reterr)
+{
+        HttpClient *client = calloc(1, sizeof(HttpClient));
+
+        assert_non_null(client);
+        TAILQ_INIT(&client->waiting);
+        client->event = sd_event_ref(event);
+        assert_true(sd_event_add_defer(event, &client->deferred, on_deferred, client) >= 0);
+        assert_true(sd_event_source_set_enabled(client->deferred, SD_EVENT_OFF) >= 0);
+        *ret = client;
+        return 0;
+}
+
+HttpClient *http_client_free(HttpClient *client)
+{
+        HttpTransfer *transfer;
+
+        if (!client)
+                return NULL;
+        while ((transfer = TAILQ_FIRST(&client->waiting)))
+                http_transfer_cancel(transfer);
+        sd_event_source_disable_unref(client->deferred);
+        sd_event_unref(client->event);
+        free(client);
+        return NULL;
+}
+
+HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
+{
+        if (!transfer)
+                return NULL;
+        TAILQ_REMOVE(&transfer->client->waiting, transfer, link);
+        transfer->client->n_waiting--;
+        free(transfer);
+        return NULL;
+}
+
+int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
+                     HttpTransfer **ret_transfer, Error *reterr)
+{
+        HttpTransfer *transfer = calloc(1, sizeof(HttpTransfer));
+        size_t i = fake.n_lines++;
+
+        assert_non_null(transfer);
+        assert_true(i < LINES_MAX);
+        assert_true(asprintf(&fake.lines[i], "%s %s", request->method, request->path) > 0);
+        name_uuids(fake.lines[i]);
+        fake.headers[0] = '\0';
+        for (size_t j = 0; request->headers && request->headers[j]; j++)
+                snprintf(fake.headers + strlen(fake.headers),
+                         sizeof(fake.headers) - strlen(fake.headers), "%s\n", request->headers[j]);
+        fake.bodies[i] = request->body ? strdup(request->body) : NULL;
+        transfer->client = client;
+        transfer->done = done;
+        transfer->userdata = userdata;
+        transfer->answer = choose_answer(fake.lines[i]);
+        transfer->generation = generation_in(request->body);
+        TAILQ_INSERT_TAIL(&client->waiting, transfer, link);
+        client->n_waiting++;
+        fake.max_parallel = MAX(fake.max_parallel, client->n_waiting);
+        sd_event_source_set_enabled(client->deferred, SD_EVENT_ONESHOT);
+        if (ret_transfer)
+                *ret_transfer = transfer;
+        return 0;
+}
+
+size_t http_client_widen(HttpClient *client)
+{
+        return 0;
+}

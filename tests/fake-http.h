@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A stand-in for report/http.c, linked before the library: it answers from a script.
+ *
+ * A request is written down as "PUT /resource_providers/host/traits", with the names of
+ * report-fixture.h in place of their uuids. The first answer of the script whose text is contained
+ * in that line, and that has not been used up, is given; without one, a 200 whose generations are
+ * one above that of the request. One answer is given with each turn of the loop, oldest request
+ * first. */
+
+#include "report/http.h"
+
+typedef struct FakeAnswer {
+        const char *match;
+        unsigned times; /* 0: always */
+        int result;     /* HTTP_E_… : no answer */
+        int status;     /* 0: 200 */
+        const char *body;
+        uint64_t retry_after_sec;
+        bool never; /* it hangs */
+} FakeAnswer;
+
+/* Forgets everything; the script is borrowed. names are separated by blanks. */
+void fake_http_begin(const FakeAnswer *script, size_t n, const char *names);
+
+/* What was asked for since: lines joined by "; ". */
+const char *fake_http_log(void);
+void fake_http_clear_log(void);
+
+size_t fake_http_get_n_requests(void);
+size_t fake_http_get_max_parallel(void); /* as many were under way at a time */
+
+/* The body of the last request whose line contains text; NULL when there is none. */
+const char *fake_http_find_body(const char *text);
+
+/* The header lines of the last request, each with a line break behind it. */
+const char *fake_http_get_headers(void);
+
+/* How often a request whose line contains text was sent. */
+size_t fake_http_count(const char *text);
