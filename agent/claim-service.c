@@ -14,8 +14,9 @@ struct ClaimService {
         char *path, *host, *node;
         uint64_t expiry_usec;
         Claims *claims;
-        ProviderTree *tree; /* NULL before the first one */
-        bool tree_stored;   /* claims has it */
+        ProviderTree *remembered; /* as the database had it when it was opened, or NULL */
+        ProviderTree *tree;       /* NULL before the first one */
+        bool tree_stored;         /* claims has it */
         Error error;
         bool error_logged;
 };
@@ -42,6 +43,7 @@ ClaimService *claim_service_free(ClaimService *service)
         if (!service)
                 return NULL;
         claims_free(service->claims);
+        provider_tree_free(service->remembered);
         provider_tree_free(service->tree);
         free(service->path);
         free(service->host);
@@ -87,6 +89,20 @@ static void log_opened(const ClaimService *service, int opened, const Error *err
         }
 }
 
+static void remember_tree(ClaimService *service)
+{
+        Error error = ERROR_NULL;
+        ProviderTree *tree;
+        int r = claims_get_providers(service->claims, &tree, &error);
+
+        if (r != 0) {
+                log_debug("The host before this start is not known: %s", error_text(&error, r));
+                return;
+        }
+        provider_tree_free(service->remembered);
+        service->remembered = tree;
+}
+
 static void open_store(ClaimService *service)
 {
         const ClaimsConfig config = {
@@ -102,6 +118,8 @@ static void open_store(ClaimService *service)
                 log_opened(service, r, &error);
         set_error(service, MIN(r, 0), &error);
         service->tree_stored = false;
+        if (r >= 0)
+                remember_tree(service);
 }
 
 static void store_tree(ClaimService *service)
@@ -157,6 +175,24 @@ void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
         service->tree_stored = false;
         if (service->claims)
                 store_tree(service);
+}
+
+void claim_service_set_node(ClaimService *service, const char *node)
+{
+        char *copy = strdup(node);
+
+        if (!copy || (service->claims && claims_set_node(service->claims, node) < 0)) {
+                free(copy);
+                log_warning("Out of memory: new claims are of node %s, ignoring.", service->node);
+                return;
+        }
+        free(service->node);
+        service->node = copy;
+}
+
+const ProviderTree *claim_service_get_remembered_tree(ClaimService *service)
+{
+        return service->remembered;
 }
 
 Claims *claim_service_get(ClaimService *service)

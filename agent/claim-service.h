@@ -23,6 +23,14 @@ void claim_service_tend(ClaimService *service);
 /* The host that claims are fitted to; copied. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
 
+/* The name of the host's root provider, once it is known; copied. */
+void claim_service_set_node(ClaimService *service, const char *node);
+
+/* The host as the database remembers it from before this start, or NULL: what is not known of it
+ * (the ratios that an operator set in Placement) is taken from there until Placement answers.
+ * Borrowed. */
+const ProviderTree *claim_service_get_remembered_tree(ClaimService *service);
+
 /* The open database, or NULL. */
 Claims *claim_service_get(ClaimService *service);
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -142,16 +143,20 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
 {
         const Config *config = daemon->config;
         _cleanup_free_ char *path = NULL;
+        char host[HOST_NAME_MAX + 1] = "";
         ClaimsConfig claims_config;
 
         if (asprintf(&path, "%s/%s", config->state_path, config->claim_db) < 0) {
                 path = NULL;
                 return error_oom(reterr);
         }
+        if (config->host[0] == '\0' && gethostname(host, sizeof(host) - 1) < 0)
+                return error_setf(reterr, errno, "The host's name is not known: %s",
+                                  strerror(errno));
         claims_config = (ClaimsConfig){
                 .path = path,
-                .host = config->host,
-                .node = config->host,
+                .host = config->host[0] ? config->host : host,
+                .node = config->host[0] ? config->host : host, /* until the first poll */
                 .expiry_usec = config->claim_expiry_usec,
         };
         return claim_service_new(&daemon->claims, &claims_config) < 0 ? error_oom(reterr) : 0;

@@ -256,13 +256,29 @@ static void note_reshape(Tracker *tracker, bool needed)
         tracker->status.reshape_needed = needed;
 }
 
-static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
+/* What Placement holds; before it answered, what this host held before the start; else nothing. */
+static const ProviderTree *known_tree(const Tracker *tracker)
 {
         const ProviderTree *mirror = tracker->reporter ? reporter_tree(tracker->reporter) : NULL;
+        const ProviderTree *remembered;
+        const Provider *root;
+
+        if (mirror)
+                return mirror;
+        if (tracker->tree)
+                return tracker->tree;
+        remembered = claim_service_get_remembered_tree(tracker->config.claims);
+        root = remembered ? provider_tree_find(remembered, &tracker->config.root) : NULL;
+        return root && strcmp(root->name, tracker->nodename) == 0 ? remembered : NULL;
+}
+
+static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
+{
+        const ProviderTree *known = known_tree(tracker);
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         int r;
 
-        r = mirror ? provider_tree_copy(&tree, mirror) : provider_tree_new(&tree);
+        r = known ? provider_tree_copy(&tree, known) : provider_tree_new(&tree);
         if (r < 0)
                 return error_oom(reterr);
         r = ensure_root(tracker, tree, reterr);
@@ -433,8 +449,10 @@ static void set_hypervisor_error(Tracker *tracker, const Error *error)
 
 static void take_snapshot(Tracker *tracker, Snapshot *snapshot)
 {
-        if (!tracker->nodename)
+        if (!tracker->nodename) {
                 tracker->nodename = strdup(snapshot->nodename);
+                claim_service_set_node(tracker->config.claims, snapshot->nodename);
+        }
         if (!tracker->nodename || strcmp(tracker->nodename, snapshot->nodename) != 0) {
                 Error error;
 

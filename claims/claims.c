@@ -102,6 +102,26 @@ static int load_view(Claims *claims, Error *reterr)
         return claims->store->engine->load_view(claims->store, &claims->view, reterr);
 }
 
+int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr)
+{
+        int r = load_view(claims, reterr);
+
+        if (r < 0)
+                return finish(r);
+        return provider_tree_copy(ret, claims->view->tree) < 0 ? error_oom(reterr) : 0;
+}
+
+int claims_set_node(Claims *claims, const char *node)
+{
+        char *copy = strdup(node);
+
+        if (!copy)
+                return -ENOMEM;
+        free(claims->node);
+        claims->node = copy;
+        return 0;
+}
+
 /* From the second attempt on the turn is taken before anything is read. */
 static int begin_attempt(Claims *claims, int attempt, Error *reterr)
 {

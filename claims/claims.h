@@ -67,6 +67,14 @@ DEFINE_CLEANUP(Claims *, claims_free);
  * version 1 get their providers here, the first time. CLAIM_E_BUSY. */
 int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr);
 
+/* The host as claims_set_providers() left it, so that a start without Placement need not guess what
+ * an operator had set there. The caller frees. */
+int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr);
+
+/* From now on claims are of this node (copied): the name of the host's root provider, which is
+ * known only after the first poll. -ENOMEM. */
+int claims_set_node(Claims *claims, const char *node);
+
 /* Promises. The same consumer with an equal request yields the claim that it has (idempotent; one
  * that should have expired lives on as if it were new); with another one CLAIM_E_CONFLICT. A
  * project or user that is not given is not compared. ret_claim (owned by the caller) is written on

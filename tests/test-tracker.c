@@ -27,7 +27,7 @@ typedef struct World {
         void *done_userdata;
         int done_result;
         sd_event_source *done_source;
-        ProviderTree *mirror;
+        ProviderTree *mirror, *remembered;
         ReporterStatistics statistics;
         size_t n_polls, n_trees_for_claims, n_told;
         Error told;
@@ -85,6 +85,16 @@ int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, Provid
 
 void claim_service_tend(ClaimService *service)
 {
+}
+
+void claim_service_set_node(ClaimService *service, const char *node)
+{
+        assert_string_equal(node, world.nodename);
+}
+
+const ProviderTree *claim_service_get_remembered_tree(ClaimService *service)
+{
+        return world.remembered;
 }
 
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
@@ -203,6 +213,7 @@ static int tear_down(void **state)
         sd_event_source_unref(world.done_source);
         sd_event_unref(world.event);
         provider_tree_free(world.mirror);
+        provider_tree_free(world.remembered);
         snapshot_unref(world.pending.snapshot);
         close(world.fd);
         return 0;
@@ -418,6 +429,41 @@ static void test_a_renamed_host_is_refused(void **state)
         assert_string_equal(tracker_get_tree(world.tracker)->providers[0]->name, "host1");
 }
 
+/* Placement is away at the start: what an operator had set there is not forgotten. */
+static void test_without_placement_the_remembered_host_is_used(void **state)
+{
+        static const struct {
+                const char *name;
+                bool used;
+        } cases[] = { { "host1", true }, { "old", false } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Inventory inventory = INVENTORY_DEFAULT(77);
+                const Provider *root;
+                Provider *remembered;
+                Uuid uuid;
+
+                set_up(NULL);
+                assert_int_equal(uuid_from_text(ROOT, &uuid), 0);
+                assert_int_equal(provider_tree_new(&world.remembered), 0);
+                assert_int_equal(provider_tree_add(world.remembered, &uuid, cases[i].name, NULL,
+                                                   &remembered, NULL),
+                                 0);
+                assert_int_equal(provider_set_inventory(remembered, "CUSTOM_X", &inventory), 0);
+                world.refresh_results[0] = REPORT_E_UNREACHABLE;
+                start(&reporter_config, false);
+                run_cycle();
+                root = tracker_get_tree(world.tracker)->providers[0];
+                assert_string_equal(root->name, "host1");
+                assert_int_equal(provider_find_inventory(root, "CUSTOM_X") != NULL, cases[i].used);
+                /* Placement's own answer counts more. */
+                assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
+                root = tracker_get_tree(world.tracker)->providers[0];
+                assert_null(provider_find_inventory(root, "CUSTOM_X"));
+                tear_down(NULL);
+        }
+}
+
 static void test_a_root_under_another_name_is_refused(void **state)
 {
         Uuid root;
@@ -455,6 +501,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_root_under_another_name_is_refused, set_up,
                                                 tear_down),
                 cmocka_unit_test(test_outcomes),
+                cmocka_unit_test(test_without_placement_the_remembered_host_is_used),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

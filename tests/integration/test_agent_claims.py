@@ -3,6 +3,7 @@
 
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import unittest
@@ -117,9 +118,29 @@ class TestSurvival(ClaimCase):
         self.claim(agent, 'VCPU=2,MEMORY_MB=1024,DISK_GB=3', consumer)
         agent.stop()
         with sqlite3.connect(agent.state / 'claim.sqlite') as database:
-            row = database.execute('SELECT vcpus, memory_mb, disk_gb, resize_target FROM claims '
+            row = database.execute('SELECT vcpus, memory_mb, disk_gb, resize_target, host, node '
+                                   'FROM claims '
                                    'WHERE instance_uuid = ?', [consumer]).fetchone()
-        self.assertEqual(row, (2, 1024, 3, 0))
+        self.assertEqual(row, (2, 1024, 3, 0, socket.gethostname(), 'demo'))
+
+    def test_an_operators_ratio_holds_for_claims_without_placement(self):
+        agent = self.start_agent()
+        root = self.placement.tree_by_name(agent.root())['demo']
+        inventories = root['inventories']
+        inventories['VCPU']['allocation_ratio'] = 1.0
+        answer = self.placement.request(
+            'PUT', '/resource_providers/%s/inventories' % agent.root(),
+            {'resource_provider_generation': root['generation'], 'inventories': inventories})
+        self.assertEqual(answer.status, 200)
+        agent.ctl('sync')
+        agent.stop()
+        self.placement.kill()
+        agent.start()
+        agent.wait_state('offline')
+        self.claim(agent, 'VCPU=16')
+        done = self.claim(agent, 'VCPU=1', check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn('of 16', done.stderr)
 
     def test_a_corrupt_database_is_set_aside_and_said(self):
         agent = self.start_agent()
