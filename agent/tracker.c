@@ -192,7 +192,7 @@ static void set_sync_state(Tracker *tracker, SyncState state, const Error *error
                 return;
         if (state == SYNC_OFFLINE)
                 log_event(LOG_WARNING, MESSAGE_PLACEMENT_LOST, NULL,
-                          "Placement cannot be used: %s. Claims are served from this host's own "
+                          "Placement cannot be used (%s). Claims are served from this host's own "
                           "state; "
                           "retrying.",
                           error->text);
@@ -685,6 +685,11 @@ int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
                 return error_setf(reterr, ENODATA, "Placement was not read yet%s%s",
                                   tracker->status.sync_error.code ? ": " : "",
                                   tracker->status.sync_error.text);
+        if (tracker->status.sync_state == SYNC_OFFLINE)
+                return error_setf(
+                        reterr, ENODATA,
+                        "Placement cannot be used (%s), so what it holds now is not known",
+                        tracker->status.sync_error.text);
         r = make_tree(tracker, &tree, reterr);
         if (r < 0)
                 return r;
