@@ -26,7 +26,12 @@ static int translate_connect(const HttpFailure *failure, Error *reterr)
 
 static int translate_timeout(const HttpFailure *failure, Error *reterr)
 {
-        if (!failure->connected)
+        if (failure->reached && !failure->connected)
+                error_setf(reterr, ETIMEDOUT,
+                           "No TLS connection to %s within %g s, though it takes connections: does "
+                           "it speak https?",
+                           failure->endpoint, seconds(failure->connect_timeout_usec));
+        else if (!failure->connected)
                 error_setf(reterr, ETIMEDOUT,
                            "No connection to %s within %g s: is the host up and the port open?",
                            failure->endpoint, seconds(failure->connect_timeout_usec));

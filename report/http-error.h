@@ -16,7 +16,8 @@ typedef struct HttpFailure {
         uint64_t connect_timeout_usec, timeout_usec;
         uint64_t max_body_bytes;
         bool unix_socket;
-        bool connected; /* a connection stood */
+        bool reached;   /* the host took the connection; TLS may not have been through */
+        bool connected; /* a connection stood, TLS and all */
         bool too_large; /* the body passed max_body_bytes */
 } HttpFailure;
 

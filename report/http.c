@@ -116,19 +116,32 @@ static void transfer_activate(HttpTransfer *transfer, HttpLane lane)
                                                  USEC_PER_MSEC, on_patience_over, transfer);
 }
 
-/* The first request in the queue that may start now. */
+static HttpTransfer *first_repeatable(const HttpClient *client)
+{
+        HttpTransfer *transfer = TAILQ_FIRST(&client->queued);
+
+        while (transfer && !transfer->repeatable)
+                transfer = TAILQ_NEXT(transfer, link);
+        return transfer;
+}
+
+/* The request that is to start next, or NULL when none may. */
 static HttpTransfer *next_queued(HttpClient *client, HttpLane *ret_lane)
 {
-        HttpTransfer *transfer;
+        HttpTransfer *transfer = TAILQ_FIRST(&client->queued);
 
-        TAILQ_FOREACH(transfer, &client->queued, link)
-        {
-                *ret_lane = http_lanes_take(&client->lanes, client->n_active, transfer->repeatable,
-                                            now_usec(client));
-                if (*ret_lane != HTTP_LANE_NONE)
-                        return transfer;
-        }
-        return NULL;
+        if (!transfer)
+                return NULL;
+        *ret_lane = http_lanes_take(&client->lanes, client->n_active, false, 0);
+        if (*ret_lane != HTTP_LANE_NONE)
+                return transfer;
+        if (client->n_active >= client->lanes.max)
+                return NULL;
+        transfer = first_repeatable(client);
+        if (!transfer)
+                return NULL;
+        *ret_lane = http_lanes_take(&client->lanes, client->n_active, true, now_usec(client));
+        return *ret_lane != HTTP_LANE_NONE ? transfer : NULL;
 }
 
 static void start_queued(HttpClient *client)
@@ -260,12 +273,14 @@ static void deliver_failure(const HttpClient *client, HttpTransfer *transfer)
         };
         curl_off_t connected_usec = 0;
         Error error = ERROR_NULL;
-        long os_errno = 0;
+        long os_errno = 0, local_port = 0;
         int r;
 
         curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &os_errno);
         curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_usec);
+        curl_easy_getinfo(transfer->easy, CURLINFO_LOCAL_PORT, &local_port);
         failure.os_errno = (int)os_errno;
+        failure.reached = local_port > 0;
         failure.connected = connected_usec > 0;
         r = http_failure_translate(&failure, &error);
         transfer->done(r, NULL, &error, transfer->userdata);

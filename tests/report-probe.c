@@ -6,6 +6,7 @@
  *   report-probe --endpoint URL --root UUID --name NAME --tree FILE
  *                [--token TOKEN] [--allocations FILE] [--rounds N] [--retries N] [--step]
  *                [--connections N] [--timeout-ms N] [--stall-ms N]
+ *                [--cafile FILE] [--certfile FILE] [--keyfile FILE] [--insecure]
  *
  * FILE: {"providers": [{"uuid", "name", "parent", "inventories", "traits", "aggregates"}],
  *        "remove": ["name"], "remove_traits": ["T"]}, laid over what Placement has as a driver
@@ -339,6 +340,10 @@ static int parse_options(Probe *probe, int argc, char *argv[])
                 { "connections", required_argument, NULL, 'c' },
                 { "timeout-ms", required_argument, NULL, 'T' },
                 { "stall-ms", required_argument, NULL, 'S' },
+                { "cafile", required_argument, NULL, 'A' },
+                { "certfile", required_argument, NULL, 'C' },
+                { "keyfile", required_argument, NULL, 'K' },
+                { "insecure", no_argument, NULL, 'I' },
                 { 0 },
         };
         int c;
@@ -382,6 +387,18 @@ static int parse_options(Probe *probe, int argc, char *argv[])
                         break;
                 case 'S':
                         probe->config.stall_timeout_usec = number(optarg) * USEC_PER_MSEC;
+                        break;
+                case 'A':
+                        probe->config.cafile = optarg;
+                        break;
+                case 'C':
+                        probe->config.certfile = optarg;
+                        break;
+                case 'K':
+                        probe->config.keyfile = optarg;
+                        break;
+                case 'I':
+                        probe->config.insecure = true;
                         break;
                 default:
                         return -EINVAL;
