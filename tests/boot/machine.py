@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A Debian booted by its own systemd in a container, with a libvirtd over a made-up /sys inside.
+
+Placement runs outside; its Unix socket is /outside/placement.sock inside. Nothing else of this
+machine can be seen from there, not even its network. Everything is mounted in a mount namespace
+that ends with the container, which ends with this process.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.boot.rootfs import rootfs
+from tests.env import fakesys
+from tests.env.placement import Placement
+from tests.env.scratch import EnvError, running, wait_until
+from tests.env.service import Service
+
+UNIT = 'compute-agent.service'
+POWER_OFF = signal.SIGRTMIN + 4
+_CONFIG = '/etc/compute-agent/compute-agent.conf'
+_LIBVIRTD = '''[Service]
+BindPaths=/fakesys:/sys /sys/fs/cgroup:/sys/fs/cgroup
+Environment=SYSTEMD_DEVICE_VERIFY_SYSFS=0
+'''
+
+
+class OutsidePlacement(Placement):
+    """A Placement whose socket every user may connect to."""
+
+    def __init__(self, scratch):
+        super().__init__(scratch, 'uwsgi-unix')
+        self.socket_path = str(scratch.folder('outside') / 'placement.sock')
+        os.chmod(os.path.dirname(self.socket_path), 0o755)
+
+    def _argv(self):
+        return [str(arg).replace('socket=600', 'socket=666') for arg in super()._argv()]
+
+    def endpoint_inside(self):
+        return 'unix:///outside/placement.sock'
+
+
+def _only_child(parent):
+    for pid in running():
+        try:
+            stat = Path('/proc/%d/stat' % pid).read_text()
+        except OSError:
+            continue
+        if int(stat.rpartition(')')[2].split()[1]) == parent:
+            return pid
+    return None
+
+
+class Machine(Service):
+    """The container. start() returns when it has booted."""
+
+    name = 'machine'
+
+    def __init__(self, placement, scratch=None, host=None):
+        super().__init__(scratch)
+        self.placement = placement
+        self.host = host or fakesys.demo_host()
+        self.leader = None
+        self.sys = fakesys.write(self.host, self.scratch.folder('sys'))
+        for name in ('upper', 'work', 'root'):
+            (self.folder / name).mkdir()
+        self.upper = self.folder / 'upper'
+        self.write_before('/etc/systemd/system/libvirtd.service.d/fakesys.conf', _LIBVIRTD)
+
+    def write_before(self, path, text, mode=0o644):
+        """Put a file there before the start."""
+        target = self.upper / path.lstrip('/')
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        target.chmod(mode)
+
+    def _spawn(self):
+        root = self.folder / 'root'
+        mount = 'mount -t overlay overlay -o lowerdir="$1",upperdir="$2",workdir="$3" "$4"'
+        script = mount + ' && shift 4 && exec "$@"'
+        outside = os.path.dirname(self.placement.socket_path)
+        return self.scratch.spawn(
+            ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', rootfs(),
+             self.upper, self.folder / 'work', root,
+             'systemd-nspawn', '--quiet', '--boot', '--directory=%s' % root, '--register=no',
+             '--keep-unit', '--machine=%s' % self.host.name, '--private-network',
+             '--console=read-only', '--bind=%s:/fakesys' % self.sys,
+             '--bind=%s:/outside' % outside], 'nspawn', self.folder)
+
+    def wait_ready(self, seconds=60):
+        self.child.wait_ready(self._booted, seconds, 'the container to boot')
+
+    def _booted(self):
+        self.leader = _only_child(self.child.pid)
+        if self.leader is None:
+            return False
+        state = self.run('systemctl', 'is-system-running', check=False).stdout.strip()
+        return state in ('running', 'degraded')
+
+    def run(self, *argv, check=True, user=None, timeout=60, **kwargs):
+        """Run a command inside, as root unless told; returns the CompletedProcess."""
+        inside = ['nsenter', '-t', str(self.leader), '-a', '--', 'env', '-i', 'LC_ALL=C.UTF-8',
+                  'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'TERM=dumb', 'HOME=/root',
+                  'DEBIAN_FRONTEND=noninteractive']
+        if user:
+            inside += ['runuser', '--user', user, '--']
+        done = subprocess.run([*inside, *map(str, argv)], capture_output=True, text=True,
+                              timeout=timeout, check=False,
+                              stdin=None if 'input' in kwargs else subprocess.DEVNULL, **kwargs)
+        if check and done.returncode != 0:
+            raise EnvError('%s: exit %d\n%s%s' % (' '.join(map(str, argv)), done.returncode,
+                                                  done.stdout[-3000:], done.stderr[-3000:]))
+        return done
+
+    def path(self, path):
+        """Where a file of the container is for this process."""
+        return Path('/proc/%d/root' % self.leader) / path.lstrip('/')
+
+    def write(self, path, text, mode=0o644):
+        target = self.path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        target.chmod(mode)
+
+    def copy_in(self, source, path):
+        shutil.copyfile(source, self.path(path))
+
+    def kill(self):
+        if self.child and self.leader:
+            try:
+                os.kill(self.leader, POWER_OFF)
+                wait_until(lambda: not self.child.alive(), 10, 'the container to power off')
+            except (OSError, EnvError):
+                pass
+        super().kill()
+
+    # What the tests do with the agent.
+
+    def configure(self, more='', **options):
+        """Write the configuration; more is appended. placement=False: without that section."""
+        lines = ['[DEFAULT]', 'instances_path = /tmp', 'update_resources_interval = 2',
+                 '[devices]', 'enabled_mdev_types = nvidia-35']
+        if options.get('placement', True):
+            lines += ['[placement]', 'auth_type = admin_token',
+                      'endpoint_override = ' + self.placement.endpoint_inside()]
+            if options.get('token', True):
+                lines.append('token = admin')
+        self.write(_CONFIG, '\n'.join(lines) + '\n' + more)
+        self.run('chown', 'root:compute-agent', _CONFIG)
+        self.run('chmod', '640', _CONFIG)
+
+    def show(self, *properties, unit=UNIT):
+        """Properties of a unit, as systemctl shows them."""
+        out = self.run('systemctl', 'show', unit, '--property=' + ','.join(properties)).stdout
+        return dict(line.split('=', 1) for line in out.splitlines())
+
+    def journal(self, *args, unit=UNIT):
+        """Entries of the unit, as dicts of fields."""
+        self.run('journalctl', '--sync', check=False)
+        out = self.run('journalctl', '--unit=' + unit, '--output=json', '--all', *args).stdout
+        return [json.loads(line) for line in out.splitlines()]
+
+    def journal_text(self, *args, unit=UNIT):
+        self.run('journalctl', '--sync', check=False)
+        return self.run('journalctl', '--no-pager', '--unit=' + unit, *args).stdout
+
+    def ctl_json(self, *args, **kwargs):
+        return json.loads(self.run('computectl', *args, '--json=short', **kwargs).stdout)
+
+    def sync_state(self):
+        done = self.run('computectl', 'status', '--json=short', check=False)
+        try:
+            return json.loads(done.stdout).get('sync_state')
+        except ValueError:
+            return None
+
+    def wait_state(self, state, seconds=30):
+        try:
+            wait_until(lambda: self.sync_state() == state, seconds, 'state ' + state, step=0.1)
+        except EnvError as error:
+            raise EnvError('%s\n%s' % (error, self.journal_text()[-3000:])) from error
+
+    def main_pid(self):
+        """As the container numbers it; 0 when it does not run."""
+        return int(self.show('MainPID')['MainPID'])
+
+    def wait_new_pid(self, old, seconds=60):
+        """The pid of the daemon that runs, and is ready, after the one named."""
+        def ready():
+            shown = self.show('MainPID', 'ActiveState')
+            return (shown['ActiveState'] == 'active' and shown['MainPID'] not in ('0', str(old))
+                    and int(shown['MainPID']))
+        return wait_until(ready, seconds, 'another daemon', step=0.1)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A Debian folder with systemd, D-Bus, polkit and libvirt: made once with debootstrap, then kept.
+
+What a test changes of it goes into an overlay, never into the folder itself.
+"""
+
+import os
+import shutil
+import subprocess
+
+from tests.env.cache import cached, key_of
+from tests.env.scratch import EnvError
+
+SUITE = 'bookworm'
+MIRROR = os.environ.get('COMPUTE_AGENT_TEST_MIRROR', 'http://deb.debian.org/debian')
+_BASE = ['systemd', 'systemd-sysv', 'dbus', 'libpam-systemd', 'polkitd', 'iproute2', 'procps']
+_PACKAGES = ['libvirt-daemon-system', 'libvirt-clients', 'libcurl4', 'libini-config5',
+             'libjansson4', 'libsmartcols1', 'libsqlite3-0', 'libuuid1', 'libxml2', 'man-db']
+
+
+def _run(argv):
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          stdin=subprocess.DEVNULL, check=False,
+                          env={**os.environ, 'DEBIAN_FRONTEND': 'noninteractive', 'LC_ALL': 'C'})
+    if done.returncode != 0:
+        raise EnvError('%s: exit %d\n%s' % (' '.join(argv), done.returncode, done.stdout[-3000:]))
+
+
+def _make(folder):
+    root = folder / 'root'
+    _run(['debootstrap', '--variant=minbase', '--include=' + ','.join(_BASE), SUITE, str(root),
+          MIRROR])
+    (root / 'usr/sbin/policy-rc.d').write_text('#!/bin/sh\nexit 101\n')
+    (root / 'usr/sbin/policy-rc.d').chmod(0o755)
+    _run(['chroot', str(root), 'apt-get', '--quiet', '--yes', 'install',
+          '--no-install-recommends', *_PACKAGES])
+    _run(['chroot', str(root), 'apt-get', 'clean'])
+    (root / 'usr/sbin/policy-rc.d').unlink()
+    shutil.rmtree(root / 'var/log/journal', ignore_errors=True)
+    (root / 'etc/machine-id').write_text('')
+    (root / 'etc/hostname').unlink(missing_ok=True)
+
+
+def rootfs():
+    """Path of the folder; only to be read."""
+    return cached('rootfs-' + key_of(SUITE, *_BASE, *_PACKAGES), _make) / 'root'

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The service as systemd runs it: the real unit file, hardening and all."""
+
+import re
+import signal
+import unittest
+import uuid
+
+from tests.boot.case import BootCase
+from tests.boot.machine import UNIT
+from tests.env.scratch import wait_until
+
+MESSAGE_PUBLISHED = '6a2f4d0a3c5b4b6f8a7d1f6f0b9d3c11'
+CALL = ['busctl', 'call', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
+        'org.computeagent.Agent1']
+READS = [['GetTree'], ['GetPlan'], ['Discover'], ['ListClaims', 'b', 'true']]
+CHANGES = [['Claim', 'sa(sa{st}asas)a{sv}', str(uuid.uuid4()), '1', '', '1', 'VCPU', '1', '0', '0',
+            '0'],
+           ['Confirm', 'x', '1'], ['Release', 'xs', '1', ''], ['Sync'], ['Reload']]
+
+
+setUpModule = BootCase.boot_and_serve
+
+
+class Start(BootCase):
+    def test_ready_status_and_published(self):
+        shown = self.machine.show('Type', 'ActiveState', 'SubState', 'StatusText', 'UnitFileState')
+        self.assertEqual((shown['Type'], shown['ActiveState'], shown['SubState'],
+                          shown['UnitFileState']), ('notify', 'active', 'running', 'enabled'))
+        self.assertIn('Placement', shown['StatusText'])
+        answer = self.placement.request('GET', '/resource_providers').json
+        names = sorted(p['name'] for p in answer['resource_providers'])
+        self.assertEqual(names, ['demo', 'demo_pci_0000_41_00_0', 'demo_pci_0000_81_00_0'])
+
+    def test_works_unprivileged_and_without_a_warning(self):
+        status = self.machine.run('cat', '/proc/%d/status' % self.machine.main_pid()).stdout
+        fields = dict(line.split(':', 1) for line in status.splitlines())
+        self.assertNotEqual(fields['Uid'].split()[0], '0')
+        self.assertEqual(int(fields['CapEff'], 16), 0)
+        self.assertEqual(fields['NoNewPrivs'].strip(), '1')
+        self.assertEqual(fields['Seccomp'].strip(), '2')
+        group = self.machine.run('getent', 'group', 'libvirt').stdout.split(':')[2]
+        self.assertIn(group, fields['Groups'].split())
+        self.machine.run('computectl', 'status')
+        self.assertTrue(self.machine.ctl_json('sync')['published'])
+        pid = self.machine.main_pid()
+        bad = [entry['MESSAGE'] for entry in self.machine.journal('--priority=warning',
+                                                                  '_PID=%d' % pid)]
+        self.assertEqual(bad, [])
+
+    def test_systemd_analyze(self):
+        self.machine.run('systemd-analyze', 'verify', UNIT)
+        self.machine.run('systemd-analyze', 'security', '--threshold=15', UNIT)
+
+    def test_journal_has_fields_and_catalogue(self):
+        root = self.machine.run('cat', '/var/lib/compute-agent/compute_id').stdout.strip()
+        entries = self.machine.journal('MESSAGE_ID=' + MESSAGE_PUBLISHED)
+        self.assertGreater(len(entries), 0)
+        self.assertEqual(entries[0]['AGENT_PROVIDER_UUID'], root)
+        self.assertEqual(entries[0]['PRIORITY'], '6')
+        self.assertEqual(entries[0]['_SYSTEMD_UNIT'], UNIT)
+        self.assertEqual(entries[0]['SYSLOG_IDENTIFIER'], 'compute-agentd')
+        text = self.machine.journal_text('--catalog', 'MESSAGE_ID=' + MESSAGE_PUBLISHED)
+        self.assertIn('The resource providers of this host were published', text)
+        self.assertIn('below %s is now equal to the host' % root, text)
+
+    def test_every_message_is_in_the_catalogue(self):
+        source = self.machine.run('journalctl', '--list-catalog').stdout
+        for name, message_id in message_ids().items():
+            self.assertIn(message_id, source, name)
+
+    def test_the_token_as_a_credential(self):
+        self.configure(token=False)
+        self.machine.write('/etc/compute-agent/placement-token', 'admin\n', 0o600)
+        self.addCleanup(self.machine.run, 'rm', '-f', '/etc/compute-agent/placement-token')
+        self.drop_in('[Service]\n'
+                     'LoadCredential=placement-token:/etc/compute-agent/placement-token\n')
+        self.machine.wait_state('synced')
+        pid = self.machine.main_pid()
+        everything = self.machine.run('cat', '/proc/%d/environ' % pid,
+                                      '/proc/%d/cmdline' % pid).stdout
+        self.assertNotIn('admin', everything)
+
+
+def message_ids():
+    """Names and ids of base/message-ids.h."""
+    from pathlib import Path
+    text = (Path(__file__).resolve().parents[2] / 'base/message-ids.h').read_text()
+    found = dict(re.findall(r'#define (MESSAGE_\w+)\s*\\?\s*"([0-9a-f]{32})"', text))
+    assert len(found) >= 10
+    return found
+
+
+class Trouble(BootCase):
+    def claim(self, **kwargs):
+        """Claim a CPU; the number of the claim, or None when nobody answered."""
+        done = self.machine.run('computectl', 'claim', '--quiet', '--consumer', uuid.uuid4(),
+                                '--resources', 'VCPU=1', check=False, **kwargs)
+        return int(done.stdout) if done.returncode == 0 else None
+
+    def claims(self):
+        return {claim['id'] for claim in self.machine.ctl_json('claims')['claims']}
+
+    def kill(self, number):
+        pid = self.machine.main_pid()
+        self.machine.run('kill', '-' + number.name[3:], pid)
+        return pid
+
+    def test_watchdog_bites_and_it_is_restarted(self):
+        self.drop_in('[Service]\nWatchdogSec=2s\n')
+        claim = self.claim()
+        old = self.kill(signal.SIGSTOP)
+        self.machine.wait_new_pid(old, 30)
+        self.machine.wait_state('synced')
+        self.assertIn('Watchdog timeout', self.machine.journal_text())
+        self.assertIn(claim, self.claims())
+
+    def test_a_bad_configuration_is_not_tried_again(self):
+        self.configure('[placement]\nmax_connections = many\n')
+        done = self.machine.run('systemctl', 'restart', UNIT, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.machine.run('sleep', '3')
+        shown = self.machine.show('ActiveState', 'ExecMainStatus', 'NRestarts')
+        self.assertEqual((shown['ActiveState'], shown['ExecMainStatus'], shown['NRestarts']),
+                         ('failed', '78', '0'))
+        text = self.machine.journal_text('--catalog', '--lines=30')
+        self.assertRegex(text, r'compute-agent\.conf:\d+: \[placement\] max_connections')
+        self.assertIn('The configuration cannot be used', text)
+
+    def test_claims_survive_kills_under_load(self):
+        self.drop_in('[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=100ms\n')
+        promised = set()
+        for _ in range(12):
+            promised |= {self.claim(), self.claim()}
+            pid = self.kill(signal.SIGKILL)
+            promised.add(self.claim()) # most often nobody answers
+            self.machine.wait_new_pid(pid, 30)
+            wait_until(lambda: self.machine.sync_state() in ('synced', 'pending'), 20,
+                       'the bus name', step=0.1)
+        promised.discard(None)
+        self.assertGreaterEqual(len(promised), 12)
+        self.assertLessEqual(promised, self.claims())
+        for claim in self.claims():
+            self.machine.run('computectl', 'release', claim)
+
+    def test_placement_goes_and_comes_back(self):
+        self.machine.wait_state('synced')
+        before = len(self.machine.journal())
+        self.placement.kill()
+        self.machine.wait_state('offline')
+        self.assertIsNotNone(self.claim())
+        self.machine.run('sleep', '6')
+        self.placement.start()
+        self.machine.wait_state('synced', 60)
+        self.assertLess(len(self.machine.journal()) - before, 8)
+
+    def test_libvirtd_goes_and_comes_back(self):
+        sockets = ['libvirtd.socket', 'libvirtd-ro.socket', 'libvirtd-admin.socket']
+        self.machine.wait_state('synced')
+        self.machine.run('systemctl', 'stop', *sockets, 'libvirtd.service')
+        wait_until(lambda: self.machine.ctl_json('status', check=False)['hypervisor_error'], 30,
+                   'the error', step=0.2)
+        self.assertEqual(len(self.machine.ctl_json('tree')['providers']), 3)
+        self.machine.run('systemctl', 'start', *sockets, 'libvirtd.service')
+        wait_until(lambda: not self.machine.ctl_json('status', check=False)['hypervisor_error'],
+                   60, 'the hypervisor to be polled', step=0.2)
+        self.machine.wait_state('synced', 60)
+
+    def test_the_bus_goes_and_comes_back(self):
+        pid = self.machine.main_pid()
+        self.machine.run('systemctl', 'restart', 'dbus.service')
+        self.machine.wait_state('synced', 60)
+        self.assertEqual(self.machine.main_pid(), pid)
+
+
+class Stranger(BootCase):
+    def test_may_read_everything(self):
+        for verb in (['status'], ['tree'], ['plan'], ['discover'], ['claims', '--history']):
+            self.machine.run('computectl', *verb, user='nobody')
+        for method in READS:
+            self.machine.run(*CALL, *method, user='nobody')
+        self.machine.run('busctl', 'introspect', *CALL[2:4], user='nobody')
+
+    def test_may_change_nothing(self):
+        before = self.machine.ctl_json('claims', '--history')
+        for method in CHANGES:
+            done = self.machine.run(*CALL, *method, user='nobody', check=False)
+            self.assertNotEqual(done.returncode, 0, method)
+            self.assertRegex(done.stderr, 'Access.*denied|not permitted|authoriz', method)
+        self.assertEqual(self.machine.ctl_json('claims', '--history'), before)
+
+    def test_no_method_is_left_out_here(self):
+        out = self.machine.run('busctl', 'introspect', *CALL[2:5]).stdout
+        methods = set(re.findall(r'^\.(\w+)\s+method', out, re.M))
+        self.assertEqual(methods, {call[0] for call in READS + CHANGES})
+
+    def test_reads_no_file(self):
+        for path in ('/var/lib/compute-agent', '/var/lib/compute-agent/compute_id',
+                     '/var/lib/compute-agent/claim.sqlite', '/etc/compute-agent/compute-agent.conf'):
+            self.machine.run('test', '-e', path)
+            done = self.machine.run('head', '-c1', path, user='nobody', check=False)
+            self.assertIn('Permission denied', done.stderr, path)
+        for kind in ('write', 'connect'):
+            done = self.machine.run('find', '/run/compute-agent', '/var/lib/compute-agent',
+                                    '-writable', user='nobody', check=False)
+            self.assertEqual(done.stdout, '', kind)
+
+
+if __name__ == '__main__':
+    unittest.main()
