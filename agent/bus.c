@@ -8,6 +8,8 @@
 
 #include "agent/bus-claims.h"
 #include "agent/bus-interface.h"
+#include "agent/bus-log.h"
+#include "agent/polkit.h"
 #include "agent/status-text.h"
 #include "agent/tree-json.h"
 #include "base/log.h"
@@ -86,7 +88,7 @@ static void on_synced(Tracker *tracker, const Error *error, void *userdata)
         (void)sd_bus_reply_method_return(call, "s", error->text);
 }
 
-static int method_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
+static int do_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
         int r = tracker_sync(service->config.tracker, on_synced, sd_bus_message_ref(call));
@@ -98,7 +100,7 @@ static int method_sync(sd_bus_message *call, void *userdata, sd_bus_error *error
         return 1;
 }
 
-static int method_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
+static int do_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
         int r = bus_claim(call, service->config.claims, error);
@@ -107,14 +109,14 @@ static int method_claim(sd_bus_message *call, void *userdata, sd_bus_error *erro
         return r;
 }
 
-static int method_confirm(sd_bus_message *call, void *userdata, sd_bus_error *error)
+static int do_confirm(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
 
         return bus_confirm(call, service->config.claims, error);
 }
 
-static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *error)
+static int do_release(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
         int r = bus_release(call, service->config.claims, error);
@@ -129,6 +131,42 @@ static int method_list_claims(sd_bus_message *call, void *userdata, sd_bus_error
 
         return bus_list_claims(call, service->config.claims, error);
 }
+
+static void on_reloaded(void *userdata)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+
+        (void)sd_bus_reply_method_return(call, NULL);
+}
+
+static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        Error words = ERROR_NULL;
+        int r = service->config.reload(service->config.userdata, on_reloaded,
+                                       sd_bus_message_ref(call), &words);
+
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                return sd_bus_error_setf(error, r == -EBUSY ? BUS_ERROR_BUSY : BUS_ERROR_INVALID,
+                                         "%s", error_text(&words, r));
+        }
+        return 1;
+}
+
+/* Methods that not everybody may call. */
+
+#define GUARDED(name, action)                                                               \
+        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
+        {                                                                                   \
+                return polkit_guard(call, action, do_##name, userdata, error);              \
+        }
+
+GUARDED(claim, POLKIT_ACTION_CLAIM)
+GUARDED(confirm, POLKIT_ACTION_CLAIM)
+GUARDED(release, POLKIT_ACTION_CLAIM)
+GUARDED(sync, POLKIT_ACTION_MANAGE)
+GUARDED(reload, POLKIT_ACTION_MANAGE)
 
 /* Properties: one getter each for texts, times and counts, told apart by name. */
 
@@ -203,30 +241,33 @@ static int get_count(sd_bus *bus, const char *path, const char *interface, const
         return sd_bus_message_append(reply, "u", (uint32_t)count);
 }
 
-#define READ SD_BUS_VTABLE_UNPRIVILEGED
+/* sd-bus lets everybody call: where not everybody may, the method asks. */
+#define FREE SD_BUS_VTABLE_UNPRIVILEGED
 
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS(
                 "Claim", SD_BUS_ARGS("s", consumer, "a(sa{st}asas)", groups, "a{sv}", options),
-                SD_BUS_RESULT("x", id, "a(ssa{st})", allocations), method_claim, 0),
+                SD_BUS_RESULT("x", id, "a(ssa{st})", allocations), method_claim, FREE),
         SD_BUS_METHOD_WITH_ARGS("Confirm", SD_BUS_ARGS("x", id), SD_BUS_NO_RESULT, method_confirm,
-                                0),
+                                FREE),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,
-                                method_release, 0),
+                                method_release, FREE),
         SD_BUS_METHOD_WITH_ARGS("ListClaims", SD_BUS_ARGS("b", history),
                                 SD_BUS_RESULT("a(xssbsstttsa(ssa{st}))", claims),
-                                method_list_claims, READ),
+                                method_list_claims, FREE),
         SD_BUS_METHOD_WITH_ARGS("GetTree", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
-                                method_get_tree, READ),
+                                method_get_tree, FREE),
         SD_BUS_METHOD_WITH_ARGS("GetPlan", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
-                                method_get_plan, READ),
+                                method_get_plan, FREE),
         SD_BUS_METHOD_WITH_ARGS("Discover", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
-                                method_discover, READ),
-        SD_BUS_METHOD_WITH_ARGS("Sync", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync, 0),
+                                method_discover, FREE),
+        SD_BUS_METHOD_WITH_ARGS("Sync", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync,
+                                FREE),
+        SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, FREE),
         SD_BUS_PROPERTY("Version", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("RootProvider", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Driver", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Driver", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("NodeName", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncState", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
@@ -308,6 +349,9 @@ static int try_open(BusService *service)
         r = sd_bus_add_object_vtable(service->bus, NULL, BUS_PATH, BUS_INTERFACE, vtable, service);
         if (r < 0)
                 return r;
+        r = bus_log_add(service->bus);
+        if (r < 0)
+                return r;
         r = sd_bus_match_signal_async(service->bus, NULL, "org.freedesktop.DBus.Local", NULL,
                                       "org.freedesktop.DBus.Local", "Disconnected", on_disconnected,
                                       NULL, service);
@@ -364,12 +408,21 @@ BusService *bus_service_free(BusService *service)
         return NULL;
 }
 
+void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *driver)
+{
+        if (!service)
+                return;
+        service->config.tracker = tracker;
+        service->config.driver = driver;
+}
+
 void bus_service_changed(BusService *service)
 {
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return;
-        (void)sd_bus_emit_properties_changed(
-                service->bus, BUS_PATH, BUS_INTERFACE, "NodeName", "SyncState", "SyncError",
-                "HypervisorError", "ClaimError", "StatusText", "LastSyncUSec", "LastPollUSec",
-                "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims", NULL);
+        (void)sd_bus_emit_properties_changed(service->bus, BUS_PATH, BUS_INTERFACE, "Driver",
+                                             "NodeName", "SyncState", "SyncError",
+                                             "HypervisorError", "ClaimError", "StatusText",
+                                             "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites",
+                                             "NConflicts", "NProviders", "NClaims", NULL);
 }

@@ -5,7 +5,7 @@
  * systemd/org.computeagent.Agent1.xml).
  *
  * Translates between the bus and the tracker and claims; decides nothing. Reading is free; a method
- * that changes something is for root and the daemon's own user. Without a system bus, or when it
+ * that changes something is for whom agent/polkit.h allows it. Without a system bus, or when it
  * goes away, the daemon runs on: the connection is tried again every BUS_RETRY_USEC. Main thread
  * only. */
 
@@ -18,18 +18,29 @@
 
 typedef struct BusService BusService;
 
+/* Called once when the new settings are in force. */
+typedef void (*BusReloadDone)(void *userdata);
+
+/* 0: begun, done is to come, never from inside the call; else refused with words. */
+typedef int (*BusReload)(void *userdata, BusReloadDone done, void *done_userdata, Error *reterr);
+
 /* Borrowed, must outlive the service. */
 typedef struct BusConfig {
         Tracker *tracker;
         ClaimService *claims;
         Uuid root;
         const char *driver; /* its name */
+        BusReload reload;
+        void *userdata; /* of reload */
 } BusConfig;
 
 /* Never fails for want of a bus. -ENOMEM and what sd-event says. */
 int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config);
 BusService *bus_service_free(BusService *service);
 DEFINE_CLEANUP(BusService *, bus_service_free);
+
+/* Another tracker takes the place of the one of the config; service may be NULL. */
+void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *driver);
 
 /* The tracker's status or the claims changed: tells those who watch the properties. */
 void bus_service_changed(BusService *service);

@@ -159,6 +159,15 @@ void claim_service_tend(ClaimService *service)
         expire(service);
 }
 
+void claim_service_set_expiry(ClaimService *service, uint64_t expiry_usec)
+{
+        if (service->expiry_usec == expiry_usec)
+                return;
+        service->expiry_usec = expiry_usec;
+        service->claims = claims_free(service->claims);
+        claim_service_tend(service);
+}
+
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
 {
         ProviderTree *copy;

@@ -20,6 +20,9 @@ DEFINE_CLEANUP(ClaimService *, claim_service_free);
  * and ends claims that expired. To be called once a cycle. Logs what changes. */
 void claim_service_tend(ClaimService *service);
 
+/* What [DEFAULT] claim_expiry_time says from now on; claims that live keep their time. */
+void claim_service_set_expiry(ClaimService *service, uint64_t expiry_usec);
+
 /* The host that claims are fitted to; copied. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
 

@@ -101,5 +101,5 @@ int main(int argc, char *argv[])
                 return EXIT_CONFIG_ERROR;
         }
         log_set_level(config->log_level);
-        return daemon_run(config, options.mode);
+        return daemon_run(TAKE_PTR(config), options.config_file, options.mode);
 }

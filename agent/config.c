@@ -248,6 +248,12 @@ static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarni
         return 0;
 }
 
+int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,
+                      Error *reterr)
+{
+        return config_search(roots, file, warning, userdata, ret, reterr);
+}
+
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr)
 {
@@ -256,7 +262,7 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
         _cleanup_(strings_freep) char **paths = NULL;
         int r;
 
-        r = config_search(roots, file, warning, userdata, &paths, reterr);
+        r = config_find_files(file, warning, userdata, &paths, reterr);
         if (r < 0)
                 return r;
         r = config_settings_read(&settings, paths, reterr);

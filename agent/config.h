@@ -79,6 +79,10 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
  * -ENOMEM. warning may be NULL. Blocks on file reads. */
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
+/* The files that config_load() would read, NULL-terminated; the caller frees with strings_free().
+ */
+int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,
+                      Error *reterr);
 Config *config_free(Config *config);
 DEFINE_CLEANUP(Config *, config_free);
 

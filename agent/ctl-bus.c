@@ -88,6 +88,14 @@ static int append_failed(int r, Error *reterr)
                             : error_setf(reterr, EINVAL, "An argument is not a UTF-8 text");
 }
 
+int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r = new_call(bus, "Reload", &m, reterr);
+
+        return r < 0 ? r : call(bus, m, timeout_usec, &reply, reterr);
+}
+
 int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
                      Error *reterr)
 {

@@ -37,5 +37,8 @@ typedef struct CtlClaim {
 int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr);
 int ctl_bus_list_claims(sd_bus *bus, bool history, json_t **ret, Error *reterr);
 
+/* Answers when the new settings are in force. */
+int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr);
+
 int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr);
 int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, Error *reterr);

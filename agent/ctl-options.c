@@ -23,7 +23,7 @@ typedef struct Option {
         const char *name;
         char letter;         /* or 0 */
         const char *metavar; /* NULL: takes no value */
-        const char *verb;    /* NULL: of every verb */
+        const char *verb;    /* "a|b"; NULL: of every verb */
         const char *help;
         OptionKind kind;
         size_t offset; /* in CtlOptions */
@@ -51,8 +51,8 @@ static const Option table[] = {
         FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
         FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
         FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
-        TEXT("config", 'c', "FILE", "discover", "Poll as FILE says, do not ask the service",
-             config),
+        TEXT("config", 'c', "FILE", "discover|doctor|cat-config|check-config",
+             "Take FILE for the configuration", config),
         TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),
         REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",
                 ctl_request_add_resources),
@@ -145,12 +145,28 @@ static int refuse(int code, const char *word, Error *reterr)
         return error_setf(reterr, EINVAL, "Unknown option %.60s", word);
 }
 
+/* Whether word is one of "a|b|c". */
+static bool is_one_of(const char *words, const char *word)
+{
+        size_t n = strlen(word);
+
+        for (;; words++) {
+                size_t n_this = strcspn(words, "|");
+
+                if (n_this == n && strncmp(words, word, n) == 0)
+                        return true;
+                words += n_this;
+                if (*words == '\0')
+                        return false;
+        }
+}
+
 static int check_verb(const CtlOptions *options, const bool *given, Error *reterr)
 {
         const char *verb = options->arguments[0] ? options->arguments[0] : "";
 
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (given[i] && table[i].verb && strcmp(table[i].verb, verb) != 0)
+                if (given[i] && table[i].verb && !is_one_of(table[i].verb, verb))
                         return error_setf(reterr, EINVAL, "--%s is an option of \"%s\" alone",
                                           table[i].name, table[i].verb);
         return 0;
@@ -189,6 +205,15 @@ static void print_option(const Option *option, FILE *output)
                      option->name, option->metavar ? "=" : "",
                      option->metavar ? option->metavar : "");
         fprintf(output, "%-*s%s%s\n", HELP_COLUMN, left, n >= HELP_COLUMN ? " " : "", option->help);
+}
+
+bool ctl_options_describe(size_t i, CtlOptionInfo *ret)
+{
+        if (i >= ARRAY_SIZE(table))
+                return false;
+        *ret = (CtlOptionInfo){ table[i].name, table[i].letter, table[i].metavar, table[i].verb,
+                                table[i].help };
+        return true;
 }
 
 void ctl_options_print_help(const CtlStyle *style, FILE *output)

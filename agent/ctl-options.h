@@ -33,3 +33,15 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
 
 /* The options of the table: those of every verb, then those of some. */
 void ctl_options_print_help(const CtlStyle *style, FILE *output);
+
+/* One row of the table, for the completion of shells. Texts are static. */
+typedef struct CtlOptionInfo {
+        const char *name;
+        char letter;         /* or 0 */
+        const char *metavar; /* NULL: takes no value */
+        const char *verb;    /* "a|b"; NULL: of every verb */
+        const char *help;
+} CtlOptionInfo;
+
+/* False after the last one. */
+bool ctl_options_describe(size_t i, CtlOptionInfo *ret);

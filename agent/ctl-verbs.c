@@ -10,7 +10,10 @@
 #include "agent/bus-interface.h"
 #include "agent/ctl-bus.h"
 #include "agent/ctl-claims.h"
+#include "agent/ctl-config.h"
+#include "agent/ctl-doctor.h"
 #include "agent/ctl-host.h"
+#include "agent/ctl-journal.h"
 #include "agent/ctl-plan.h"
 #include "agent/ctl-poll.h"
 #include "agent/ctl-request.h"
@@ -22,6 +25,7 @@
 #define SYNC_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
 #define RELEASE_REASON    "released with computectl"
 #define HELP_COLUMN       33
+#define JOURNAL_LINES     10
 
 /* For a verb that can do nothing without the agent: nobody there is a failure like others. */
 static int need_answer(int r)
@@ -86,6 +90,15 @@ static int fetch_status(json_t **ret, Error *reterr)
         return 0;
 }
 
+static int print_status(const Ctl *ctl, const json_t *status, Error *reterr)
+{
+        int r = ctl_status_print(status, &ctl->style, stdout);
+
+        if (r >= 0 && ctl->style.legend)
+                r = ctl_journal_print(JOURNAL_LINES, &ctl->style, stdout);
+        return oom_or(r, reterr);
+}
+
 static int verb_status(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL;
@@ -96,9 +109,72 @@ static int verb_status(Ctl *ctl, Error *reterr)
         if (!ctl->options.quiet) {
                 page(ctl);
                 r = wants_json(ctl) ? print_json(ctl, status, reterr)
-                                    : oom_or(ctl_status_print(status, &ctl->style, stdout), reterr);
+                                    : print_status(ctl, status, reterr);
         }
         return r < 0 ? r : (int)ctl_status_exit(status);
+}
+
+static int verb_cat_config(Ctl *ctl, Error *reterr)
+{
+        page(ctl);
+        return ctl_config_cat(ctl->options.config, stdout, reterr);
+}
+
+static int verb_check_config(Ctl *ctl, Error *reterr)
+{
+        size_t n_files;
+        int r = ctl_config_check(ctl->options.config, stderr, &n_files, reterr);
+
+        if (r < 0)
+                return r;
+        if (wants_json(ctl))
+                return print_json(ctl, json_pack("{sb}", "valid", 1), reterr);
+        if (!ctl->options.quiet)
+                printf("The configuration can be used (%zu file(s)).\n", n_files);
+        return 0;
+}
+
+/* The host as the service sees it, or as a poll does when it does not run. */
+static void fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r = fetch("Discover", false, SNAPSHOT_FORMAT, &document, reterr);
+
+        if (r == CTL_BUS_E_NOT_RUNNING)
+                r = ctl_poll(ctl->options.config, &document, reterr);
+        if (r == 0)
+                (void)snapshot_from_json(document, ret, reterr);
+}
+
+static void count_warning(const char *text, void *userdata)
+{
+        ++*(size_t *)userdata;
+}
+
+static int verb_doctor(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        _cleanup_json_ json_t *status = NULL, *document = NULL;
+        _cleanup_(config_freep) Config *config = NULL;
+        CtlFacts facts = { 0 };
+        int r;
+
+        (void)config_load(&config, ctl->options.config, count_warning, &facts.n_config_warnings,
+                          &facts.config_error);
+        r = fetch_status(&status, reterr);
+        if (r < 0)
+                return r;
+        fetch_snapshot(ctl, &snapshot, &facts.snapshot_error);
+        facts.config = config;
+        facts.status = status;
+        facts.snapshot = snapshot;
+        ctl_facts_measure(&facts);
+        document = ctl_doctor_judge(&facts);
+        if (!document)
+                return error_oom(reterr);
+        r = wants_json(ctl) ? print_json(ctl, document, reterr)
+                            : oom_or(ctl_doctor_print(document, &ctl->style, stdout), reterr);
+        return r < 0 ? r : ctl_doctor_is_well(document) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int verb_tree(Ctl *ctl, Error *reterr)
@@ -182,6 +258,23 @@ static int verb_sync(Ctl *ctl, Error *reterr)
                 return r;
         r = print_synced(ctl, why, reterr);
         return r < 0 ? r : why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int verb_reload(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int r = need_answer(ctl_bus_open(&bus, reterr));
+
+        if (r < 0)
+                return r;
+        r = need_answer(ctl_bus_reload(bus, SYNC_TIMEOUT_USEC, reterr));
+        if (r < 0)
+                return r;
+        if (wants_json(ctl))
+                return print_json(ctl, json_pack("{sb}", "reloaded", 1), reterr);
+        if (!ctl->options.quiet)
+                puts("The new settings are in force.");
+        return 0;
 }
 
 static int print_claim(const Ctl *ctl, const json_t *claim, Error *reterr)
@@ -321,6 +414,10 @@ const CtlVerb ctl_verbs[] = {
         { "plan", "", "Show what the next sync would send", 0, NULL, verb_plan },
         { "discover", "", "Show what the hypervisor has", 0, NULL, verb_discover },
         { "sync", "", "Poll and publish now", 0, NULL, verb_sync },
+        { "reload", "", "Read the configuration again", 0, NULL, verb_reload },
+        { "doctor", "", "Look for what is wrong, and tell what to do", 0, NULL, verb_doctor },
+        { "cat-config", "", "Show the configuration files", 0, NULL, verb_cat_config },
+        { "check-config", "", "Check the configuration files", 0, NULL, verb_check_config },
         { "claims", "", "List what is promised to guests", 0, NULL, verb_claims },
         { "claim", "", "Promise resources to a guest", 0, check_claim, verb_claim },
         { "confirm", "ID", "Keep a claim: the guest runs", 1, check_id, verb_confirm },

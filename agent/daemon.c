@@ -9,6 +9,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
+#include <time.h>
 
 #include "agent/bus.h"
 #include "agent/claim-service.h"
@@ -16,11 +17,20 @@
 #include "agent/status-text.h"
 #include "agent/tracker.h"
 #include "base/log.h"
+#include "base/message-ids.h"
 
 #define STATUS_TEXT_MAX 1024
 
+/* The reload that waits for its first cycle. */
+typedef struct Reload {
+        bool running;
+        BusReloadDone done; /* NULL: nobody waits */
+        void *userdata;
+} Reload;
+
 typedef struct Daemon {
-        const Config *config;
+        Config *config;
+        const char *config_file;
         DaemonMode mode;
         Uuid root;
         sd_event *event;
@@ -28,6 +38,7 @@ typedef struct Daemon {
         ClaimService *claims;
         Tracker *tracker;
         BusService *bus;
+        Reload reload;
         char status[STATUS_TEXT_MAX]; /* as systemd was told last */
         int exit_code;
 } Daemon;
@@ -38,6 +49,7 @@ static void daemon_done(Daemon *daemon)
         tracker_free(daemon->tracker);
         driver_free(daemon->driver);
         claim_service_free(daemon->claims);
+        config_free(daemon->config);
         sd_event_unref(daemon->event);
 }
 
@@ -97,13 +109,170 @@ static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *user
         (void)sd_event_exit(daemon->event, 0);
 }
 
-/* Signals: TERM and INT end the loop (sd-event's own handler), HUP starts a cycle. */
+/* Parts that depend on the configuration. */
+
+static int make_tracker(Daemon *daemon, const Config *config, Driver *driver, Tracker **ret,
+                        Error *reterr)
+{
+        const TrackerConfig tracker_config = {
+                .driver = driver,
+                .claims = daemon->claims,
+                .reporter = config->has_placement ? &config->reporter : NULL,
+                .root = daemon->root,
+                .interval_usec = config->update_interval_usec,
+                .dry_run = daemon->mode == DAEMON_DRY_RUN,
+                .changed = on_changed,
+                .userdata = daemon,
+        };
+
+        return tracker_new(ret, daemon->event, &tracker_config, reterr);
+}
+
+static void on_config_warning(const char *text, void *userdata)
+{
+        log_warning("%s", text);
+}
+
+/* Reload. */
+
+static void tell_systemd_of_reload(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        (void)sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+                         (uint64_t)now.tv_sec * USEC_PER_SEC + now.tv_nsec / NSEC_PER_USEC);
+}
+
+/* What the claims, and the identity, hang on. */
+static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
+{
+        const Config *old = daemon->config;
+        const struct {
+                const char *name, *before, *after;
+        } lasting[] = {
+                { "state_path", old->state_path, new->state_path },
+                { "claim_db", old->claim_db, new->claim_db },
+                { "host", old->host, new->host },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(lasting); i++)
+                if (strcmp(lasting[i].before, lasting[i].after) != 0)
+                        return error_setf(reterr, EBUSY,
+                                          "[DEFAULT] %s cannot change while the agent runs: "
+                                          "restart it (systemctl restart compute-agent)",
+                                          lasting[i].name);
+        return 0;
+}
+
+static int check_identity(const Daemon *daemon, const Config *new, Error *reterr)
+{
+        bool created;
+        Uuid root;
+        int r = identity_load((const char *const *)new->files, new->state_path, &root, &created,
+                              reterr);
+
+        if (r < 0)
+                return r;
+        if (strcmp(root.text, daemon->root.text) != 0)
+                return error_setf(reterr, EBUSY,
+                                  "The identity of this host (compute_id) changed from %s to %s: "
+                                  "restart the agent to take it",
+                                  daemon->root.text, root.text);
+        return 0;
+}
+
+/* From here on nothing can fail. */
+static void put_in_force(Daemon *daemon, Config *config, Driver *driver, Tracker *tracker)
+{
+        bus_service_set_tracker(daemon->bus, tracker, config->compute_driver);
+        tracker_dismiss(daemon->tracker, "The agent was reloaded meanwhile");
+        tracker_free(daemon->tracker);
+        driver_free(daemon->driver);
+        config_free(daemon->config);
+        daemon->tracker = tracker;
+        daemon->driver = driver;
+        daemon->config = config;
+        log_set_level(config->log_level);
+        claim_service_set_expiry(daemon->claims, config->claim_expiry_usec);
+        on_changed(tracker, daemon);
+}
+
+static int replace(Daemon *daemon, Error *reterr)
+{
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_(driver_freep) Driver *driver = NULL;
+        Tracker *tracker;
+        int r;
+
+        r = config_load(&config, daemon->config_file, on_config_warning, NULL, reterr);
+        if (r < 0)
+                return r;
+        r = check_lasting(daemon, config, reterr);
+        if (r < 0)
+                return r;
+        r = check_identity(daemon, config, reterr);
+        if (r < 0)
+                return r;
+        r = driver_new(&driver, config->compute_driver, &config->driver, reterr);
+        if (r < 0)
+                return r;
+        r = make_tracker(daemon, config, driver, &tracker, reterr);
+        if (r < 0)
+                return r;
+        put_in_force(daemon, TAKE_PTR(config), TAKE_PTR(driver), tracker);
+        return 0;
+}
+
+static void end_reload(Daemon *daemon)
+{
+        Reload reload = daemon->reload;
+
+        daemon->reload = (Reload){ 0 };
+        log_event(LOG_INFO, MESSAGE_RELOADED, NULL, "The configuration was read again.");
+        (void)sd_notify(false, "READY=1");
+        if (reload.done)
+                reload.done(reload.userdata);
+}
+
+/* The cycle may have failed for want of libvirt or Placement: the settings are in force all the
+ * same, and the status says it. */
+static void on_first_cycle(Tracker *tracker, const Error *error, void *userdata)
+{
+        end_reload(userdata);
+}
+
+static int reload(void *userdata, BusReloadDone done, void *done_userdata, Error *reterr)
+{
+        Daemon *daemon = userdata;
+        Error error = ERROR_NULL;
+        int r;
+
+        if (daemon->reload.running)
+                return error_setf(reterr, EBUSY, "The configuration is being reloaded just now");
+        tell_systemd_of_reload();
+        r = replace(daemon, &error);
+        if (r < 0) {
+                log_event(LOG_ERR, MESSAGE_RELOAD_REFUSED, NULL,
+                          "The configuration was not reloaded, and the old one stays in force: %s",
+                          error_text(&error, r));
+                (void)sd_notify(false, "READY=1");
+                return error_setf(reterr, r, "%s", error_text(&error, r));
+        }
+        daemon->reload = (Reload){ .running = true, .done = done, .userdata = done_userdata };
+        if (tracker_sync(daemon->tracker, on_first_cycle, daemon) < 0)
+                end_reload(daemon);
+        return 0;
+}
+
+/* Signals: TERM and INT end the loop (sd-event's own handler), HUP reloads. */
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
         Daemon *daemon = userdata;
 
-        (void)tracker_sync(daemon->tracker, NULL, NULL);
+        if (daemon->mode == DAEMON_SERVE)
+                (void)reload(daemon, NULL, NULL, NULL);
         return 0;
 }
 
@@ -162,23 +331,6 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         return claim_service_new(&daemon->claims, &claims_config) < 0 ? error_oom(reterr) : 0;
 }
 
-static int set_up_tracker(Daemon *daemon, Error *reterr)
-{
-        const Config *config = daemon->config;
-        const TrackerConfig tracker_config = {
-                .driver = daemon->driver,
-                .claims = daemon->claims,
-                .reporter = config->has_placement ? &config->reporter : NULL,
-                .root = daemon->root,
-                .interval_usec = config->update_interval_usec,
-                .dry_run = daemon->mode == DAEMON_DRY_RUN,
-                .changed = on_changed,
-                .userdata = daemon,
-        };
-
-        return tracker_new(&daemon->tracker, daemon->event, &tracker_config, reterr);
-}
-
 static int set_up_bus(Daemon *daemon, Error *reterr)
 {
         const BusConfig bus_config = {
@@ -186,6 +338,8 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
                 .claims = daemon->claims,
                 .root = daemon->root,
                 .driver = daemon->config->compute_driver,
+                .reload = reload,
+                .userdata = daemon,
         };
         int r = bus_service_new(&daemon->bus, daemon->event, &bus_config);
 
@@ -219,7 +373,7 @@ static int set_up(Daemon *daemon, Error *reterr)
                        reterr);
         if (r < 0)
                 return r;
-        r = set_up_tracker(daemon, reterr);
+        r = make_tracker(daemon, daemon->config, daemon->driver, &daemon->tracker, reterr);
         if (r < 0)
                 return r;
         return daemon->mode == DAEMON_SERVE
@@ -227,9 +381,13 @@ static int set_up(Daemon *daemon, Error *reterr)
                        : tracker_sync(daemon->tracker, on_only_cycle_ended, daemon);
 }
 
-int daemon_run(const Config *config, DaemonMode mode)
+int daemon_run(Config *config, const char *config_file, DaemonMode mode)
 {
-        _cleanup_(daemon_done) Daemon daemon = { .config = config, .mode = mode };
+        _cleanup_(daemon_done) Daemon daemon = {
+                .config = config,
+                .config_file = config_file,
+                .mode = mode,
+        };
         Error error = ERROR_NULL;
         int r = set_up(&daemon, &error);
 

@@ -3,10 +3,14 @@
 
 /* The daemon put together: one sd-event loop with signals and watchdog, and on it the driver, the
  * claims, the tracker and the bus. It owns their lives and tells systemd how they are; it decides
- * nothing else. */
+ * nothing else.
+ *
+ * SIGHUP and the D-Bus method Reload read the configuration again. A configuration that cannot be
+ * used is refused with words, and the one in force stays. Else a new driver and a new tracker take
+ * the place of the old ones, while the claims and the bus live on; the reload is done when the
+ * first cycle with the new settings has ended. */
 
 #include "agent/config.h"
-#include "base/error.h"
 
 typedef enum DaemonMode {
         DAEMON_SERVE,   /* until SIGTERM or SIGINT */
@@ -15,5 +19,6 @@ typedef enum DaemonMode {
 } DaemonMode;
 
 /* Runs until done. 0: served to its end, or the one cycle published everything (printed its plan);
- * EXIT_FAILURE: it did not, and the words are in the log. config is borrowed. */
-int daemon_run(const Config *config, DaemonMode mode);
+ * EXIT_FAILURE: it did not, and the words are in the log. config is taken; config_file is where a
+ * reload reads it again (NULL as for config_load()), borrowed. */
+int daemon_run(Config *config, const char *config_file, DaemonMode mode);

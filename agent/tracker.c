@@ -643,6 +643,14 @@ int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
         return 0;
 }
 
+void tracker_dismiss(Tracker *tracker, const char *why)
+{
+        error_setf(&tracker->cycle_error, ECANCELED, "%s", why);
+        for (size_t i = 0; i < tracker->n_waiters; i++)
+                tracker->waiters[i].current = true;
+        tell_waiters(tracker);
+}
+
 void tracker_sync_cancel(Tracker *tracker, void *userdata)
 {
         size_t kept = 0;

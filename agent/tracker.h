@@ -71,6 +71,9 @@ DEFINE_CLEANUP(Tracker *, tracker_free);
  * inside the call. -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata);
 
+/* Tells everybody who waits for a cycle that there will be none, with these words. */
+void tracker_dismiss(Tracker *tracker, const char *why);
+
 /* Forgets every request that was made with this userdata. */
 void tracker_sync_cancel(Tracker *tracker, void *userdata);
 

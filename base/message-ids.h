@@ -17,6 +17,8 @@
 #define MESSAGE_CLAIM_DB_SET_ASIDE \
         "9d8e7f6a5b4c4d3e8f2a1b0c9d8e7f17" /* the claim database was unreadable and was renamed */
 #define MESSAGE_NO_BUS         "2c4e6a8b0d1f4357a9bcdef012345618" /* no system bus: D-Bus is not served */
+#define MESSAGE_RELOADED       "b1d7c3e95a604f27902f8c6b54ae1d1c"
+#define MESSAGE_RELOAD_REFUSED "e3f80a6d2b914c7ea5d30917c6482f1d" /* the old settings stay */
 #define MESSAGE_CONFIG_INVALID "5e7d9c1b3a2f4e6d8c0b1a2f3e4d5c19"
 #define MESSAGE_UPDATE_REFUSED \
         "8f1e2d3c4b5a4968b7a6c5d4e3f2011a" /* Placement refused part of the tree */

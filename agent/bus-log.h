@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The interface org.freedesktop.LogControl1, with which "systemctl service-log-level compute-agent
+ * debug" works. The level is the one of base/log.h, until the next reload of the configuration. */
+
+#include <systemd/sd-bus.h>
+
+/* Adds the object to the bus, for as long as the bus lives. */
+int bus_log_add(sd_bus *bus);

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What an operator does with the running service: reload, log level, rights."""
+
+import unittest
+import uuid
+
+from tests.boot.case import BootCase
+from tests.boot.machine import UNIT
+from tests.env.scratch import wait_until
+
+RULE = '''polkit.addRule(function(action, subject) {
+    if (action.id == "org.computeagent.claim" && subject.user == "nobody")
+        return polkit.Result.YES;
+});
+'''
+setUpModule = BootCase.boot_and_serve
+
+
+class Reload(BootCase):
+    def providers(self):
+        return {p['name'] for p in self.machine.ctl_json('tree')['providers']}
+
+    def reserved(self):
+        uuid_ = self.machine.run('cat', '/var/lib/compute-agent/compute_id').stdout.strip()
+        answer = self.placement.request('GET', '/resource_providers/%s/inventories' % uuid_).json
+        return answer['inventories']['MEMORY_MB']['reserved']
+
+    def test_a_good_one_is_in_force_when_it_returns(self):
+        pid = self.machine.main_pid()
+        claim = int(self.machine.run('computectl', 'claim', '-q', '--consumer', uuid.uuid4(),
+                                     '--resources', 'VCPU=1').stdout)
+        self.assertEqual(self.reserved(), 512)
+        self.configure('[DEFAULT]\nreserved_host_memory_mb = 1024\n')
+        self.machine.run('systemctl', 'reload', UNIT)
+        self.assertEqual(self.reserved(), 1024)
+        self.assertEqual(self.machine.sync_state(), 'synced')
+        self.assertEqual(self.machine.main_pid(), pid)
+        self.assertIn(claim, [c['id'] for c in self.machine.ctl_json('claims')['claims']])
+        self.assertIn('The configuration was reloaded',
+                      self.machine.journal_text('--catalog', '--lines=20'))
+        self.machine.run('computectl', 'release', claim)
+
+    def test_standalone_and_back(self):
+        self.configure(placement=False)
+        self.machine.run('computectl', 'reload')
+        self.assertEqual(self.machine.sync_state(), 'standalone')
+        self.machine.configure()
+        self.machine.run('computectl', 'reload')
+        self.assertEqual(self.machine.sync_state(), 'synced')
+
+    def test_a_bad_one_is_refused_and_changes_nothing(self):
+        self.configure('[placement]\nmax_connections = many\n')
+        done = self.machine.run('systemctl', 'reload', UNIT, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        done = self.machine.run('computectl', 'reload', check=False)
+        self.assertRegex(done.stderr, r'compute-agent\.conf:\d+: \[placement\] max_connections')
+        self.assertEqual(done.returncode, 1)
+        shown = self.machine.show('ActiveState', 'SubState')
+        self.assertEqual((shown['ActiveState'], shown['SubState']), ('active', 'running'))
+        self.assertTrue(self.machine.ctl_json('sync')['published'])
+        self.assertIn('The configuration was not reloaded',
+                      self.machine.journal_text('--catalog', '--lines=30'))
+
+    def test_what_needs_a_restart_says_so(self):
+        self.configure('[DEFAULT]\nclaim_db = other.sqlite\n')
+        done = self.machine.run('computectl', 'reload', check=False)
+        self.assertIn('[DEFAULT] claim_db cannot change while the agent runs', done.stderr)
+
+    def test_hangup_reloads(self):
+        self.configure('[DEFAULT]\nreserved_host_memory_mb = 768\n')
+        self.machine.run('kill', '-HUP', self.machine.main_pid())
+        wait_until(lambda: self.reserved() == 768, 20, 'the new settings', step=0.1)
+
+    def test_many_reloads_leak_nothing(self):
+        pid = self.machine.main_pid()
+        count = 'ls /proc/%d/fd | wc -l; ls /proc/%d/task | wc -l' % (pid, pid)
+        self.machine.run('computectl', 'reload')
+        before = self.machine.run('sh', '-c', count).stdout
+        for _ in range(20):
+            self.machine.run('computectl', 'reload')
+        self.assertEqual(self.machine.run('sh', '-c', count).stdout, before)
+        self.assertEqual(self.machine.main_pid(), pid)
+
+
+class LogLevel(BootCase):
+    def test_systemctl_service_log_level(self):
+        def level(*args):
+            return self.machine.run('systemctl', 'service-log-level', UNIT, *args).stdout.strip()
+        self.assertEqual(level(), 'info')
+        level('debug')
+        self.assertEqual(level(), 'debug')
+        self.machine.run('computectl', 'sync')
+        self.assertTrue(self.machine.journal('--priority=debug..debug'))
+        self.machine.run('computectl', 'reload')
+        self.assertEqual(level(), 'info')
+        target = self.machine.run('systemctl', 'service-log-target', UNIT).stdout.strip()
+        self.assertEqual(target, 'journal')
+
+    def test_not_for_everybody(self):
+        done = self.machine.run('busctl', 'set-property', 'org.computeagent.Agent1',
+                                '/org/freedesktop/LogControl1', 'org.freedesktop.LogControl1',
+                                'LogLevel', 's', 'debug', user='nobody', check=False)
+        self.assertRegex(done.stderr, '[Aa]ccess.*denied|not allowed|Permission')
+
+
+class Rights(BootCase):
+    def claim(self):
+        return self.machine.run('computectl', 'claim', '-q', '--consumer', uuid.uuid4(),
+                                '--resources', 'VCPU=1', user='nobody', check=False)
+
+    def test_a_polkit_rule_allows_claims_alone(self):
+        self.assertIn('You may not do this', self.claim().stderr)
+        path = '/etc/polkit-1/rules.d/10-test.rules'
+        self.machine.write(path, RULE)
+        self.addCleanup(self.machine.run, 'systemctl', 'restart', 'polkit')
+        self.addCleanup(self.machine.run, 'rm', path)
+        self.machine.run('systemctl', 'restart', 'polkit')
+        done = self.claim()
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        self.machine.run('computectl', 'release', done.stdout.strip(), user='nobody')
+        done = self.machine.run('computectl', 'sync', user='nobody', check=False)
+        self.assertIn('You may not do this', done.stderr)
+
+    def test_without_polkit_root_may_and_nobody_else(self):
+        self.machine.run('systemctl', 'mask', '--runtime', '--now', 'polkit')
+        self.addCleanup(self.machine.run, 'systemctl', 'start', 'polkit')
+        self.addCleanup(self.machine.run, 'systemctl', 'unmask', '--runtime', 'polkit')
+        self.assertIn('You may not do this', self.claim().stderr)
+        self.machine.run('computectl', 'sync')
+        self.machine.run('computectl', 'tree', user='nobody')
+
+
+if __name__ == '__main__':
+    unittest.main()
