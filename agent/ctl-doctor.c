@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-doctor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+
+#include "agent/bus-interface.h"
+#include "agent/ctl-json.h"
+#include "agent/ctl-text.h"
+
+#define DEFAULT_STATE_PATH "/var/lib/compute-agent"
+#define DISK_NEEDED_BYTES  (UINT64_C(16) << 20)
+
+void ctl_facts_measure(CtlFacts *facts)
+{
+        const char *path = facts->config ? facts->config->state_path : DEFAULT_STATE_PATH;
+        struct timex timex = { 0 };
+        struct statvfs fs;
+
+        facts->clock_synchronised = adjtimex(&timex) >= 0 && !(timex.status & STA_UNSYNC);
+        if (statvfs(path, &fs) < 0)
+                error_setf(&facts->disk_error, errno, "%s cannot be looked at: %s", path,
+                           strerror(errno));
+        else
+                facts->disk_free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+/* Adds a finding. advice NULL: all is well. */
+static int find(json_t *findings, const char *check, const char *state, const char *advice,
+                const char *format, ...) _printf_(5, 6);
+static int find(json_t *findings, const char *check, const char *state, const char *advice,
+                const char *format, ...)
+{
+        char text[2 * ERROR_TEXT_MAX];
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(text, sizeof(text), format, ap);
+        va_end(ap);
+        return json_array_append_new(findings,
+                                     json_pack("{ss ss ss ss}", "check", check, "state", state,
+                                               "text", text, "advice", advice ? advice : ""));
+}
+
+static int judge_config(const CtlFacts *facts, json_t *findings)
+{
+        if (facts->config_error.code == EACCES)
+                return find(findings, "configuration", "warning", "Run this as root",
+                            "It may not be read: %s", facts->config_error.text);
+        if (!facts->config)
+                return find(findings, "configuration", "bad",
+                            "Correct it, then \"systemctl restart compute-agent\"; "
+                            "\"computectl cat-config\" shows what is read",
+                            "%s", facts->config_error.text);
+        if (facts->n_config_warnings > 0)
+                return find(findings, "configuration", "warning",
+                            "\"computectl check-config\" lists them", "It has %zu warning(s)",
+                            facts->n_config_warnings);
+        return find(findings, "configuration", "ok", NULL, "It can be used");
+}
+
+static bool is_running(const CtlFacts *facts)
+{
+        return strcmp(ctl_json_text(facts->status, "state"), "not-running") != 0;
+}
+
+static int judge_service(const CtlFacts *facts, json_t *findings)
+{
+        if (!is_running(facts))
+                return find(findings, "service", "bad",
+                            "\"systemctl enable --now compute-agent\"; if it does not stay, "
+                            "\"journalctl -x -u compute-agent\" says why",
+                            "%s", ctl_json_text(facts->status, "summary"));
+        if (ctl_json_text(facts->status, "claim_error")[0])
+                return find(findings, "service", "bad",
+                            "See that the file system of the claim database has room, and that the "
+                            "user compute-agent may write there",
+                            "Claims cannot be taken: %s",
+                            ctl_json_text(facts->status, "claim_error"));
+        return find(findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim(s)",
+                    ctl_json_text(facts->status, "version"),
+                    ctl_json_u64(facts->status, "n_claims"));
+}
+
+static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
+{
+        const char *error = ctl_json_text(facts->status, "hypervisor_error");
+
+        if (error[0] || !facts->snapshot)
+                return find(findings, "hypervisor", "bad",
+                            "See that libvirt runs (\"systemctl status libvirtd\", or virtqemud), "
+                            "that the user compute-agent is in the group libvirt, and that "
+                            "[libvirt] connection_uri is right",
+                            "%s", error[0] ? error : facts->snapshot_error.text);
+        return find(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device(s), %zu domain(s)",
+                    facts->snapshot->hypervisor, facts->snapshot->nodename,
+                    facts->snapshot->n_devices, facts->snapshot->n_domains);
+}
+
+static bool offers_type(const Snapshot *snapshot, const char *type)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                for (size_t j = 0; j < snapshot->devices[i].n_mdev_types; j++)
+                        if (strcmp(snapshot->devices[i].mdev_types[j].id, type) == 0)
+                                return true;
+        return false;
+}
+
+static int judge_devices(const CtlFacts *facts, json_t *findings)
+{
+        size_t n = 0;
+
+        if (!facts->config || !facts->snapshot)
+                return 0;
+        for (char **type = facts->config->enabled_mdev_types; type && *type; type++, n++)
+                if (!offers_type(facts->snapshot, *type))
+                        return find(findings, "devices", "bad",
+                                    "\"computectl discover\" lists the types there are; if the "
+                                    "device is missing, see that its driver is loaded",
+                                    "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
+        if (n == 0)
+                return find(findings, "devices", "ok", NULL, "No virtual GPUs are enabled");
+        return find(findings, "devices", "ok", NULL, "Every one of %zu mdev type(s) is offered", n);
+}
+
+static int judge_placement(const CtlFacts *facts, json_t *findings)
+{
+        const char *state = ctl_json_text(facts->status, "sync_state");
+        const char *error = ctl_json_text(facts->status, "sync_error");
+
+        if (!is_running(facts))
+                return 0;
+        if (strcmp(state, SYNC_STATE_OFFLINE) == 0)
+                return find(
+                        findings, "placement", "bad",
+                        "See that the address, the user, its password and the certificates of "
+                        "[placement] are right, that the user has the role that Placement asks "
+                        "for (service), and that this host reaches it; then \"computectl sync\"",
+                        "It cannot be used: %s", error);
+        if (strcmp(state, SYNC_STATE_STALE) == 0)
+                return find(findings, "placement", "bad",
+                            "\"computectl plan\" shows what is left to send, \"journalctl -x -u "
+                            "compute-agent\" what Placement said",
+                            "It is not equal to this host: %s", error);
+        if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
+                return find(findings, "placement", "warning",
+                            "If it should be told of this host, write a section [placement]",
+                            "No [placement] section: nobody is told of this host");
+        if (strcmp(state, SYNC_STATE_PENDING) == 0)
+                return find(findings, "placement", "warning", "Wait, or \"computectl sync\"",
+                            "A change is on its way");
+        return find(findings, "placement", "ok", NULL, "It is equal to this host");
+}
+
+static int judge_identity(const CtlFacts *facts, json_t *findings)
+{
+        if (!is_running(facts))
+                return 0;
+        return find(findings, "identity", "ok", NULL, "This host is %s (%s)",
+                    ctl_json_text(facts->status, "node"), ctl_json_text(facts->status, "root"));
+}
+
+static int judge_clock(const CtlFacts *facts, json_t *findings)
+{
+        if (!facts->clock_synchronised)
+                return find(findings, "clock", "warning",
+                            "Tokens and claims expire by it: run chrony or systemd-timesyncd",
+                            "It is not synchronised");
+        return find(findings, "clock", "ok", NULL, "It is synchronised");
+}
+
+static int judge_disk(const CtlFacts *facts, json_t *findings)
+{
+        char free_text[CTL_TEXT_MAX];
+
+        if (facts->disk_error.code)
+                return find(findings, "disk", "bad",
+                            "Make the folder, or start the service, which does", "%s",
+                            facts->disk_error.text);
+        ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
+        if (facts->disk_free_bytes < DISK_NEEDED_BYTES)
+                return find(findings, "disk", "bad",
+                            "Make room: a claim that cannot be written is refused",
+                            "Only %s are free for the claim database", free_text);
+        return find(findings, "disk", "ok", NULL, "%s are free for the claim database", free_text);
+}
+
+json_t *ctl_doctor_judge(const CtlFacts *facts)
+{
+        static int (*const judges[])(const CtlFacts *, json_t *) = {
+                judge_config,    judge_service,  judge_hypervisor, judge_devices,
+                judge_placement, judge_identity, judge_clock,      judge_disk,
+        };
+        _cleanup_json_ json_t *findings = json_array();
+
+        if (!findings)
+                return NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(judges); i++)
+                if (judges[i](facts, findings) < 0)
+                        return NULL;
+        return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
+}
+
+static int print_finding(const json_t *finding, const CtlStyle *style, FILE *output)
+{
+        const char *state = ctl_json_text(finding, "state"), *advice;
+        CtlColour colour = strcmp(state, "ok") == 0    ? CTL_GREEN
+                           : strcmp(state, "bad") == 0 ? CTL_RED
+                                                       : CTL_YELLOW;
+        _cleanup_free_ char *text = ctl_text_escape(ctl_json_text(finding, "text"), style->utf8);
+
+        if (!text)
+                return -ENOMEM;
+        advice = ctl_json_text(finding, "advice");
+        fprintf(output, "%s%-8s%s %-14s %s%s\n", ctl_colour(style, colour), state,
+                ctl_colour_end(style), ctl_json_text(finding, "check"), text,
+                strchr(".?!", text[0] ? text[strlen(text) - 1] : '.') ? "" : ".");
+        if (advice[0])
+                fprintf(output, "%*s%s.\n", 8 + 1 + 14 + 1, "", advice);
+        return 0;
+}
+
+int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output)
+{
+        const json_t *finding;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "findings"), i, finding) {
+                int r = print_finding(finding, style, output);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+bool ctl_doctor_is_well(const json_t *document)
+{
+        const json_t *finding;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "findings"), i, finding)
+                if (strcmp(ctl_json_text(finding, "state"), "bad") == 0)
+                        return false;
+        return true;
+}

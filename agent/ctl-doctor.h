@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* "computectl doctor": what stands between this host and a good night. Each finding that is not
+ * well ends with what to do.
+ *
+ * The facts are gathered by the caller; judging them is pure. */
+
+#include "agent/config.h"
+#include "agent/ctl-style.h"
+#include "base/json.h"
+#include "drivers/snapshot.h"
+
+#define CTL_DOCTOR_FORMAT                                                           \
+        "compute-agent-doctor/1" /* {"format", "findings": [{"check", "state": "ok" \
+                                  * | "warning" | "bad", "text", "advice"}]} */
+
+typedef struct CtlFacts {
+        const Config *config; /* NULL: config_error has the words */
+        Error config_error;
+        size_t n_config_warnings;
+        const json_t *status;     /* of agent/ctl-status.h */
+        const Snapshot *snapshot; /* NULL: snapshot_error has the words */
+        Error snapshot_error;
+        bool clock_synchronised;
+        uint64_t disk_free_bytes; /* of the file system of state_path */
+        Error disk_error;         /* code 0 when that is known */
+} CtlFacts;
+
+/* Clock and disk, of this process. state_path may be NULL: the default. */
+void ctl_facts_measure(CtlFacts *facts);
+
+/* The document; NULL when out of memory. */
+json_t *ctl_doctor_judge(const CtlFacts *facts);
+
+/* -ENOMEM. */
+int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output);
+
+/* Whether nothing is "bad". */
+bool ctl_doctor_is_well(const json_t *document);

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""mandoc finds nothing in the manual pages, and they leave nothing out: every option of the
+configuration, every member of the D-Bus interface, every message, verb and option of computectl."""
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from sources import main, need
+
+FINDING = re.compile(r'mandoc: [^:]+:(\d+):\d+: (?P<text>.*)')
+MADE = {
+    'compute-agent.conf.5': ('conf.awk', 'systemd/compute-agent.conf'),
+    'compute-agent-messages.7': ('messages.awk', 'systemd/compute-agent.catalog'),
+    'org.computeagent.Agent1.5': ('interface.awk', 'systemd/org.computeagent.Agent1.xml'),
+}
+OPTION = re.compile(r'(?:BOOL|NUMBER|WORD|TEXT|PATH|LIST)\(\s*"(\w+)",\s*"(\w+)"|'
+                    r'(RESERVED|RATIO|SECRET|KEYSTONE)\("(\w+)"|\{ OPTION\("(\w+)", "(\w+)"|'
+                    r'\.key = "(\w+)"')
+
+
+def make(root, name):
+    """The page, as the Makefile makes it."""
+    script, source = MADE[name]
+    head = 'head=%s' % (root / 'man' / (name + '.head'))
+    tail = 'tail=%s' % (root / 'man' / (name + '.tail'))
+    return subprocess.run(['awk', '-v', head, '-v', tail, '-f', str(root / 'man' / script),
+                           str(root / source)], env={'LC_ALL': 'C', 'PATH': '/usr/bin:/bin'},
+                          stdout=subprocess.PIPE, check=True).stdout.decode()
+
+
+def plain(text):
+    return text.replace('\\-', '-').replace('\\e', '\\')
+
+
+def option_keys(root):
+    for match in OPTION.finditer((root / 'agent/config-table.c').read_text()):
+        yield match[2] or match[4] or match[6] or match[7]
+
+
+def expected(root):
+    """For each page the words that must stand in it."""
+    interface = (root / 'systemd/org.computeagent.Agent1.xml').read_text()
+    verbs = re.findall(r'^        \{ "([a-z-]+)", "', (root / 'agent/ctl-verbs.c').read_text(), re.M)
+    options = re.findall(r'^        (?:FLAG|TEXT|REQUEST)\("([a-z-]+)"',
+                         (root / 'agent/ctl-options.c').read_text(), re.M)
+    return {
+        'compute-agent.conf.5': set(option_keys(root)),
+        'org.computeagent.Agent1.5': re.findall(r'<(?:method|property) name="(\w+)"', interface),
+        'compute-agent-messages.7': re.findall(
+            r'"([0-9a-f]{32})"', (root / 'base/message-ids.h').read_text()),
+        'computectl.1': [*verbs, *('--' + option for option in options)],
+    }
+
+
+def lint(name, text):
+    with tempfile.NamedTemporaryFile('w', suffix=Path(name).suffix) as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run([need('mandoc', 'mandoc'), '-T', 'lint', '-W', 'warning', file.name],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
+    for line in done.stdout.splitlines():
+        match = FINDING.match(line)
+        yield 'man/' + name, int(match[1]) if match else 1, match['text'] if match else line
+
+
+def find_problems(root, files):
+    root = Path(root)
+    if not any(file.name.startswith('man/') for file in files):
+        return
+    pages = {name: make(root, name) for name in MADE}
+    for file in files:
+        if re.fullmatch(r'man/[^/]+\.[0-9]', file.name):
+            pages[file.name[4:]] = '\n'.join(file.lines) + '\n'
+    for name, text in pages.items():
+        yield from lint(name, text)
+    for name, words in expected(root).items():
+        if not words:
+            yield 'man/' + name, 1, 'nothing to look for was found in the sources'
+        for word in words:
+            if not re.search(r'(?<![\w-])%s(?![\w-])' % re.escape(word), plain(pages[name])):
+                yield 'man/' + name, 1, '"%s" is missing' % word
+
+
+if __name__ == '__main__':
+    main(find_problems)
