@@ -126,6 +126,7 @@ static const ConfigOption options[] = {
              "debug, info, notice, warning, err or crit"),
         TEXT("agent", "owner_trait", owner_trait, "OWNER_NOVA", config_is_trait,
              "a trait's name (A-Z, 0-9, _; up to 255), or nothing for none"),
+        PATH("agent", "metrics_file", metrics_file, NULL),
 
         TEXT("libvirt", "connection_uri", connection_uri, "qemu:///system", config_is_driver_uri,
              "a libvirt URI such as qemu:///system"),

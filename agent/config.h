@@ -46,7 +46,8 @@ typedef struct Config {
                                         * < 0 is taken as "no periodic poll" and stored as
                                         * UINT64_MAX */
         /* [agent] */
-        char *owner_trait; /* "OWNER_NOVA"; "" for none */
+        char *owner_trait;  /* "OWNER_NOVA"; "" for none */
+        char *metrics_file; /* NULL: no metrics */
         /* [libvirt], [static], [devices], [mdev_*]: in driver, which borrows from strings owned
          * here, but for mdev_types, which it owns */
         char *connection_uri;

@@ -14,6 +14,7 @@
 #include "agent/bus.h"
 #include "agent/claim-service.h"
 #include "agent/identity.h"
+#include "agent/metrics.h"
 #include "agent/status-text.h"
 #include "agent/tracker.h"
 #include "base/log.h"
@@ -39,6 +40,8 @@ typedef struct Daemon {
         Tracker *tracker;
         BusService *bus;
         Reload reload;
+        uint64_t n_cycles_in_metrics;
+        bool told_no_metrics;         /* is logged once */
         char status[STATUS_TEXT_MAX]; /* as systemd was told last */
         int exit_code;
 } Daemon;
@@ -51,6 +54,37 @@ static void daemon_done(Daemon *daemon)
         claim_service_free(daemon->claims);
         config_free(daemon->config);
         sd_event_unref(daemon->event);
+}
+
+/* At the end of each cycle. */
+static void save_metrics(Daemon *daemon, Tracker *tracker)
+{
+        _cleanup_(allocations_freep) Allocations *usage = NULL;
+        const TrackerStatus *status = tracker_get_status(tracker);
+        Claims *claims = claim_service_get(daemon->claims);
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!daemon->config->metrics_file || daemon->mode != DAEMON_SERVE ||
+            status->n_cycles == daemon->n_cycles_in_metrics)
+                return;
+        daemon->n_cycles_in_metrics = status->n_cycles;
+        if (claims)
+                (void)claims_usage(claims, &usage, NULL);
+        r = metrics_save(
+                &(const Metrics){
+                        .status = status,
+                        .statistics = tracker_get_statistics(tracker),
+                        .tree = tracker_get_tree(tracker),
+                        .usage = usage,
+                        .snapshot = tracker_get_snapshot(tracker),
+                        .n_claims = claim_service_count(daemon->claims),
+                        .claims_up = !claim_service_error(daemon->claims)->code,
+                },
+                daemon->config->metrics_file, &error);
+        if (r < 0 && !daemon->told_no_metrics)
+                log_warning("No metrics: %s; retrying.", error_text(&error, r));
+        daemon->told_no_metrics = r < 0;
 }
 
 /* Tells systemd and the bus, each only when there is something new. */
@@ -69,6 +103,7 @@ static void on_changed(Tracker *tracker, void *userdata)
         }
         if (daemon->bus)
                 bus_service_changed(daemon->bus);
+        save_metrics(daemon, tracker);
 }
 
 /* --once and --dry-run. */
@@ -193,6 +228,7 @@ static void put_in_force(Daemon *daemon, Config *config, Driver *driver, Tracker
         daemon->tracker = tracker;
         daemon->driver = driver;
         daemon->config = config;
+        daemon->n_cycles_in_metrics = 0;
         log_set_level(config->log_level);
         claim_service_set_expiry(daemon->claims, config->claim_expiry_usec);
         on_changed(tracker, daemon);

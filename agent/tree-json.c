@@ -6,9 +6,7 @@
 
 #include "base/json.h"
 
-/* What living claims hold of one class of one provider. */
-static uint64_t sum_usage(const Allocations *usage, const Uuid *provider,
-                          const char *resource_class)
+uint64_t tree_usage(const Allocations *usage, const Uuid *provider, const char *resource_class)
 {
         uint64_t sum = 0;
 
@@ -34,7 +32,7 @@ static json_t *inventories_to_json(const Provider *provider, const Allocations *
         for (size_t i = 0; i < provider->n_inventories; i++) {
                 const InventoryRecord *record = &provider->inventories[i];
                 _cleanup_json_ json_t *inventory = inventory_to_json(&record->inventory);
-                uint64_t used = sum_usage(usage, &provider->uuid, record->resource_class);
+                uint64_t used = tree_usage(usage, &provider->uuid, record->resource_class);
 
                 if (json_object_set_new(inventory, "capacity",
                                         amount_to_json(inventory_capacity(&record->inventory))) <

@@ -20,3 +20,6 @@
 /* usage may be NULL. A new reference, NULL when out of memory. */
 json_t *tree_to_json(const ProviderTree *tree, const Allocations *usage, const Uuid *root,
                      const char *node, const char *sync_state);
+
+/* What living claims hold of one class of one provider; usage may be NULL. Saturates. */
+uint64_t tree_usage(const Allocations *usage, const Uuid *provider, const char *resource_class);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/metrics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/tree-json.h"
+
+#define PREFIX "compute_agent_"
+
+static void print_head(FILE *output, const char *name, const char *type, const char *help)
+{
+        fprintf(output, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
+}
+
+static void print_number(FILE *output, const char *name, const char *type, const char *help,
+                         uint64_t value)
+{
+        print_head(output, name, type, help);
+        fprintf(output, PREFIX "%s %" PRIu64 "\n", name, value);
+}
+
+static void print_time(FILE *output, const char *name, const char *help, uint64_t usec)
+{
+        print_head(output, name, "gauge", help);
+        fprintf(output, PREFIX "%s %" PRIu64 ".%06" PRIu64 "\n", name, usec / USEC_PER_SEC,
+                usec % USEC_PER_SEC);
+}
+
+/* name="value", with what the format wants escaped; what is foreign cannot end the line. */
+static void print_label(FILE *output, const char *name, const char *value)
+{
+        fprintf(output, "%s=\"", name);
+        for (const char *c = value; *c; c++) {
+                if (*c == '\n')
+                        fputs("\\n", output);
+                else if (*c == '"' || *c == '\\')
+                        fprintf(output, "\\%c", *c);
+                else
+                        fputc(*c, output);
+        }
+        fputc('"', output);
+}
+
+static void print_state(const Metrics *metrics, FILE *output)
+{
+        const TrackerStatus *status = metrics->status;
+
+        print_head(output, "build_info", "gauge", "Constant 1, with the version of the agent.");
+        fputs(PREFIX "build_info{version=\"" PACKAGE_VERSION "\"} 1\n", output);
+        print_head(output, "sync_state", "gauge", "1 for the state that is, 0 for the others.");
+        for (SyncState state = 0; state < _SYNC_STATE_MAX; state++)
+                fprintf(output, PREFIX "sync_state{state=\"%s\"} %d\n", sync_state_to_text(state),
+                        state == status->sync_state);
+        print_time(output, "last_sync_timestamp_seconds",
+                   "When Placement was found, or made, equal to the host last; 0 for never.",
+                   status->last_sync_usec);
+        print_time(output, "last_poll_timestamp_seconds",
+                   "When the last good poll of the hypervisor ended; 0 for never.",
+                   status->last_poll_usec);
+        print_number(output, "hypervisor_up", "gauge", "Whether the last poll succeeded.",
+                     !status->hypervisor_error.code && status->last_poll_usec > 0);
+        print_number(output, "claims_up", "gauge", "Whether claims can be taken.",
+                     metrics->claims_up);
+        print_number(output, "reshape_needed", "gauge",
+                     "Whether the tree must change shape under running guests.",
+                     status->reshape_needed);
+}
+
+static void print_counts(const Metrics *metrics, FILE *output)
+{
+        const ReporterStatistics *statistics = metrics->statistics;
+
+        print_number(output, "cycles_total", "counter", "Cycles from poll to publication.",
+                     metrics->status->n_cycles);
+        print_number(output, "placement_requests_total", "counter", "HTTP requests to Placement.",
+                     statistics->n_requests);
+        print_number(output, "placement_writes_total", "counter",
+                     "Those requests that could change something.", statistics->n_writes);
+        print_number(output, "placement_conflicts_total", "counter",
+                     "Requests that lost to another writer, and were done again.",
+                     statistics->n_conflicts);
+        print_number(output, "providers", "gauge", "Resource providers of this host.",
+                     metrics->tree ? metrics->tree->n_providers : 0);
+        print_number(output, "claims", "gauge", "Claims that live.", metrics->n_claims);
+        print_number(output, "domains", "gauge", "Domains that the hypervisor has.",
+                     metrics->snapshot ? metrics->snapshot->n_domains : 0);
+}
+
+typedef uint64_t (*Amount)(const Metrics *metrics, const Provider *provider,
+                           const InventoryRecord *record);
+
+static uint64_t get_capacity(const Metrics *metrics, const Provider *provider,
+                             const InventoryRecord *record)
+{
+        return inventory_capacity(&record->inventory);
+}
+
+static uint64_t get_total(const Metrics *metrics, const Provider *provider,
+                          const InventoryRecord *record)
+{
+        return record->inventory.total;
+}
+
+static uint64_t get_reserved(const Metrics *metrics, const Provider *provider,
+                             const InventoryRecord *record)
+{
+        return record->inventory.reserved;
+}
+
+static uint64_t get_used(const Metrics *metrics, const Provider *provider,
+                         const InventoryRecord *record)
+{
+        return tree_usage(metrics->usage, &provider->uuid, record->resource_class);
+}
+
+static void print_inventories(const Metrics *metrics, FILE *output, const char *name,
+                              const char *help, Amount amount)
+{
+        print_head(output, name, "gauge", help);
+        for (size_t i = 0; metrics->tree && i < metrics->tree->n_providers; i++) {
+                const Provider *provider = metrics->tree->providers[i];
+
+                for (size_t j = 0; j < provider->n_inventories; j++) {
+                        const InventoryRecord *record = &provider->inventories[j];
+
+                        fprintf(output, PREFIX "%s{", name);
+                        print_label(output, "provider", provider->name);
+                        fputc(',', output);
+                        print_label(output, "resource_class", record->resource_class);
+                        fprintf(output, "} %" PRIu64 "\n", amount(metrics, provider, record));
+                }
+        }
+}
+
+static void print_devices(const Metrics *metrics, FILE *output)
+{
+        print_head(output, "mdev_available_instances", "gauge",
+                   "Mediated devices of a type that a device can still make.");
+        for (size_t i = 0; metrics->snapshot && i < metrics->snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &metrics->snapshot->devices[i];
+
+                for (size_t j = 0; j < device->n_mdev_types; j++) {
+                        fputs(PREFIX "mdev_available_instances{", output);
+                        print_label(output, "device", device->name);
+                        fputc(',', output);
+                        print_label(output, "type", device->mdev_types[j].id);
+                        fprintf(output, "} %" PRIu64 "\n",
+                                device->mdev_types[j].available_instances);
+                }
+        }
+}
+
+void metrics_print(const Metrics *metrics, FILE *output)
+{
+        print_state(metrics, output);
+        print_counts(metrics, output);
+        print_inventories(metrics, output, "inventory_units", "What a provider has of a class.",
+                          get_total);
+        print_inventories(metrics, output, "inventory_reserved_units",
+                          "What of it is not for guests.", get_reserved);
+        print_inventories(metrics, output, "inventory_capacity_units",
+                          "What can be promised of it.", get_capacity);
+        print_inventories(metrics, output, "inventory_used_units", "What claims hold of it.",
+                          get_used);
+        print_devices(metrics, output);
+}
+
+static int write_file(const Metrics *metrics, const char *path)
+{
+        _cleanup_fclose_ FILE *output = fopen(path, "we");
+
+        if (!output)
+                return -errno;
+        metrics_print(metrics, output);
+        if (fchmod(fileno(output), 0644) < 0)
+                return -errno;
+        return fflush(output) != 0 || ferror(output) ? -EIO : 0;
+}
+
+int metrics_save(const Metrics *metrics, const char *path, Error *reterr)
+{
+        _cleanup_free_ char *partial = NULL;
+        int r;
+
+        if (asprintf(&partial, "%s.new", path) < 0) {
+                partial = NULL;
+                return error_oom(reterr);
+        }
+        r = write_file(metrics, partial);
+        if (r >= 0 && rename(partial, path) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void)unlink(partial);
+                return error_setf(reterr, r, "%s: cannot be written: %s", path, strerror(-r));
+        }
+        return 0;
+}

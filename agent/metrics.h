@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the daemon counts, in Prometheus's text format, in a file for node_exporter's textfile
+ * collector. Names are listed in compute-agentd(8). Counters begin anew with a reload. */
+
+#include "agent/tracker.h"
+#include "base/allocation.h"
+
+/* All borrowed. */
+typedef struct Metrics {
+        const TrackerStatus *status;
+        const ReporterStatistics *statistics;
+        const ProviderTree *tree; /* NULL: not known yet */
+        const Allocations *usage; /* what claims hold; NULL: nothing */
+        const Snapshot *snapshot; /* NULL: not polled yet */
+        size_t n_claims;
+        bool claims_up; /* claims can be taken */
+} Metrics;
+
+void metrics_print(const Metrics *metrics, FILE *output);
+
+/* Puts them into a file that everybody may read, under another name first: a reader sees all or
+ * nothing. Negative errno with words. Blocks on the disk, without waiting for it to be synced. */
+int metrics_save(const Metrics *metrics, const char *path, Error *reterr);

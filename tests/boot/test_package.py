@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The package from installation to purge, the way of a new operator."""
+
+import os
+import unittest
+import uuid
+from pathlib import Path
+
+from tests.boot.case import BootCase, package
+from tests.boot.machine import UNIT
+from tests.env.scratch import EnvError
+
+CONFIG = '/etc/compute-agent/compute-agent.conf'
+setUpModule = BootCase.boot
+
+
+def newer_package():
+    path = os.environ.get('COMPUTE_AGENT_NEWER_DEB')
+    if not path:
+        raise EnvError('COMPUTE_AGENT_NEWER_DEB must name a package: see HACKING.md')
+    return Path(path)
+
+
+class Package(BootCase):
+    def setUp(self):
+        """Nothing is installed when a test begins, and when it has ended."""
+        self.before = self.files()
+        self.install(package())
+        self.addCleanup(self.machine.run, 'dpkg', '--purge', 'compute-agent', timeout=120)
+
+    def files(self):
+        """What there is of us outside of logs and the package's own record."""
+        out = self.machine.run('find', '/etc', '/usr', '/var', '/run', '/lib/', '-xdev', '-name',
+                               '*comput*', check=False).stdout
+        return sorted(line for line in out.splitlines()
+                      if not line.startswith(('/usr/lib/python', '/var/lib/dpkg/info',
+                                              '/var/tmp/', '/var/log/')))
+
+    def edit_two_lines(self):
+        """What the guide says: where Placement is, and how to talk to it."""
+        self.machine.run(
+            'sed', '-i', '-e', 's,^#\\[placement\\],[placement],',
+            '-e', 's,^#auth_type = .*,auth_type = admin_token,',
+            '-e', 's,^#endpoint_override =.*,endpoint_override = unix:///outside/placement.sock,',
+            '-e', 's,^#token =.*,token = admin,', CONFIG)
+
+    def test_installed_but_not_started(self):
+        shown = self.machine.show('ActiveState', 'UnitFileState', 'LoadState')
+        self.assertEqual((shown['LoadState'], shown['ActiveState'], shown['UnitFileState']),
+                         ('loaded', 'inactive', 'disabled'))
+        mode = self.machine.run('stat', '-c', '%U:%G %a', CONFIG).stdout.strip()
+        self.assertEqual(mode, 'root:compute-agent 640')
+        self.machine.run('computectl', 'check-config')
+        for page in ('8 compute-agentd', '1 computectl', '5 compute-agent.conf',
+                     '5 org.computeagent.Agent1', '7 compute-agent-messages'):
+            self.machine.run('man', '--where', *page.split())
+
+    def test_two_lines_and_enable(self):
+        self.edit_two_lines()
+        self.machine.run('systemctl', 'enable', '--now', UNIT)
+        self.machine.wait_state('synced')
+        done = self.machine.run('computectl', 'doctor', check=False)
+        self.assertNotIn('bad ', done.stdout)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn('Published', self.machine.run('computectl', 'status').stdout)
+        text = self.machine.run('computectl', 'cat-config').stdout
+        self.assertIn('token = (not shown)', text)
+
+    def test_upgrade_restarts_and_loses_no_claim(self):
+        self.edit_two_lines()
+        self.machine.run('systemctl', 'enable', '--now', UNIT)
+        self.machine.wait_state('synced')
+        claim = int(self.machine.run('computectl', 'claim', '-q', '--consumer', uuid.uuid4(),
+                                     '--resources', 'VCPU=1').stdout)
+        pid = self.machine.main_pid()
+        self.install(newer_package())
+        self.assertNotIn(self.machine.main_pid(), (0, pid))
+        self.machine.wait_state('synced')
+        self.assertIn(claim, [c['id'] for c in self.machine.ctl_json('claims')['claims']])
+        self.assertIn('endpoint_override = unix:', self.machine.run('cat', CONFIG).stdout)
+
+    def test_removed_keeps_what_it_knows_and_purged_keeps_nothing(self):
+        self.edit_two_lines()
+        self.machine.run('systemctl', 'enable', '--now', UNIT)
+        self.machine.wait_state('synced')
+        self.machine.run('apt-get', '-qq', '--yes', 'remove', 'compute-agent', timeout=120)
+        self.machine.run('test', '-s', '/var/lib/compute-agent/claim.sqlite')
+        self.machine.run('test', '-s', CONFIG)
+        self.assertEqual(self.machine.show('ActiveState')['ActiveState'], 'inactive')
+        self.machine.run('apt-get', '-qq', '--yes', 'purge', 'compute-agent', timeout=120)
+        self.assertEqual(self.files(), self.before)
+        self.assertNotIn('compute-agent', self.machine.run('cat', '/etc/passwd', '/etc/group',
+                                                           '/etc/shadow').stdout)
+
+
+if __name__ == '__main__':
+    unittest.main()

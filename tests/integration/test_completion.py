@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The completion of computectl for shells, as the build makes it."""
+
+import subprocess
+import unittest
+
+from tests.env.agent import build_folder
+
+SCRIPT = '''source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_computectl; printf '%s\\n' "${COMPREPLY[@]}"'''
+
+
+def complete(*words):
+    """What bash offers for the last of the words."""
+    path = build_folder() / 'agent/completion/computectl'
+    done = subprocess.run(['bash', '-euc', SCRIPT, 'bash', str(path), 'computectl', *words],
+                          stdout=subprocess.PIPE, text=True, check=True, timeout=30)
+    return done.stdout.split()
+
+
+class Completion(unittest.TestCase):
+    def test_every_verb_of_the_help_and_no_other(self):
+        text = subprocess.run([str(build_folder() / 'computectl'), '--help'], text=True,
+                              stdout=subprocess.PIPE, check=True).stdout
+        verbs = text.split('Verbs:\n')[1].split('\n\n')[0].splitlines()
+        self.assertEqual(complete(''), [line.split()[0] for line in verbs])
+
+    def test_words(self):
+        cases = [(['re'], ['reload', 'release']),
+                 (['claim', '--res'], ['--resources', '--resize-target']),
+                 (['status', '--res'], []),
+                 (['claims', '--h'], ['--help', '--history']),
+                 (['status', '--json', '=', ''], ['pretty', 'short', 'off']),
+                 (['--json', '=', 's'], ['short'])]
+        for words, expected in cases:
+            with self.subTest(words):
+                self.assertEqual(complete(*words), expected)
+
+    def test_shellcheck(self):
+        path = build_folder() / 'agent/completion/computectl'
+        subprocess.run(['shellcheck', '--shell=bash', str(path)], check=True)
+
+    def test_zsh_has_every_verb(self):
+        text = (build_folder() / 'agent/completion/_computectl').read_text()
+        self.assertTrue(text.startswith('#compdef computectl\n'))
+        for verb in complete(''):
+            self.assertIn("                '%s:" % verb, text)
+
+
+if __name__ == '__main__':
+    unittest.main()

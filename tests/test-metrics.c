@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/metrics.h"
+#include "tests/scratch-folder.h"
+#include "tests/test.h"
+
+#include <sys/stat.h>
+
+static char *print(const Metrics *metrics)
+{
+        char *text = NULL;
+        size_t n = 0;
+        FILE *output = open_memstream(&text, &n);
+
+        assert_non_null(output);
+        metrics_print(metrics, output);
+        assert_int_equal(fclose(output), 0);
+        return text;
+}
+
+static void test_before_the_first_poll(void **state)
+{
+        const TrackerStatus status = { .sync_state = SYNC_PENDING };
+        const ReporterStatistics statistics = { 0 };
+        const Metrics metrics = { .status = &status, .statistics = &statistics };
+        _cleanup_free_ char *text = print(&metrics);
+
+        assert_non_null(strstr(text, "\ncompute_agent_sync_state{state=\"pending\"} 1\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_sync_state{state=\"synced\"} 0\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_last_sync_timestamp_seconds 0.000000\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_hypervisor_up 0\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_providers 0\n"));
+}
+
+static void test_a_tree(void **state)
+{
+        const TrackerStatus status = { .sync_state = SYNC_SYNCED,
+                                       .last_poll_usec = UINT64_C(1700000000000123),
+                                       .n_cycles = 7 };
+        const ReporterStatistics statistics = { .n_requests = 12, .n_writes = 3, .n_conflicts = 1 };
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        const Inventory inventory = { .total = 8,
+                                      .reserved = 1,
+                                      .min_unit = 1,
+                                      .max_unit = 8,
+                                      .step_size = 1,
+                                      .allocation_ratio = 4.0 };
+        Metrics metrics = { .status = &status, .statistics = &statistics, .claims_up = true };
+        _cleanup_free_ char *text = NULL;
+        Uuid uuid;
+
+        assert_int_equal(uuid_from_text("11111111-2222-4333-8444-555555555555", &uuid), 0);
+        assert_int_equal(provider_tree_new(&tree), 0);
+        assert_int_equal(provider_tree_add(tree, &uuid, "a\"b\\c", NULL, NULL, NULL), 0);
+        assert_int_equal(provider_set_inventory(tree->providers[0], "VCPU", &inventory), 0);
+        metrics.tree = tree;
+        text = print(&metrics);
+        assert_non_null(strstr(text, "\ncompute_agent_inventory_capacity_units{provider="
+                                     "\"a\\\"b\\\\c\",resource_class=\"VCPU\"} 28\n"));
+        assert_non_null(strstr(text, "_last_poll_timestamp_seconds 1700000000.000123\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_placement_requests_total 12\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_cycles_total 7\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_hypervisor_up 1\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_claims_up 1\n"));
+}
+
+static void test_the_file(void **state)
+{
+        const TrackerStatus status = { 0 };
+        const ReporterStatistics statistics = { 0 };
+        const Metrics metrics = { .status = &status, .statistics = &statistics };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "a.prom");
+        _cleanup_free_ char *nowhere = scratch_path(folder, "none/a.prom");
+        Error error = ERROR_NULL;
+        struct stat st;
+
+        assert_int_equal(metrics_save(&metrics, path, NULL), 0);
+        assert_int_equal(metrics_save(&metrics, path, NULL), 0);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0644);
+        assert_true(st.st_size > 500);
+        assert_int_equal(metrics_save(&metrics, nowhere, &error), -ENOENT);
+        assert_non_null(strstr(error.text, "a.prom: cannot be written"));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_before_the_first_poll),
+                cmocka_unit_test(test_a_tree),
+                cmocka_unit_test(test_the_file),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
