@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/config-file.h"
 #include "agent/config-search.h"
@@ -25,33 +26,69 @@ static void enter_section(Place *place, const char *line)
         snprintf(place->section, sizeof(place->section), "%.*s", (int)n, line + 1);
 }
 
-/* Whether the line, without its white space in front, sets a secret; ret_key is its length. */
-static bool sets_secret(const Place *place, const char *line, size_t *ret_key)
+static bool is_secret_anywhere(const char *key)
 {
-        const ConfigOption *options, *option;
-        char key[128];
-        size_t n, n_key = strcspn(line, "= \t\n");
+        const ConfigOption *options;
+        size_t n;
 
         options = config_get_options(&n);
-        snprintf(key, sizeof(key), "%.*s", (int)n_key, line);
+        for (size_t i = 0; i < n; i++)
+                if (options[i].secret && strcasecmp(options[i].key, key) == 0)
+                        return true;
+        return false;
+}
+
+/* Whether the value of a key may be shown: what the agent does not know may be a secret of others,
+ * pasted with the rest. */
+static bool may_show(const Place *place, const char *key, bool comment)
+{
+        const ConfigOption *options, *option;
+        size_t n;
+
+        if (comment || strncasecmp(place->section, "mdev_", strlen("mdev_")) == 0)
+                return !is_secret_anywhere(key);
+        options = config_get_options(&n);
         option = config_find_option(options, n, place->section, key);
-        *ret_key = n_key;
-        return option && option->secret;
+        return option && !option->secret;
+}
+
+/* A line that sets something, or would without the "#" before it; n_key is the length of its key.
+ */
+static bool print_setting(Place *place, const char *line, size_t n_key, FILE *output)
+{
+        const char *start = line + strspn(line, "#; \t");
+        char key[128];
+
+        snprintf(key, sizeof(key), "%.*s", (int)n_key, start);
+        if (may_show(place, key, strchr("#;", line[0])))
+                return false;
+        fprintf(output, "%.*s = " HIDDEN "\n", (int)(start + n_key - line), line);
+        return true;
+}
+
+/* The length of the key when the line has the form of a setting, else 0. */
+static size_t find_key(const char *line)
+{
+        const char *start = line + strspn(line, "#; \t");
+        size_t n = strcspn(start, "=: \t\n");
+        const char *rest = start + n + strspn(start + n, " \t");
+
+        return rest[0] == '=' || rest[0] == ':' ? n : 0;
 }
 
 static void print_line(Place *place, const char *line, FILE *output)
 {
-        const char *text = line + strspn(line, " \t");
-        size_t n_key;
+        bool goes_on = isspace((unsigned char)line[0]);
+        size_t n_key = find_key(line);
 
-        if (text != line && place->in_secret)
+        /* Empty lines do not end a value that goes on. */
+        if (place->in_secret && goes_on)
                 return;
         place->in_secret = false;
-        if (text[0] == '[')
-                enter_section(place, text);
-        else if (isalpha((unsigned char)text[0]) && sets_secret(place, text, &n_key)) {
+        if (line[0] == '[')
+                enter_section(place, line);
+        else if (n_key > 0 && print_setting(place, line, n_key, output)) {
                 place->in_secret = true;
-                fprintf(output, "%.*s = " HIDDEN "\n", (int)n_key, text);
                 return;
         }
         fputs(line, output);

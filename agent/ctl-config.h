@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 
-/* Each file with its name above it; the values of secrets are not shown. config: a file instead of
- * the host's own, or NULL. */
+/* Each file with its name above it; the values of secrets, and of options that the agent does not
+ * know, are not shown. config: a file instead of the host's own, or NULL. */
 int ctl_config_cat(const char *config, FILE *output, Error *reterr);
 
 /* Reads all of it; warnings go to output, one per line. Errors of config_load(). ret_n_files may be

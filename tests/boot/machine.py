@@ -29,15 +29,18 @@ Environment=SYSTEMD_DEVICE_VERIFY_SYSFS=0
 
 
 class OutsidePlacement(Placement):
-    """A Placement whose socket every user may connect to."""
+    """A Placement with a socket that every user may connect to."""
 
     def __init__(self, scratch):
-        super().__init__(scratch, 'uwsgi-unix')
+        super().__init__(scratch, 'gunicorn')
+        self.port = None
         self.socket_path = str(scratch.folder('outside') / 'placement.sock')
-        os.chmod(os.path.dirname(self.socket_path), 0o755)
 
     def _argv(self):
-        return [str(arg).replace('socket=600', 'socket=666') for arg in super()._argv()]
+        self.port = 0
+        argv = super()._argv()
+        self.port = None
+        return ['unix:' + self.socket_path if arg == '127.0.0.1:0' else arg for arg in argv]
 
     def endpoint_inside(self):
         return 'unix:///outside/placement.sock'

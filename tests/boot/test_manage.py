@@ -76,7 +76,7 @@ class Reload(BootCase):
         count = 'ls /proc/%d/fd | wc -l; ls /proc/%d/task | wc -l' % (pid, pid)
         self.machine.run('computectl', 'reload')
         before = self.machine.run('sh', '-c', count).stdout
-        for _ in range(20):
+        for _ in range(8):
             self.machine.run('computectl', 'reload')
         self.assertEqual(self.machine.run('sh', '-c', count).stdout, before)
         self.assertEqual(self.machine.main_pid(), pid)

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-config.h"
+#include "tests/scratch-folder.h"
+#include "tests/test.h"
+
+/* What cat-config prints of a file with this text, without the line that names it. */
+static char *cat(const char *text)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        char *printed = NULL;
+        size_t n = 0;
+        FILE *output = open_memstream(&printed, &n);
+        Error error = ERROR_NULL;
+
+        scratch_write(folder, "x.conf", text);
+        if (ctl_config_cat(path, output, &error) < 0)
+                fail_msg("%s", error.text);
+        assert_int_equal(fclose(output), 0);
+        assert_memory_equal(printed, "# /", 3);
+        memmove(printed, strchr(printed, '\n') + 1, strlen(strchr(printed, '\n') + 1) + 1);
+        return printed;
+}
+
+static void test_secrets_are_not_shown(void **state)
+{
+        static const struct {
+                const char *text, *expected;
+        } cases[] = {
+                { "[placement]\ntoken = hush\n", "[placement]\ntoken = (not shown)\n" },
+                { "[placement]\ntoken=hush", "[placement]\ntoken = (not shown)\n" },
+                { "[Placement]\nTOKEN: hush\n", "[Placement]\nTOKEN = (not shown)\n" },
+                { "[placement]\npassword = hush\n  hush\nusername = me\n",
+                  "[placement]\npassword = (not shown)\nusername = me\n" },
+                { "[placement]\npassword = hush\n\n  hush\nusername = me\n",
+                  "[placement]\npassword = (not shown)\nusername = me\n" },
+                { "[DEFAULT]\nhost = a\n b\n# plain words\n",
+                  "[DEFAULT]\nhost = a\n b\n# plain words\n" },
+                { "#[agent]\n#log_level = info\n\n", "#[agent]\n#log_level = info\n\n" },
+                { "[placement]\n  token = hush\n", "[placement]\n  token = (not shown)\n" },
+                { "[placement]\n#token = hush\n", "[placement]\n#token = (not shown)\n" },
+                /* Pasted from nova.conf: nobody here knows what it is. */
+                { "[database]\nconnection = mysql://a:hush@b\n",
+                  "[database]\nconnection = (not shown)\n" },
+                { "[mdev_nvidia-35]\nmax_instances = 2\n",
+                  "[mdev_nvidia-35]\nmax_instances = 2\n" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_free_ char *printed = cat(cases[i].text);
+
+                assert_null(strstr(printed, "hush"));
+                assert_string_equal(printed, cases[i].expected);
+        }
+}
+
+static void test_check(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf"), *warnings = NULL;
+        size_t n = 0, n_files = 0;
+        FILE *output = open_memstream(&warnings, &n);
+        Error error = ERROR_NULL;
+
+        scratch_write(folder, "x.conf", "[agent]\nlog_level = info\nfoo = 1\n");
+        assert_int_equal(ctl_config_check(path, output, &n_files, NULL), 0);
+        assert_int_equal(n_files, 1);
+        assert_int_equal(fflush(output), 0);
+        assert_non_null(strstr(warnings, "x.conf:3: "));
+        scratch_write(folder, "x.conf", "[agent]\nlog_level = loud\n");
+        assert_int_equal(ctl_config_check(path, output, &n_files, &error), -EINVAL);
+        assert_non_null(strstr(error.text, "x.conf:2: [agent] log_level"));
+        assert_int_equal(fclose(output), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_secrets_are_not_shown),
+                cmocka_unit_test(test_check),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

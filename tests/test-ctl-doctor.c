@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-doctor.h"
+#include "agent/ctl-json.h"
+#include "tests/ctl-capture.h"
+#include "tests/test.h"
+
+#define GIB (UINT64_C(1) << 30)
+
+/* The state of a check in the document; "" when it was not made. */
+static const char *state_of(const json_t *document, const char *check)
+{
+        const json_t *finding;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "findings"), i, finding) {
+                const char *advice = ctl_json_text(finding, "advice");
+                const char *state = ctl_json_text(finding, "state");
+
+                if (strcmp(ctl_json_text(finding, "check"), check) != 0)
+                        continue;
+                /* Each one that is not well says what to do, and no other does. */
+                assert_int_equal(strcmp(state, "ok") != 0, advice[0] != '\0');
+                return state;
+        }
+        return "";
+}
+
+static void test_table(void **state)
+{
+        static const struct {
+                const char *status;
+                const char *service, *hypervisor, *placement;
+                bool well;
+        } cases[] = {
+                { "{'state': 'ok', 'sync_state': 'synced'}", "ok", "ok", "ok", true },
+                { "{'state': 'ok', 'sync_state': 'standalone'}", "ok", "ok", "warning", true },
+                { "{'state': 'pending', 'sync_state': 'pending'}", "ok", "ok", "warning", true },
+                { "{'state': 'degraded', 'sync_state': 'offline', 'sync_error': 'x'}", "ok", "ok",
+                  "bad", false },
+                { "{'state': 'degraded', 'sync_state': 'stale', 'sync_error': 'x'}", "ok", "ok",
+                  "bad", false },
+                { "{'state': 'degraded', 'sync_state': 'synced', 'hypervisor_error': 'x'}", "ok",
+                  "bad", "ok", false },
+                { "{'state': 'degraded', 'sync_state': 'synced', 'claim_error': 'x'}", "bad", "ok",
+                  "ok", false },
+                { "{'state': 'not-running', 'summary': 'x'}", "bad", "ok", "", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                _cleanup_json_ json_t *status = NULL, *document = NULL;
+                _cleanup_free_ char *text = strdup(cases[i].status);
+                const Config config = { 0 };
+
+                for (char *c = text; *c; c++)
+                        *c = *c == '\'' ? '"' : *c;
+                status = json_loads(text, 0, NULL);
+                assert_non_null(status);
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                document = ctl_doctor_judge(&(const CtlFacts){
+                        .config = &config,
+                        .status = status,
+                        .snapshot = snapshot,
+                        .clock_synchronised = true,
+                        .disk_free_bytes = GIB,
+                });
+                assert_non_null(document);
+                assert_string_equal(state_of(document, "service"), cases[i].service);
+                assert_string_equal(state_of(document, "hypervisor"), cases[i].hypervisor);
+                assert_string_equal(state_of(document, "placement"), cases[i].placement);
+                assert_int_equal(ctl_doctor_is_well(document), cases[i].well);
+        }
+}
+
+static void test_what_is_missing(void **state)
+{
+        _cleanup_json_ json_t *status = json_pack("{ss}", "state", "not-running"), *document = NULL;
+        CtlFacts facts = { .status = status, .disk_free_bytes = 4096 };
+
+        error_setf(&facts.config_error, EINVAL, "x.conf:1: [agent] log_level");
+        error_setf(&facts.snapshot_error, EIO, "no libvirt");
+        document = ctl_doctor_judge(&facts);
+        assert_string_equal(state_of(document, "configuration"), "bad");
+        assert_string_equal(state_of(document, "hypervisor"), "bad");
+        assert_string_equal(state_of(document, "devices"), "");
+        assert_string_equal(state_of(document, "clock"), "warning");
+        assert_string_equal(state_of(document, "disk"), "bad");
+        assert_false(ctl_doctor_is_well(document));
+}
+
+static void test_an_mdev_type_that_nobody_offers(void **state)
+{
+        _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok"), *document = NULL;
+        char *types[] = { (char[]){ "nvidia-35" }, NULL };
+        const Config config = { .enabled_mdev_types = types };
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+
+        assert_int_equal(snapshot_new(&snapshot), 0);
+        document = ctl_doctor_judge(
+                &(const CtlFacts){ .config = &config, .status = status, .snapshot = snapshot });
+        assert_string_equal(state_of(document, "devices"), "bad");
+}
+
+static void test_measured(void **state)
+{
+        char root[] = "/", nowhere[] = "/nonexistent";
+        const Config there = { .state_path = root }, gone = { .state_path = nowhere };
+        CtlFacts facts = { .config = &there };
+
+        ctl_facts_measure(&facts);
+        assert_int_equal(facts.disk_error.code, 0);
+        facts.config = &gone;
+        ctl_facts_measure(&facts);
+        assert_int_equal(facts.disk_error.code, ENOENT);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_what_is_missing),
+                cmocka_unit_test(test_an_mdev_type_that_nobody_offers),
+                cmocka_unit_test(test_measured),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
