@@ -23,6 +23,7 @@ struct BusService {
         sd_event_source *retry_timer;
         sd_bus *bus;      /* NULL while there is none */
         bool told_no_bus; /* the absence is logged once */
+        bool settled;
 };
 
 /* Answers with the text of a JSON document; takes the reference. */
@@ -294,8 +295,16 @@ static void close_bus(BusService *service)
         service->bus = sd_bus_close_unref(service->bus);
 }
 
+static void settle(BusService *service)
+{
+        if (!service->settled)
+                service->config.settled(service->config.userdata);
+        service->settled = true;
+}
+
 static void tell_no_bus(BusService *service, const char *why)
 {
+        settle(service);
         if (!service->told_no_bus)
                 log_event(LOG_WARNING, MESSAGE_NO_BUS, NULL,
                           "No D-Bus service: %s. The host is reported all the same, but computectl "
@@ -334,6 +343,7 @@ static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_err
         if (service->told_no_bus)
                 log_notice("D-Bus is served again.");
         service->told_no_bus = false;
+        settle(service);
         return 0;
 }
 

@@ -31,7 +31,10 @@ typedef struct BusConfig {
         Uuid root;
         const char *driver; /* its name */
         BusReload reload;
-        void *userdata; /* of reload */
+        /* Called once, when computectl can reach the service, or it is known that it cannot; maybe
+         * from inside bus_service_new(). */
+        void (*settled)(void *userdata);
+        void *userdata; /* of both */
 } BusConfig;
 
 /* Never fails for want of a bus. -ENOMEM and what sd-event says. */

@@ -367,6 +367,12 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         return claim_service_new(&daemon->claims, &claims_config) < 0 ? error_oom(reterr) : 0;
 }
 
+/* Who starts the service may ask it something next: it is ready when it can be asked. */
+static void on_bus_settled(void *userdata)
+{
+        (void)sd_notify(false, "READY=1");
+}
+
 static int set_up_bus(Daemon *daemon, Error *reterr)
 {
         const BusConfig bus_config = {
@@ -375,6 +381,7 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
                 .root = daemon->root,
                 .driver = daemon->config->compute_driver,
                 .reload = reload,
+                .settled = on_bus_settled,
                 .userdata = daemon,
         };
         int r = bus_service_new(&daemon->bus, daemon->event, &bus_config);
@@ -431,8 +438,6 @@ int daemon_run(Config *config, const char *config_file, DaemonMode mode)
                 log_error("%s", error_text(&error, r));
                 return EXIT_FAILURE;
         }
-        if (mode == DAEMON_SERVE)
-                (void)sd_notify(false, "READY=1");
         r = sd_event_loop(daemon.event);
         if (r < 0) {
                 log_error("The event loop failed: %s", strerror(-r));

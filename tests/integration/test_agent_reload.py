@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Reloading the configuration, seen from systemd's side and from the bus."""
+
+import signal
+import unittest
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.scratch import Scratch, wait_until
+
+CONSUMER = '0a3fd8c2-1f2b-4a53-8a0a-35b6a3a6f0d1'
+
+
+class Reload(unittest.TestCase):
+    def setUp(self):
+        scratch = Scratch()
+        self.addCleanup(scratch.close)
+        self.bus = Bus(scratch)
+        self.bus.start()
+        self.agent = Agent(scratch, bus=self.bus)
+        self.agent.start()
+        self.agent.ctl('sync')
+
+    def wait_ready(self):
+        wait_until(lambda: 'READY=1' in self.agent.notifications, 5, 'READY=1')
+
+    def reserved(self):
+        root = self.agent.ctl_json('tree')['providers'][0]
+        return root['inventories']['MEMORY_MB']['reserved']
+
+    def test_systemd_is_told(self):
+        self.agent.notifications.clear()
+        self.agent.ctl('reload')
+        self.wait_ready()
+        told = list(self.agent.notifications)
+        self.assertEqual(told[0], 'RELOADING=1')
+        self.assertRegex(told[1], r'^MONOTONIC_USEC=\d+$')
+        self.assertEqual(told.count('READY=1'), 1)
+        self.assertLess(told.index('RELOADING=1'), told.index('READY=1'))
+
+    def test_in_force_when_it_returns_and_claims_stay(self):
+        self.agent.ctl('claim', '--consumer', CONSUMER, '--resources', 'VCPU=1')
+        self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 100}})
+        self.agent.ctl('reload')
+        self.assertEqual(self.reserved(), 100)
+        claims = self.agent.ctl_json('claims')['claims']
+        self.assertEqual([claim['consumer'] for claim in claims], [CONSUMER])
+
+    def test_claims_expire_as_the_new_settings_say(self):
+        self.agent.configure({'DEFAULT': {'claim_expiry_time': 0}})
+        self.agent.ctl('reload')
+        self.agent.ctl('claim', '--consumer', CONSUMER, '--resources', 'VCPU=1')
+        self.assertEqual(self.agent.ctl_json('claims')['claims'][0]['expires_usec'], 0)
+
+    def test_another_driver(self):
+        host = self.agent.folder / 'host.json'
+        host.write_text(self.agent.ctl('discover', '--json=short').stdout)
+        self.agent.configure({'DEFAULT': {'compute_driver': 'static'}, 'static': {'path': host}})
+        self.agent.ctl('reload')
+        self.assertEqual(self.agent.status()['driver'], 'static')
+        self.assertEqual(self.agent.status()['hypervisor_error'], '')
+
+    def test_refused_with_the_reason(self):
+        cases = [({'agent': {'log_level': 'loud'}}, '[agent] log_level'),
+                 ({'DEFAULT': {'claim_db': 'x.sqlite'}}, 'claim_db cannot change'),
+                 ({'DEFAULT': {'host': 'another'}}, 'host cannot change'),
+                 ({'DEFAULT': {'compute_driver': 'static'}}, 'static')]
+        before = {section: dict(keys) for section, keys in self.agent.options.items()}
+        for options, words in cases:
+            with self.subTest(words):
+                self.agent.options = {section: dict(keys) for section, keys in before.items()}
+                self.agent.configure({**options, 'libvirt': {'connection_uri': 'test:///gone'}})
+                self.agent.notifications.clear()
+                done = self.agent.ctl('reload', check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(words, done.stderr)
+                self.wait_ready()
+                self.agent.ctl('sync')
+
+    def test_hangup(self):
+        self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 101}})
+        self.agent.child.signal(signal.SIGHUP)
+        wait_until(lambda: self.agent.running() and self.reserved_or_none() == 101, 20,
+                   'the new settings')
+
+    def reserved_or_none(self):
+        return self.reserved() if self.agent.ctl('tree', check=False).returncode == 0 else None
+
+    def test_who_waits_for_a_sync_is_answered(self):
+        """A reload in the middle of a cycle leaves nobody waiting."""
+        for _ in range(10):
+            first = self.agent.ctl('sync', '--quiet', check=False)
+            self.agent.child.signal(signal.SIGHUP)
+            second = self.agent.ctl('sync', '--quiet', check=False)
+            self.assertIn(first.returncode, (0, 1))
+            self.assertIn(second.returncode, (0, 1), second.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()
