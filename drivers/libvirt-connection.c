@@ -29,6 +29,7 @@ struct LibvirtConnection {
         bool lost;             /* atomic */
         bool closing;          /* atomic */
         Mailbox *mailbox;
+        PollCache *cache;
         virConnectPtr connection;
         bool has_close_callback;
         int domain_ids[ARRAY_SIZE(domain_events)]; /* -1: not registered */
@@ -49,6 +50,7 @@ static void connection_unref(void *data)
         if (__atomic_sub_fetch(&connection->n_references, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
         mailbox_unref(connection->mailbox);
+        poll_cache_free(connection->cache);
         free(connection);
 }
 
@@ -83,38 +85,57 @@ static void on_close(virConnectPtr handle, int reason, void *data)
         connection_unref(connection);
 }
 
-static void on_change(void *data)
+static void on_domain(void *data, virDomainPtr domain)
 {
+        char uuid[VIR_UUID_STRING_BUFLEN];
         bool closing;
         LibvirtConnection *connection = enter_callback(data, &closing);
 
-        if (!closing)
+        if (!closing) {
+                if (virDomainGetUUIDString(domain, uuid) == 0)
+                        poll_cache_mark_domain(connection->cache, uuid);
                 mailbox_post_changed(connection->mailbox);
+        }
         connection_unref(connection);
 }
 
 static int on_domain_lifecycle(virConnectPtr handle, virDomainPtr domain, int event, int detail,
                                void *data)
 {
-        on_change(data);
+        on_domain(data, domain);
         return 0;
 }
 
 static void on_domain_device(virConnectPtr handle, virDomainPtr domain, const char *alias,
                              void *data)
 {
-        on_change(data);
+        on_domain(data, domain);
+}
+
+static void on_device(void *data, virNodeDevicePtr device)
+{
+        bool closing;
+        LibvirtConnection *connection = enter_callback(data, &closing);
+        const char *name;
+
+        if (!closing) {
+                name = virNodeDeviceGetName(device);
+                if (name)
+                        poll_cache_mark_device(connection->cache, name);
+                mailbox_post_changed(connection->mailbox);
+        }
+        connection_unref(connection);
 }
 
 static void on_device_lifecycle(virConnectPtr handle, virNodeDevicePtr device, int event,
                                 int detail, void *data)
 {
-        on_change(data);
+        on_device(data, device);
 }
 
 static void on_device_update(virConnectPtr handle, virNodeDevicePtr device, void *data)
 {
-        on_change(data);
+        on_device(data, device);
 }
 
 /* Events that a hypervisor does not have are lived without: polls find the change later. */
@@ -139,6 +160,7 @@ static void register_callbacks(LibvirtConnection *connection)
                 VIR_NODE_DEVICE_EVENT_CALLBACK(on_device_update),
         };
         virConnectPtr handle = connection->connection;
+        bool devices = true, domains = true;
         int r;
 
         connection->has_close_callback =
@@ -148,13 +170,16 @@ static void register_callbacks(LibvirtConnection *connection)
                                                      domain_callbacks[i],
                                                      connection_ref(connection), connection_unref);
                 connection->domain_ids[i] = keep_or_forget(connection, r, "domains");
+                domains = domains && r >= 0;
         }
         for (size_t i = 0; i < ARRAY_SIZE(device_events); i++) {
                 r = virConnectNodeDeviceEventRegisterAny(
                         handle, NULL, device_events[i], device_callbacks[i],
                         connection_ref(connection), connection_unref);
                 connection->device_ids[i] = keep_or_forget(connection, r, "devices");
+                devices = devices && r >= 0;
         }
+        poll_cache_keep(connection->cache, devices, domains);
 }
 
 /* libvirt asks for passwords with this when it was given credential types to ask for: it was not,
@@ -176,7 +201,8 @@ int libvirt_connection_open(LibvirtConnection **ret, const char *uri, unsigned k
         if (!handle)
                 return libvirt_error(reterr, "Cannot connect to the hypervisor");
         connection = calloc(1, sizeof(LibvirtConnection));
-        if (!connection) {
+        if (!connection || poll_cache_new(&connection->cache) < 0) {
+                free(connection);
                 virConnectClose(handle);
                 return error_oom(reterr);
         }
@@ -217,6 +243,11 @@ LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection)
 virConnectPtr libvirt_connection_get(const LibvirtConnection *connection)
 {
         return connection->connection;
+}
+
+PollCache *libvirt_connection_cache(const LibvirtConnection *connection)
+{
+        return connection->cache;
 }
 
 bool libvirt_connection_is_alive(const LibvirtConnection *connection)

@@ -4,13 +4,15 @@
 /* One connection to a hypervisor: opened without ever asking a person, kept alive, and listened to.
  *
  * What libvirt tells between calls becomes events in the mailbox: DRIVER_EVENT_CHANGED when a
- * domain or a device came, went or changed, DRIVER_EVENT_LOST when the connection broke. Its
+ * domain or a device came, went or changed, which is also marked in the connection's poll cache;
+ * DRIVER_EVENT_LOST when the connection broke. Its
  * callbacks run on libvirt's event thread and do nothing else. Everything here may block as long as
  * the hypervisor does: virt thread only. */
 
 #include <libvirt/libvirt.h>
 
 #include "drivers/mailbox.h"
+#include "drivers/poll-cache.h"
 
 typedef struct LibvirtConnection LibvirtConnection;
 
@@ -21,8 +23,9 @@ int libvirt_connection_open(LibvirtConnection **ret, const char *uri, unsigned k
 LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection);
 DEFINE_CLEANUP(LibvirtConnection *, libvirt_connection_free);
 
-/* Borrowed. */
+/* Borrowed. The cache holds what was read over this connection. */
 virConnectPtr libvirt_connection_get(const LibvirtConnection *connection);
+PollCache *libvirt_connection_cache(const LibvirtConnection *connection);
 
 /* False once it broke, whether or not a call has noticed. Does not block. */
 bool libvirt_connection_is_alive(const LibvirtConnection *connection);

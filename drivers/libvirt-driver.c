@@ -86,7 +86,8 @@ static void poll_once(const LibvirtState *state, LibvirtConnection **connection)
 
         r = ensure_connection(state, connection, &error);
         if (r == 0)
-                r = libvirt_poll(libvirt_connection_get(*connection), state->instances_path,
+                r = libvirt_poll(libvirt_connection_get(*connection),
+                                 libvirt_connection_cache(*connection), state->instances_path,
                                  &snapshot, &error);
         if (r < 0) {
                 error_prefixf(&error, r, "%.60s", state->uri);

@@ -3,14 +3,15 @@
 
 /* One poll of a hypervisor through libvirt: everything that a Snapshot holds. It asks for XML and
  * hands it to the parsers; what a hypervisor does not support is left out, what vanished since it
- * was listed is left out, everything else that fails fails the poll.
+ * was listed is left out, everything else that fails fails the poll. Devices and domains that the
+ * cache knows are not asked for again.
  *
  * Blocks as long as the hypervisor does: virt thread only. */
 
 #include <libvirt/libvirt.h>
 
-#include "drivers/snapshot.h"
+#include "drivers/poll-cache.h"
 
 /* Negative errno with words. */
-int libvirt_poll(virConnectPtr connection, const char *instances_path, Snapshot **ret,
-                 Error *reterr);
+int libvirt_poll(virConnectPtr connection, PollCache *cache, const char *instances_path,
+                 Snapshot **ret, Error *reterr);

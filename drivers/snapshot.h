@@ -160,6 +160,11 @@ void snapshot_device_done(SnapshotDevice *device);
 void snapshot_mdev_done(SnapshotMdev *mdev);
 void snapshot_domain_done(SnapshotDomain *domain);
 
+/* Deep copies. -ENOMEM, ret untouched. */
+int snapshot_device_copy(SnapshotDevice *ret, const SnapshotDevice *device);
+int snapshot_mdev_copy(SnapshotMdev *ret, const SnapshotMdev *mdev);
+int snapshot_domain_copy(SnapshotDomain *ret, const SnapshotDomain *domain);
+
 /* JSON. to: a new reference, NULL when out of memory. from: a whole check of types and limits;
  * -EBADMSG with the path of the member that is wrong. Members that a host can do without (most of
  * them) may be left out, so that a host can be written by hand; unknown members are ignored, so

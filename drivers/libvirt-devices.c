@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/libvirt-devices.h"
+
+#include <libvirt/virterror.h>
+
+#include "base/string-set.h"
+#include "drivers/libvirt-error.h"
+
+typedef struct DevicePoll {
+        PollCache *cache;
+        Snapshot *snapshot;
+        StringSet vdpa_parents;
+        size_t n_devices_allocated;
+        size_t n_mdevs_allocated;
+} DevicePoll;
+
+static int add_device(DevicePoll *poll, const SnapshotDevice *device)
+{
+        Snapshot *snapshot = poll->snapshot;
+
+        if (array_grow(&snapshot->devices, sizeof(SnapshotDevice), snapshot->n_devices,
+                       &poll->n_devices_allocated) < 0 ||
+            snapshot_device_copy(&snapshot->devices[snapshot->n_devices], device) < 0)
+                return -ENOMEM;
+        snapshot->n_devices++;
+        return 0;
+}
+
+static int add_mdev(DevicePoll *poll, const SnapshotMdev *mdev)
+{
+        Snapshot *snapshot = poll->snapshot;
+
+        if (array_grow(&snapshot->mdevs, sizeof(SnapshotMdev), snapshot->n_mdevs,
+                       &poll->n_mdevs_allocated) < 0 ||
+            snapshot_mdev_copy(&snapshot->mdevs[snapshot->n_mdevs], mdev) < 0)
+                return -ENOMEM;
+        snapshot->n_mdevs++;
+        return 0;
+}
+
+/* 1 when it was read, 0 when it is gone. */
+static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *name,
+                       const NodeDevice **ret, Error *reterr)
+{
+        _cleanup_free_ char *xml = virNodeDeviceGetXMLDesc(handle, 0);
+        _cleanup_(node_device_done) NodeDevice device = { 0 };
+        int r;
+
+        if (!xml && libvirt_error_is_gone())
+                return 0;
+        if (!xml)
+                return libvirt_error(reterr, "Cannot read a device");
+        r = node_device_parse(xml, &device, reterr);
+        if (r < 0)
+                return r;
+        return poll_cache_put_device(poll->cache, name, &device, ret) < 0 ? error_oom(reterr) : 1;
+}
+
+static int poll_device(DevicePoll *poll, virNodeDevicePtr handle, Error *reterr)
+{
+        const char *name = virNodeDeviceGetName(handle);
+        const NodeDevice *device;
+        int r = 1;
+
+        if (!name)
+                return libvirt_error(reterr, "Cannot get the name of a device");
+        device = poll_cache_find_device(poll->cache, name);
+        if (!device)
+                r = read_device(poll, handle, name, &device, reterr);
+        if (r <= 0)
+                return r;
+        if (device->kind == NODE_DEVICE_DEVICE)
+                r = add_device(poll, &device->device);
+        else if (device->kind == NODE_DEVICE_MDEV)
+                r = add_mdev(poll, &device->mdev);
+        else if (device->kind == NODE_DEVICE_VDPA)
+                r = string_set_add(&poll->vdpa_parents, device->parent);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+/* The number of devices, or -1 with libvirt's error. */
+static int list_devices(virConnectPtr connection, virNodeDevicePtr **ret)
+{
+        const unsigned kinds = VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV |
+                               VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV_TYPES |
+                               VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV |
+                               VIR_CONNECT_LIST_NODE_DEVICES_CAP_VDPA;
+        int n;
+
+        /* a mediated device that is defined and not started takes nothing from its parent */
+        n = virConnectListAllNodeDevices(connection, ret,
+                                         kinds | VIR_CONNECT_LIST_NODE_DEVICES_ACTIVE);
+        if (n < 0 && libvirt_error_is_unsupported())
+                n = virConnectListAllNodeDevices(connection, ret, kinds);
+        return n;
+}
+
+int libvirt_poll_devices(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
+                         Error *reterr)
+{
+        DevicePoll poll = { .cache = cache, .snapshot = snapshot };
+        virNodeDevicePtr *devices = NULL;
+        int n, r = 0;
+
+        n = list_devices(connection, &devices);
+        if (n < 0 && libvirt_error_is_unsupported())
+                return 0;
+        if (n < 0)
+                return libvirt_error(reterr, "Cannot list the devices");
+        for (int i = 0; i < n; i++) {
+                if (r == 0)
+                        r = poll_device(&poll, devices[i], reterr);
+                virNodeDeviceFree(devices[i]);
+        }
+        free(devices);
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                snapshot->devices[i].is_vdpa_parent =
+                        string_set_contains(&poll.vdpa_parents, snapshot->devices[i].name);
+        string_set_done(&poll.vdpa_parents);
+        return r;
+}

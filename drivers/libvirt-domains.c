@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/libvirt-domains.h"
+
+#include <libvirt/virterror.h>
+
+#include "drivers/domain.h"
+#include "drivers/libvirt-error.h"
+
+#define STATE_UNKNOWN (-1)
+
+typedef struct DomainPoll {
+        PollCache *cache;
+        Snapshot *snapshot;
+        size_t n_allocated;
+} DomainPoll;
+
+static DomainState translate_state(virDomainPtr handle, int state)
+{
+        switch (state) {
+        case VIR_DOMAIN_RUNNING:
+        case VIR_DOMAIN_BLOCKED:
+                return DOMAIN_RUNNING;
+        case VIR_DOMAIN_SHUTOFF:
+                return DOMAIN_SHUTOFF;
+        default:
+                /* a crashed guest may have been preserved, with all it has: active ones have an id
+                 */
+                return virDomainGetID(handle) == (unsigned)-1 ? DOMAIN_SHUTOFF : DOMAIN_PAUSED;
+        }
+}
+
+/* 1 when it was read, 0 when it is gone. */
+static int read_domain(DomainPoll *poll, virDomainPtr handle, const char *uuid,
+                       const SnapshotDomain **ret, Error *reterr)
+{
+        _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
+        _cleanup_free_ char *xml = NULL;
+        int state, persistent, r;
+
+        if (virDomainGetState(handle, &state, NULL, 0) < 0 ||
+            (persistent = virDomainIsPersistent(handle)) < 0 ||
+            !(xml = virDomainGetXMLDesc(handle, 0)))
+                return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Cannot read a domain");
+        r = domain_parse(xml, &domain, reterr);
+        if (r < 0)
+                return r;
+        domain.state = translate_state(handle, state);
+        domain.persistent = persistent == 1;
+        return poll_cache_put_domain(poll->cache, uuid, &domain, ret) < 0 ? error_oom(reterr) : 1;
+}
+
+/* state is libvirt's, or STATE_UNKNOWN. */
+static int poll_domain(DomainPoll *poll, virDomainPtr handle, int state, Error *reterr)
+{
+        Snapshot *snapshot = poll->snapshot;
+        char uuid[VIR_UUID_STRING_BUFLEN];
+        const SnapshotDomain *domain;
+        int r = 1;
+
+        if (virDomainGetUUIDString(handle, uuid) < 0)
+                return libvirt_error(reterr, "Cannot get the uuid of a domain");
+        domain = poll_cache_find_domain(poll->cache, uuid);
+        if (!domain || (state != STATE_UNKNOWN && domain->state != translate_state(handle, state)))
+                r = read_domain(poll, handle, uuid, &domain, reterr);
+        if (r <= 0)
+                return r;
+        if (array_grow(&snapshot->domains, sizeof(SnapshotDomain), snapshot->n_domains,
+                       &poll->n_allocated) < 0 ||
+            snapshot_domain_copy(&snapshot->domains[snapshot->n_domains], domain) < 0)
+                return error_oom(reterr);
+        snapshot->n_domains++;
+        return 0;
+}
+
+static int state_of_record(const virDomainStatsRecord *record)
+{
+        int state;
+
+        if (virTypedParamsGetInt(record->params, record->nparams, "state.state", &state) != 1)
+                return STATE_UNKNOWN;
+        return state;
+}
+
+static int poll_listed(virConnectPtr connection, DomainPoll *poll, Error *reterr)
+{
+        virDomainPtr *domains = NULL;
+        int n, r = 0;
+
+        n = virConnectListAllDomains(connection, &domains, 0);
+        if (n < 0)
+                return libvirt_error(reterr, "Cannot list the domains");
+        for (int i = 0; i < n; i++) {
+                if (r == 0)
+                        r = poll_domain(poll, domains[i], STATE_UNKNOWN, reterr);
+                virDomainFree(domains[i]);
+        }
+        free(domains);
+        return r;
+}
+
+int libvirt_poll_domains(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
+                         Error *reterr)
+{
+        DomainPoll poll = { .cache = cache, .snapshot = snapshot };
+        virDomainStatsRecordPtr *records = NULL;
+        int n, r = 0;
+
+        n = virConnectGetAllDomainStats(connection, VIR_DOMAIN_STATS_STATE, &records, 0);
+        if (n < 0 && libvirt_error_is_unsupported())
+                return poll_listed(connection, &poll, reterr);
+        if (n < 0)
+                return libvirt_error(reterr, "Cannot list the domains");
+        for (int i = 0; i < n && r == 0; i++)
+                r = poll_domain(&poll, records[i]->dom, state_of_record(records[i]), reterr);
+        virDomainStatsRecordListFree(records);
+        return r;
+}

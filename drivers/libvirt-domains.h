@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The part of a poll that reads domains. One call tells which there are and in which state; three
+ * more for each that the cache does not know, or knows in another state. What vanished since it was
+ * listed is left out. Blocks: virt thread only. */
+
+#include <libvirt/libvirt.h>
+
+#include "drivers/poll-cache.h"
+
+/* Adds to snapshot, which has no domains yet. Negative errno with words. */
+int libvirt_poll_domains(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
+                         Error *reterr);

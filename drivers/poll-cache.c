@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/poll-cache.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/string-set.h"
+
+typedef struct CacheEntry {
+        char *key;
+        bool seen; /* by the poll that runs */
+        NodeDevice device;
+        SnapshotDomain domain;
+} CacheEntry;
+
+typedef struct CacheTable {
+        CacheEntry **entries; /* sorted by key */
+        size_t n_entries;
+        size_t n_allocated;
+        bool keep;
+} CacheTable;
+
+typedef struct Marks {
+        StringSet keys;
+        bool all;
+} Marks;
+
+struct PollCache {
+        CacheTable devices;
+        CacheTable domains;
+        uint64_t filled_usec; /* when everything was read last; 0: never */
+
+        pthread_mutex_t lock; /* guards what follows */
+        Marks changed_devices;
+        Marks changed_domains;
+        bool mdevs_changed;
+};
+
+static CacheEntry *entry_free(CacheEntry *entry)
+{
+        if (!entry)
+                return NULL;
+        node_device_done(&entry->device);
+        snapshot_domain_done(&entry->domain);
+        free(entry->key);
+        free(entry);
+        return NULL;
+}
+DEFINE_CLEANUP(CacheEntry *, entry_free);
+
+/* The place of key, or where it belongs. */
+static size_t table_place(const CacheTable *table, const char *key, bool *ret_found)
+{
+        size_t low = 0, high = table->n_entries;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = strcmp(table->entries[middle]->key, key);
+
+                if (order == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        *ret_found = false;
+        return low;
+}
+
+static CacheEntry *table_find(CacheTable *table, const char *key)
+{
+        bool found;
+        size_t i = table_place(table, key, &found);
+
+        if (!found)
+                return NULL;
+        table->entries[i]->seen = true;
+        return table->entries[i];
+}
+
+static int table_put(CacheTable *table, const char *key, CacheEntry **ret)
+{
+        _cleanup_(entry_freep) CacheEntry *entry = calloc(1, sizeof(CacheEntry));
+        bool found;
+        size_t i;
+
+        if (!entry || !(entry->key = strdup(key)) ||
+            array_grow(&table->entries, sizeof(CacheEntry *), table->n_entries,
+                       &table->n_allocated) < 0)
+                return -ENOMEM;
+        entry->seen = true;
+        i = table_place(table, key, &found);
+        if (found) {
+                entry_free(table->entries[i]);
+        } else {
+                memmove(table->entries + i + 1, table->entries + i,
+                        (table->n_entries - i) * sizeof(CacheEntry *));
+                table->n_entries++;
+        }
+        *ret = table->entries[i] = TAKE_PTR(entry);
+        return 0;
+}
+
+static void table_clear(CacheTable *table)
+{
+        for (size_t i = 0; i < table->n_entries; i++)
+                entry_free(table->entries[i]);
+        table->n_entries = 0;
+}
+
+/* Drops what drop() says. */
+static void table_filter(CacheTable *table, bool (*drop)(const CacheEntry *, const void *),
+                         const void *data)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < table->n_entries; i++)
+                if (drop(table->entries[i], data))
+                        entry_free(table->entries[i]);
+                else
+                        table->entries[n++] = table->entries[i];
+        table->n_entries = n;
+}
+
+int poll_cache_new(PollCache **ret)
+{
+        PollCache *cache = calloc(1, sizeof(PollCache));
+
+        if (!cache)
+                return -ENOMEM;
+        if (pthread_mutex_init(&cache->lock, NULL) != 0) {
+                free(cache);
+                return -ENOMEM;
+        }
+        *ret = cache;
+        return 0;
+}
+
+PollCache *poll_cache_free(PollCache *cache)
+{
+        if (!cache)
+                return NULL;
+        table_clear(&cache->devices);
+        table_clear(&cache->domains);
+        free(cache->devices.entries);
+        free(cache->domains.entries);
+        string_set_done(&cache->changed_devices.keys);
+        string_set_done(&cache->changed_domains.keys);
+        pthread_mutex_destroy(&cache->lock);
+        free(cache);
+        return NULL;
+}
+
+/* Marks */
+
+static void marks_add(Marks *marks, const char *key)
+{
+        if (marks->all)
+                return;
+        if (marks->keys.n_items < POLL_CACHE_MARKS_MAX && string_set_add(&marks->keys, key) >= 0)
+                return;
+        marks->all = true;
+        string_set_done(&marks->keys);
+}
+
+void poll_cache_mark_device(PollCache *cache, const char *name)
+{
+        pthread_mutex_lock(&cache->lock);
+        marks_add(&cache->changed_devices, name);
+        if (strncmp(name, "mdev_", strlen("mdev_")) == 0)
+                cache->mdevs_changed = true;
+        pthread_mutex_unlock(&cache->lock);
+}
+
+void poll_cache_mark_domain(PollCache *cache, const char *uuid)
+{
+        pthread_mutex_lock(&cache->lock);
+        marks_add(&cache->changed_domains, uuid);
+        pthread_mutex_unlock(&cache->lock);
+}
+
+/* A poll */
+
+void poll_cache_keep(PollCache *cache, bool devices, bool domains)
+{
+        cache->devices.keep = devices;
+        cache->domains.keep = domains;
+}
+
+static bool is_marked(const CacheEntry *entry, const void *data)
+{
+        return string_set_contains(data, entry->key);
+}
+
+static bool is_mdev_parent(const CacheEntry *entry, const void *data)
+{
+        return entry->device.device.n_mdev_types > 0;
+}
+
+static void apply_marks(CacheTable *table, Marks *marks)
+{
+        if (marks->all || !table->keep)
+                table_clear(table);
+        else if (marks->keys.n_items > 0)
+                table_filter(table, is_marked, &marks->keys);
+        string_set_done(&marks->keys);
+        *marks = (Marks){ 0 };
+}
+
+static void clear_seen(CacheTable *table)
+{
+        for (size_t i = 0; i < table->n_entries; i++)
+                table->entries[i]->seen = false;
+}
+
+void poll_cache_begin(PollCache *cache, uint64_t now_usec)
+{
+        pthread_mutex_lock(&cache->lock);
+        apply_marks(&cache->devices, &cache->changed_devices);
+        apply_marks(&cache->domains, &cache->changed_domains);
+        if (cache->mdevs_changed)
+                table_filter(&cache->devices, is_mdev_parent, NULL);
+        cache->mdevs_changed = false;
+        pthread_mutex_unlock(&cache->lock);
+
+        if (cache->filled_usec == 0 || now_usec - cache->filled_usec >= POLL_CACHE_LIFE_USEC) {
+                table_clear(&cache->devices);
+                table_clear(&cache->domains);
+                cache->filled_usec = now_usec;
+        }
+        clear_seen(&cache->devices);
+        clear_seen(&cache->domains);
+}
+
+const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name)
+{
+        const CacheEntry *entry = table_find(&cache->devices, name);
+
+        return entry ? &entry->device : NULL;
+}
+
+const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid)
+{
+        const CacheEntry *entry = table_find(&cache->domains, uuid);
+
+        return entry ? &entry->domain : NULL;
+}
+
+int poll_cache_put_device(PollCache *cache, const char *name, NodeDevice *value,
+                          const NodeDevice **ret)
+{
+        CacheEntry *entry;
+
+        if (table_put(&cache->devices, name, &entry) < 0)
+                return -ENOMEM;
+        entry->device = *value;
+        *value = (NodeDevice){ 0 };
+        *ret = &entry->device;
+        return 0;
+}
+
+int poll_cache_put_domain(PollCache *cache, const char *uuid, SnapshotDomain *value,
+                          const SnapshotDomain **ret)
+{
+        CacheEntry *entry;
+
+        if (table_put(&cache->domains, uuid, &entry) < 0)
+                return -ENOMEM;
+        entry->domain = *value;
+        *value = (SnapshotDomain){ 0 };
+        *ret = &entry->domain;
+        return 0;
+}
+
+static bool is_unseen(const CacheEntry *entry, const void *data)
+{
+        return !entry->seen;
+}
+
+void poll_cache_end(PollCache *cache, bool succeeded)
+{
+        if (!succeeded) {
+                table_clear(&cache->devices);
+                table_clear(&cache->domains);
+                cache->filled_usec = 0;
+                return;
+        }
+        table_filter(&cache->devices, is_unseen, NULL);
+        table_filter(&cache->domains, is_unseen, NULL);
+}

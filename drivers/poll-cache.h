@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What earlier polls read of devices and domains, so that a poll asks the hypervisor only for what
+ * changed.
+ *
+ * Event callbacks mark what changed, on any thread; the virt thread reads and fills the cache. A
+ * mark that comes during a poll counts for the next one, so nothing that was read before a change
+ * outlives it. What libvirt sends no event for (a page moved, the driver of a device) is found by
+ * a poll that reads everything, which poll_cache_begin() orders every POLL_CACHE_LIFE_USEC. It
+ * knows no libvirt. */
+
+#include "drivers/node-device.h"
+
+#define POLL_CACHE_LIFE_USEC (10 * 60 * USEC_PER_SEC)
+#define POLL_CACHE_MARKS_MAX 4096 /* more changes than this at once: everything is read anew */
+
+typedef struct PollCache PollCache;
+
+int poll_cache_new(PollCache **ret);
+PollCache *poll_cache_free(PollCache *cache);
+DEFINE_CLEANUP(PollCache *, poll_cache_free);
+
+/* Something changed: a device by libvirt's name of it, a domain by its uuid. A mediated device that
+ * came or went changes what every parent has left. Any thread; never fails (it marks everything
+ * when it is out of memory). */
+void poll_cache_mark_device(PollCache *cache, const char *name);
+void poll_cache_mark_domain(PollCache *cache, const char *uuid);
+
+/* The rest is for the virt thread alone. */
+
+/* Without events of a kind there is nothing to go by: such things are never kept. Both are false at
+ * first. */
+void poll_cache_keep(PollCache *cache, bool devices, bool domains);
+
+/* Begins a poll at this monotonic time: forgets what was marked since the last one began. */
+void poll_cache_begin(PollCache *cache, uint64_t now_usec);
+
+/* What is known, borrowed until poll_cache_end(); NULL when it must be read. */
+const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name);
+const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid);
+
+/* Hands over what was read (*value is left empty) and lends it back. -ENOMEM leaves it alone. */
+int poll_cache_put_device(PollCache *cache, const char *name, NodeDevice *value,
+                          const NodeDevice **ret);
+int poll_cache_put_domain(PollCache *cache, const char *uuid, SnapshotDomain *value,
+                          const SnapshotDomain **ret);
+
+/* Forgets what was neither found nor put since the poll began, for it is gone; everything when the
+ * poll failed. */
+void poll_cache_end(PollCache *cache, bool succeeded);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/poll-cache.h"
+#include "tests/host-fixture.h"
+
+#define DOMAIN "5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02"
+
+static int make_cache(void **state)
+{
+        PollCache *cache = NULL;
+
+        if (poll_cache_new(&cache) < 0)
+                return -1;
+        poll_cache_keep(cache, true, true);
+        *state = cache;
+        return 0;
+}
+
+static int free_cache(void **state)
+{
+        poll_cache_free(*state);
+        return 0;
+}
+
+static void put_device(PollCache *cache, const char *name, size_t n_types)
+{
+        NodeDevice device = { .kind = NODE_DEVICE_DEVICE };
+        const NodeDevice *kept;
+
+        device.device.name = strdup(name);
+        device.device.mdev_types = calloc(n_types + 1, sizeof(MdevType));
+        device.device.n_mdev_types = n_types;
+        assert_int_equal(poll_cache_put_device(cache, name, &device, &kept), 0);
+        assert_null(device.device.name);
+        assert_string_equal(kept->device.name, name);
+}
+
+static void put_domain(PollCache *cache, const char *uuid)
+{
+        SnapshotDomain domain = { .vcpus = 4 };
+        const SnapshotDomain *kept;
+
+        assert_int_equal(poll_cache_put_domain(cache, uuid, &domain, &kept), 0);
+        assert_int_equal(kept->vcpus, 4);
+}
+
+static void fill(PollCache *cache)
+{
+        poll_cache_begin(cache, 1);
+        put_device(cache, "pci_b", 0);
+        put_device(cache, "pci_a", 2);
+        put_device(cache, "mdev_1", 0);
+        put_domain(cache, DOMAIN);
+        poll_cache_end(cache, true);
+}
+
+/* Which of them a poll would not have to read: pci_a, pci_b, mdev_1, the domain. */
+static void expect(PollCache *cache, uint64_t now_usec, const char *known)
+{
+        char found[5] = "----";
+
+        poll_cache_begin(cache, now_usec);
+        if (poll_cache_find_device(cache, "pci_a"))
+                found[0] = 'a';
+        if (poll_cache_find_device(cache, "pci_b"))
+                found[1] = 'b';
+        if (poll_cache_find_device(cache, "mdev_1"))
+                found[2] = 'm';
+        if (poll_cache_find_domain(cache, DOMAIN))
+                found[3] = 'd';
+        poll_cache_end(cache, true);
+        assert_string_equal(found, known);
+}
+
+static void test_keeps_what_did_not_change(void **state)
+{
+        fill(*state);
+        expect(*state, 2, "abmd");
+        expect(*state, 3, "abmd");
+}
+
+static void test_mark_drops_one(void **state)
+{
+        fill(*state);
+        poll_cache_mark_device(*state, "pci_b");
+        poll_cache_mark_domain(*state, "00000000-0000-0000-0000-000000000000");
+        expect(*state, 2, "a-md");
+        poll_cache_mark_domain(*state, DOMAIN);
+        expect(*state, 3, "a-m-");
+}
+
+static void test_mdev_drops_parents(void **state)
+{
+        fill(*state);
+        poll_cache_mark_device(*state, "mdev_9");
+        expect(*state, 2, "-bmd");
+}
+
+static void test_mark_during_poll_counts_for_the_next(void **state)
+{
+        PollCache *cache = *state;
+
+        fill(cache);
+        poll_cache_begin(cache, 2);
+        poll_cache_mark_device(cache, "pci_b");
+        put_device(cache, "pci_b", 0); /* read before or after the change: not known */
+        assert_non_null(poll_cache_find_device(cache, "pci_a"));
+        poll_cache_end(cache, true);
+        expect(cache, 3, "a---");
+}
+
+static void test_forgets_what_is_gone(void **state)
+{
+        PollCache *cache = *state;
+
+        fill(cache);
+        poll_cache_begin(cache, 2);
+        assert_non_null(poll_cache_find_device(cache, "pci_a"));
+        poll_cache_end(cache, true);
+        expect(cache, 3, "a---");
+}
+
+static void test_forgets_all_after_a_failure(void **state)
+{
+        fill(*state);
+        poll_cache_begin(*state, 2);
+        poll_cache_end(*state, false);
+        expect(*state, 3, "----");
+}
+
+static void test_reads_all_now_and_then(void **state)
+{
+        fill(*state);
+        expect(*state, POLL_CACHE_LIFE_USEC, "abmd");
+        expect(*state, POLL_CACHE_LIFE_USEC + 1, "----");
+}
+
+static void test_keeps_nothing_without_events(void **state)
+{
+        PollCache *cache = *state;
+
+        poll_cache_keep(cache, false, true);
+        fill(cache);
+        expect(cache, 2, "---d");
+        poll_cache_keep(cache, true, false);
+        fill(cache);
+        expect(cache, 3, "abm-");
+}
+
+static void test_flood_of_marks(void **state)
+{
+        PollCache *cache = *state;
+        char name[32];
+
+        fill(cache);
+        for (unsigned i = 0; i < POLL_CACHE_MARKS_MAX; i++) {
+                snprintf(name, sizeof(name), "net_%u", i);
+                poll_cache_mark_device(cache, name);
+        }
+        expect(cache, 2, "abmd");
+        for (unsigned i = 0; i <= POLL_CACHE_MARKS_MAX; i++) {
+                snprintf(name, sizeof(name), "net_%u", i);
+                poll_cache_mark_device(cache, name);
+        }
+        expect(cache, 3, "---d");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_keeps_what_did_not_change, make_cache,
+                                                free_cache),
+                cmocka_unit_test_setup_teardown(test_mark_drops_one, make_cache, free_cache),
+                cmocka_unit_test_setup_teardown(test_mdev_drops_parents, make_cache, free_cache),
+                cmocka_unit_test_setup_teardown(test_mark_during_poll_counts_for_the_next,
+                                                make_cache, free_cache),
+                cmocka_unit_test_setup_teardown(test_forgets_what_is_gone, make_cache, free_cache),
+                cmocka_unit_test_setup_teardown(test_forgets_all_after_a_failure, make_cache,
+                                                free_cache),
+                cmocka_unit_test_setup_teardown(test_reads_all_now_and_then, make_cache,
+                                                free_cache),
+                cmocka_unit_test_setup_teardown(test_keeps_nothing_without_events, make_cache,
+                                                free_cache),
+                cmocka_unit_test_setup_teardown(test_flood_of_marks, make_cache, free_cache),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
