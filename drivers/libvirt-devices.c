@@ -57,6 +57,19 @@ static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *na
         return poll_cache_put_device(poll->cache, name, &device, ret) < 0 ? error_oom(reterr) : 1;
 }
 
+static int add(DevicePoll *poll, const NodeDevice *device, Error *reterr)
+{
+        int r = 0;
+
+        if (device->kind == NODE_DEVICE_DEVICE)
+                r = add_device(poll, &device->device);
+        else if (device->kind == NODE_DEVICE_MDEV)
+                r = add_mdev(poll, &device->mdev);
+        else if (device->kind == NODE_DEVICE_VDPA)
+                r = string_set_add(&poll->vdpa_parents, device->parent);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
 static int poll_device(DevicePoll *poll, virNodeDevicePtr handle, Error *reterr)
 {
         const char *name = virNodeDeviceGetName(handle);
@@ -68,15 +81,18 @@ static int poll_device(DevicePoll *poll, virNodeDevicePtr handle, Error *reterr)
         device = poll_cache_find_device(poll->cache, name);
         if (!device)
                 r = read_device(poll, handle, name, &device, reterr);
-        if (r <= 0)
-                return r;
-        if (device->kind == NODE_DEVICE_DEVICE)
-                r = add_device(poll, &device->device);
-        else if (device->kind == NODE_DEVICE_MDEV)
-                r = add_mdev(poll, &device->mdev);
-        else if (device->kind == NODE_DEVICE_VDPA)
-                r = string_set_add(&poll->vdpa_parents, device->parent);
-        return r < 0 ? error_oom(reterr) : 0;
+        return r <= 0 ? r : add(poll, device, reterr);
+}
+
+static int poll_known(DevicePoll *poll, Error *reterr)
+{
+        const NodeDevice *device;
+        size_t i = 0;
+        int r = 0;
+
+        while (r == 0 && (device = poll_cache_next_device(poll->cache, &i)))
+                r = add(poll, device, reterr);
+        return r;
 }
 
 /* The number of devices, or -1 with libvirt's error. */
@@ -96,10 +112,8 @@ static int list_devices(virConnectPtr connection, virNodeDevicePtr **ret)
         return n;
 }
 
-int libvirt_poll_devices(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
-                         Error *reterr)
+static int poll_listed(virConnectPtr connection, DevicePoll *poll, Error *reterr)
 {
-        DevicePoll poll = { .cache = cache, .snapshot = snapshot };
         virNodeDevicePtr *devices = NULL;
         int n, r = 0;
 
@@ -110,10 +124,21 @@ int libvirt_poll_devices(virConnectPtr connection, PollCache *cache, Snapshot *s
                 return libvirt_error(reterr, "Cannot list the devices");
         for (int i = 0; i < n; i++) {
                 if (r == 0)
-                        r = poll_device(&poll, devices[i], reterr);
+                        r = poll_device(poll, devices[i], reterr);
                 virNodeDeviceFree(devices[i]);
         }
         free(devices);
+        return r;
+}
+
+int libvirt_poll_devices(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
+                         Error *reterr)
+{
+        DevicePoll poll = { .cache = cache, .snapshot = snapshot };
+        int r;
+
+        r = poll_cache_knows_devices(cache) ? poll_known(&poll, reterr)
+                                            : poll_listed(connection, &poll, reterr);
         for (size_t i = 0; i < snapshot->n_devices; i++)
                 snapshot->devices[i].is_vdpa_parent =
                         string_set_contains(&poll.vdpa_parents, snapshot->devices[i].name);

@@ -29,6 +29,7 @@ typedef struct Marks {
 struct PollCache {
         CacheTable devices;
         CacheTable domains;
+        bool knows_devices;
         uint64_t filled_usec; /* when everything was read last; 0: never */
 
         pthread_mutex_t lock; /* guards what follows */
@@ -201,14 +202,18 @@ static bool is_mdev_parent(const CacheEntry *entry, const void *data)
         return entry->device.device.n_mdev_types > 0;
 }
 
-static void apply_marks(CacheTable *table, Marks *marks)
+/* True when something was marked. */
+static bool apply_marks(CacheTable *table, Marks *marks)
 {
+        bool any = marks->all || marks->keys.n_items > 0;
+
         if (marks->all || !table->keep)
                 table_clear(table);
         else if (marks->keys.n_items > 0)
                 table_filter(table, is_marked, &marks->keys);
         string_set_done(&marks->keys);
         *marks = (Marks){ 0 };
+        return any;
 }
 
 static void clear_seen(CacheTable *table)
@@ -220,7 +225,8 @@ static void clear_seen(CacheTable *table)
 void poll_cache_begin(PollCache *cache, uint64_t now_usec)
 {
         pthread_mutex_lock(&cache->lock);
-        apply_marks(&cache->devices, &cache->changed_devices);
+        if (apply_marks(&cache->devices, &cache->changed_devices))
+                cache->knows_devices = false;
         apply_marks(&cache->domains, &cache->changed_domains);
         if (cache->mdevs_changed)
                 table_filter(&cache->devices, is_mdev_parent, NULL);
@@ -230,10 +236,27 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec)
         if (cache->filled_usec == 0 || now_usec - cache->filled_usec >= POLL_CACHE_LIFE_USEC) {
                 table_clear(&cache->devices);
                 table_clear(&cache->domains);
+                cache->knows_devices = false;
                 cache->filled_usec = now_usec;
         }
         clear_seen(&cache->devices);
         clear_seen(&cache->domains);
+}
+
+bool poll_cache_knows_devices(const PollCache *cache)
+{
+        return cache->knows_devices;
+}
+
+const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i)
+{
+        CacheEntry *entry;
+
+        if (*i >= cache->devices.n_entries)
+                return NULL;
+        entry = cache->devices.entries[(*i)++];
+        entry->seen = true;
+        return &entry->device;
 }
 
 const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name)
@@ -286,9 +309,11 @@ void poll_cache_end(PollCache *cache, bool succeeded)
         if (!succeeded) {
                 table_clear(&cache->devices);
                 table_clear(&cache->domains);
+                cache->knows_devices = false;
                 cache->filled_usec = 0;
                 return;
         }
         table_filter(&cache->devices, is_unseen, NULL);
         table_filter(&cache->domains, is_unseen, NULL);
+        cache->knows_devices = cache->devices.keep;
 }

@@ -36,6 +36,12 @@ void poll_cache_keep(PollCache *cache, bool devices, bool domains);
 /* Begins a poll at this monotonic time: forgets what was marked since the last one began. */
 void poll_cache_begin(PollCache *cache, uint64_t now_usec);
 
+/* True when no device came, went or changed since the last poll: the cache then knows them all, and
+ * the hypervisor need not be asked to list them. poll_cache_next_device() yields one after the
+ * other in the order of their names, from *i = 0 on; NULL after the last. */
+bool poll_cache_knows_devices(const PollCache *cache);
+const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
+
 /* What is known, borrowed until poll_cache_end(); NULL when it must be read. */
 const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name);
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid);

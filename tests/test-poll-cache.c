@@ -147,6 +147,44 @@ static void test_keeps_nothing_without_events(void **state)
         expect(cache, 3, "abm-");
 }
 
+static bool knows_devices(PollCache *cache, uint64_t now_usec, size_t *ret_n)
+{
+        bool knows;
+
+        poll_cache_begin(cache, now_usec);
+        knows = poll_cache_knows_devices(cache);
+        *ret_n = 0;
+        for (size_t i = 0; poll_cache_next_device(cache, &i);)
+                (*ret_n)++;
+        poll_cache_end(cache, true);
+        return knows;
+}
+
+static void test_knows_all_devices(void **state)
+{
+        PollCache *cache = *state;
+        size_t n;
+
+        assert_false(knows_devices(cache, 1, &n));
+        fill(cache);
+        assert_true(knows_devices(cache, 2, &n));
+        assert_int_equal(n, 3);
+        poll_cache_mark_domain(cache, DOMAIN);
+        assert_true(knows_devices(cache, 3, &n));
+        poll_cache_mark_device(cache, "pci_new");
+        assert_false(knows_devices(cache, 4, &n));
+        assert_true(knows_devices(cache, 5, &n));
+        assert_int_equal(n, 3);
+        assert_false(knows_devices(cache, POLL_CACHE_LIFE_USEC + 1, &n));
+        assert_int_equal(n, 0);
+        poll_cache_begin(cache, POLL_CACHE_LIFE_USEC + 2);
+        poll_cache_end(cache, false);
+        assert_false(knows_devices(cache, POLL_CACHE_LIFE_USEC + 3, &n));
+        poll_cache_keep(cache, false, false);
+        fill(cache);
+        assert_false(knows_devices(cache, 2, &n));
+}
+
 static void test_flood_of_marks(void **state)
 {
         PollCache *cache = *state;
@@ -181,6 +219,7 @@ int main(void)
                                                 free_cache),
                 cmocka_unit_test_setup_teardown(test_keeps_nothing_without_events, make_cache,
                                                 free_cache),
+                cmocka_unit_test_setup_teardown(test_knows_all_devices, make_cache, free_cache),
                 cmocka_unit_test_setup_teardown(test_flood_of_marks, make_cache, free_cache),
         };
 
