@@ -263,6 +263,31 @@ static int add_entry(ConfigFile *file, const char *section, const char *key,
         return entry->section && entry->key && entry->value ? 0 : -ENOMEM;
 }
 
+static int add_values(ConfigFile *file, struct ini_cfgobj *ini, const char *section,
+                      const char *key)
+{
+        struct value_obj *value = NULL;
+        int mode = INI_GET_FIRST_VALUE, r;
+
+        for (;;) {
+                r = -ini_get_config_valueobj(section, key, ini, mode, &value);
+                if (r < 0 || !value)
+                        return r;
+                r = add_entry(file, section, key, value);
+                if (r < 0)
+                        return r;
+                mode = INI_GET_NEXT_VALUE;
+        }
+}
+
+static bool is_listed_before(char *const keys[], int i)
+{
+        for (int j = 0; j < i; j++)
+                if (strcasecmp(keys[j], keys[i]) == 0)
+                        return true;
+        return false;
+}
+
 static int add_entries(ConfigFile *file, struct ini_cfgobj *ini, char *section)
 {
         _cleanup_(ini_free_attribute_listp) char **keys = NULL;
@@ -272,11 +297,10 @@ static int add_entries(ConfigFile *file, struct ini_cfgobj *ini, char *section)
         if (!keys)
                 return failed ? -failed : -ENOMEM;
         for (int i = 0; i < n; i++) {
-                struct value_obj *value = NULL;
-
-                r = -ini_get_config_valueobj(section, keys[i], ini, INI_GET_LAST_VALUE, &value);
-                if (r == 0 && value)
-                        r = add_entry(file, section, keys[i], value);
+                /* one that is there twice is listed twice */
+                if (is_listed_before(keys, i))
+                        continue;
+                r = add_values(file, ini, section, keys[i]);
                 if (r < 0)
                         return r;
         }
@@ -323,7 +347,7 @@ static int parse_text(ConfigFile *file, char *text, size_t n, Error *reterr)
                 return error_setf(reterr, r, "%s: %s", file->path, strerror(r));
 
         r = ini_config_parse(source, INI_STOP_ON_ANY,
-                             INI_MS_MERGE | INI_MV1S_OVERWRITE | INI_MV2S_OVERWRITE,
+                             INI_MS_MERGE | INI_MV1S_ALLOW | INI_MV2S_ALLOW,
                              INI_PARSE_NO_C_COMMENTS, ini);
         if (r == ENOMEM)
                 return error_oom(reterr);
