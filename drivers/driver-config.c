@@ -106,5 +106,6 @@ int driver_config_check(const DriverConfig *config, Error *reterr)
                 if (r < 0)
                         return r;
         }
-        return 0;
+        r = pci_specs_check(&config->pci_specs, config->report_in_placement, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "[pci] device_spec") : 0;
 }

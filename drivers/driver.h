@@ -16,6 +16,7 @@
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
+#include "drivers/pci-spec.h"
 #include "drivers/snapshot.h"
 
 /* One mdev type of [devices] enabled_mdev_types with its [mdev_TYPE] section. */
@@ -44,12 +45,16 @@ typedef struct DriverConfig {
         const char *owner_trait; /* [agent] owner_trait, "" for none */
         DriverMdevType *mdev_types;
         size_t n_mdev_types;
+        PciSpecs pci_specs;       /* [pci] device_spec */
+        bool report_in_placement; /* [pci] report_in_placement */
 } DriverConfig;
 
 /* Expected outcomes of update_provider_tree. */
 typedef enum DriverUpdate {
         DRIVER_UPDATED = 0,
-        DRIVER_RESHAPE_NEEDED = 1, /* something allocated must move, and allocations was NULL */
+        DRIVER_RESHAPE_NEEDED = 1,  /* something allocated must move, and allocations was NULL */
+        DRIVER_UPDATED_IN_PART = 2, /* all but some devices, which were left as they are: reterr
+                                       says why */
         _DRIVER_UPDATE_MAX,
 } DriverUpdate;
 
@@ -120,7 +125,9 @@ int driver_take(Driver *driver, DriverEvent *ret);
  * in the tree. Only what the driver owns is changed: foreign providers, traits and aggregates stay
  * (facts C10). allocations NULL: nothing that is allocated may move; where it must,
  * DRIVER_RESHAPE_NEEDED is returned and the tree is left as it was. Else: consumers whole, as GET
- * /allocations tells them; moved in place. -ENOENT when nodename is not in the tree, -EINVAL with
- * words for a host and configuration that do not fit, -ENOMEM; the tree is then undefined. */
+ * /allocations tells them; moved in place. A configuration of some devices that cannot be
+ * obeyed costs those devices and not the tree: DRIVER_UPDATED_IN_PART. -ENOENT when nodename is not
+ * in the tree, -EINVAL with words for a host and configuration that do not fit, -ENOMEM; the tree
+ * is then undefined. */
 int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, ProviderTree *tree,
                                 const char *nodename, Allocations *allocations, Error *reterr);

@@ -6,6 +6,7 @@
 
 #include "drivers/mdev-providers.h"
 #include "drivers/mdev-reshape.h"
+#include "drivers/pci-providers.h"
 #include "drivers/root-inventory.h"
 
 static int add_root_traits(const DriverConfig *config, Provider *root)
@@ -50,5 +51,6 @@ int provider_update(const DriverConfig *config, const Snapshot *snapshot, Provid
                 return r;
         if (add_root_traits(config, root) < 0)
                 return error_oom(reterr);
-        return DRIVER_UPDATED;
+        /* last: its words must not be written over */
+        return pci_providers_update(config, snapshot, tree, root, reterr);
 }

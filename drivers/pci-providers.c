@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A view is made first: for each provider that should be there the devices of it. Then the tree is
+ * brought to it, and providers with our trait that are in no view go. */
+
+#include "drivers/pci-providers.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#define NAME_SIZE (2 * PROVIDER_NAME_MAX)
+
+static const char managed_trait[] = "COMPUTE_MANAGED_PCI_DEVICE";
+
+typedef struct PciView {
+        char address[PCI_ADDRESS_SIZE]; /* of the device, or of the physical function */
+        bool has_parent;                /* the device itself is matched */
+        bool refused;                   /* its provider is left as it is */
+        bool one_time_use;
+        uint64_t n_devices;                          /* matched, or in use */
+        uint64_t n_used;                             /* of those, which a domain has */
+        char resource_class[RESOURCE_CLASS_MAX + 1]; /* "" when only devices in use are left */
+        StringSet traits;
+} PciView;
+
+typedef struct PciUpdate {
+        const DriverConfig *config;
+        const Snapshot *snapshot;
+        ProviderTree *tree;
+        const Provider *root;
+        PciView *views;
+        size_t n_views, n_allocated;
+        Error problem; /* the first one */
+} PciUpdate;
+
+static void pci_update_done(PciUpdate *update)
+{
+        for (size_t i = 0; i < update->n_views; i++)
+                string_set_done(&update->views[i].traits);
+        free(update->views);
+}
+
+static void note_problem(PciUpdate *update, const Error *error)
+{
+        if (!update->problem.code)
+                update->problem = *error;
+}
+
+/* The view */
+
+static bool is_used(const Snapshot *snapshot, const char *address)
+{
+        for (size_t i = 0; i < snapshot->n_domains; i++) {
+                const SnapshotDomain *domain = &snapshot->domains[i];
+
+                for (size_t j = 0; j < domain->n_pci_addresses; j++)
+                        if (strcmp(domain->pci_addresses[j], address) == 0)
+                                return true;
+        }
+        return false;
+}
+
+static PciView *find_view(const PciUpdate *update, const char *address)
+{
+        for (size_t i = 0; i < update->n_views; i++)
+                if (strcmp(update->views[i].address, address) == 0)
+                        return &update->views[i];
+        return NULL;
+}
+
+static int ensure_view(PciUpdate *update, const char *address, PciView **ret)
+{
+        PciView *view = find_view(update, address);
+
+        if (!view) {
+                if (array_grow(&update->views, sizeof(PciView), update->n_views,
+                               &update->n_allocated) < 0)
+                        return -ENOMEM;
+                view = &update->views[update->n_views++];
+                *view = (PciView){ 0 };
+                strcpy(view->address, address);
+        }
+        *ret = view;
+        return 0;
+}
+
+/* Where a device counts: on itself, or on its physical function. */
+static const char *provider_address(const SnapshotDevice *device)
+{
+        return device->physical_function[0] ? device->physical_function : device->address;
+}
+
+static bool is_child(const SnapshotDevice *device)
+{
+        return device->physical_function[0] != '\0';
+}
+
+/* 0 when the device may stand in the view, -EINVAL with the reason when Nova refuses it. */
+static int check_device(const PciView *view, const SnapshotDevice *device, const PciSpec *spec,
+                        const char *resource_class, const StringSet *traits, Error *reterr)
+{
+        bool first = view->n_devices == 0;
+
+        if (!first && (!is_child(device) || view->has_parent))
+                return error_setf(
+                        reterr, EINVAL,
+                        "[pci] device_spec: %s and virtual functions of it both match; "
+                        "one of them can be given to guests (product_id tells them apart)",
+                        view->address);
+        if (!first && strcmp(view->resource_class, resource_class) != 0)
+                return error_setf(reterr, EINVAL,
+                                  "[pci] device_spec: %s has the resource class %.60s, but other "
+                                  "functions of %s have %.60s",
+                                  device->address, resource_class, view->address,
+                                  view->resource_class);
+        if (!first && !string_set_equal(&view->traits, traits))
+                return error_setf(reterr, EINVAL,
+                                  "[pci] device_spec: the traits of %s are not those of the other "
+                                  "functions of %s",
+                                  device->address, view->address);
+        if (pci_spec_is_one_time_use(spec) && is_child(device))
+                return error_setf(
+                        reterr, EINVAL,
+                        "[pci] device_spec: one_time_use is not possible for %s, which is "
+                        "a virtual function",
+                        device->address);
+        if (pci_spec_is_remote_managed(spec) && device->is_physical_function)
+                return error_setf(reterr, EINVAL,
+                                  "[pci] device_spec: remote_managed is not possible for %s, which "
+                                  "is a physical function",
+                                  device->address);
+        return 0;
+}
+
+static int add_matched(PciUpdate *update, PciView *view, const SnapshotDevice *device,
+                       const PciSpec *spec)
+{
+        char resource_class[RESOURCE_CLASS_MAX + 1];
+        _cleanup_(string_set_done) StringSet traits = STRING_SET_INIT;
+        const char *owner = update->config->owner_trait;
+        Error error;
+
+        pci_spec_resource_class(spec, device, resource_class);
+        if (pci_spec_add_traits(spec, &traits) < 0 ||
+            (owner && owner[0] && string_set_add(&traits, owner) < 0))
+                return -ENOMEM;
+        if (check_device(view, device, spec, resource_class, &traits, &error) < 0) {
+                view->refused = true;
+                note_problem(update, &error);
+                return 0;
+        }
+        if (view->n_devices == 0) {
+                strcpy(view->resource_class, resource_class);
+                view->traits = traits;
+                traits = STRING_SET_INIT;
+        }
+        view->has_parent = !is_child(device);
+        view->one_time_use = pci_spec_is_one_time_use(spec);
+        view->n_devices++;
+        return 0;
+}
+
+static int add_devices(PciUpdate *update)
+{
+        for (size_t i = 0; i < update->snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &update->snapshot->devices[i];
+                const PciSpec *spec = pci_specs_find(&update->config->pci_specs, device);
+                PciView *view;
+
+                if (!spec || pci_spec_has_physical_network(spec))
+                        continue;
+                if (ensure_view(update, provider_address(device), &view) < 0 ||
+                    add_matched(update, view, device, spec) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Not when the physical function and its virtual functions would count on one provider. */
+static bool counts_without_spec(const PciView *view, const SnapshotDevice *device)
+{
+        return view->n_devices == 0 || (is_child(device) && !view->has_parent);
+}
+
+/* A device in use whose spec is gone still counts, where its provider is there (facts G4.18). */
+static int add_used(PciUpdate *update)
+{
+        for (size_t i = 0; i < update->snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &update->snapshot->devices[i];
+                const PciSpec *spec = pci_specs_find(&update->config->pci_specs, device);
+                PciView *view;
+
+                if (!device->is_pci || !is_used(update->snapshot, device->address) ||
+                    (spec && pci_spec_has_physical_network(spec)))
+                        continue;
+                if (ensure_view(update, provider_address(device), &view) < 0)
+                        return -ENOMEM;
+                if (!spec && !counts_without_spec(view, device))
+                        continue;
+                if (!spec && view->n_devices++ == 0)
+                        view->has_parent = !is_child(device);
+                view->n_used++;
+        }
+        return 0;
+}
+
+/* The tree */
+
+/* Where PCI providers hang. */
+static const Provider *parent_of(const PciUpdate *update, const SnapshotDevice *device)
+{
+        return update->root;
+}
+
+static void make_name(const PciUpdate *update, const char *address, char ret[NAME_SIZE])
+{
+        size_t n = (size_t)snprintf(ret, NAME_SIZE, "%s_", update->root->name);
+
+        for (; *address && n + 1 < NAME_SIZE; address++)
+                ret[n++] = (char)toupper((unsigned char)*address);
+        ret[MIN(n, NAME_SIZE - 1U)] = '\0';
+}
+
+static const SnapshotDevice *find_by_address(const Snapshot *snapshot, const char *address)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (strcmp(snapshot->devices[i].address, address) == 0)
+                        return &snapshot->devices[i];
+        return NULL;
+}
+
+static int ensure_provider(PciUpdate *update, const PciView *view, const char *name, Provider **ret,
+                           Error *reterr)
+{
+        const SnapshotDevice *device = find_by_address(update->snapshot, view->address);
+        Provider *provider = provider_tree_find_name(update->tree, name);
+        Uuid uuid;
+        int r;
+
+        if (provider && !provider_tree_in_subtree(update->tree, provider, &update->root->uuid))
+                return error_setf(reterr, EINVAL,
+                                  "Provider %s (%s) is not below %s: remove or rename it", name,
+                                  provider->uuid.text, update->root->name);
+        if (!provider) {
+                uuid = uuid_make_child(&update->root->uuid, name);
+                r = provider_tree_add(update->tree, &uuid, name, &parent_of(update, device)->uuid,
+                                      &provider, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r == -EEXIST ? -EINVAL : r, "Provider %s",
+                                             name);
+        }
+        *ret = provider;
+        return 0;
+}
+
+/* The record that is there, with another total; what an operator set in it stays (facts G2.18). */
+static int set_total(Provider *provider, const char *resource_class, const PciView *view,
+                     Error *reterr)
+{
+        const Inventory *present = provider_find_inventory(provider, resource_class);
+        Inventory record = present ? *present : INVENTORY_DEFAULT(view->n_devices);
+        int r;
+
+        record.total = record.max_unit = view->n_devices;
+        record.reserved = MIN(record.reserved, record.total);
+        /* once used, it is not given out again before an operator says so */
+        if (view->one_time_use && view->n_used > 0)
+                record.reserved = record.total;
+        r = provider_set_inventory(provider, resource_class, &record);
+        return r < 0 ? error_prefixf(reterr, r, "Inventory %.60s of %s", resource_class,
+                                     provider->name)
+                     : 0;
+}
+
+static void remove_other_classes(Provider *provider, const char *resource_class)
+{
+        for (size_t i = provider->n_inventories; i > 0; i--)
+                if (strcmp(provider->inventories[i - 1].resource_class, resource_class) != 0)
+                        provider_remove_inventory(provider,
+                                                  provider->inventories[i - 1].resource_class);
+}
+
+static int apply_view(PciUpdate *update, const PciView *view, Error *reterr)
+{
+        char name[NAME_SIZE];
+        Provider *provider;
+        int r;
+
+        make_name(update, view->address, name);
+        if (!view->resource_class[0]) {
+                /* only devices in use are left: class and traits are recovered from what is there
+                 */
+                provider = provider_tree_find_name(update->tree, name);
+                if (!provider || provider->n_inventories != 1 ||
+                    !string_set_contains(&provider->traits, managed_trait))
+                        return 0;
+                return set_total(provider, provider->inventories[0].resource_class, view, reterr);
+        }
+        r = ensure_provider(update, view, name, &provider, reterr);
+        if (r < 0)
+                return r;
+        remove_other_classes(provider, view->resource_class);
+        r = set_total(provider, view->resource_class, view, reterr);
+        if (r < 0)
+                return r;
+        return string_set_copy(&provider->traits, &view->traits) < 0 ? error_oom(reterr) : 0;
+}
+
+static bool is_ours(const PciUpdate *update, const Provider *provider)
+{
+        return provider != update->root && string_set_contains(&provider->traits, managed_trait) &&
+               provider_tree_in_subtree(update->tree, provider, &update->root->uuid);
+}
+
+/* The address in the name of a provider, or one that no device has. */
+static void address_of_provider(const PciUpdate *update, const Provider *provider,
+                                char ret[PCI_ADDRESS_SIZE])
+{
+        size_t n = strlen(update->root->name);
+
+        ret[0] = '\0';
+        if (strncmp(provider->name, update->root->name, n) == 0 && provider->name[n] == '_')
+                (void)pci_address_parse(provider->name + n + 1, ret);
+}
+
+/* A device that is in use and cannot be seen is kept: it may be on its way to its guest. */
+static bool is_kept(const PciUpdate *update, const char *address)
+{
+        const PciView *view = find_view(update, address);
+
+        return (view && (view->refused || view->n_devices > 0)) ||
+               is_used(update->snapshot, address);
+}
+
+static void remove_gone(PciUpdate *update)
+{
+        /* backwards: what goes is below, and so behind, what comes next */
+        for (size_t i = update->tree->n_providers; i > 0; i--) {
+                Provider *provider = update->tree->providers[i - 1];
+                char address[PCI_ADDRESS_SIZE];
+
+                if (!is_ours(update, provider))
+                        continue;
+                address_of_provider(update, provider, address);
+                if (is_kept(update, address))
+                        continue;
+                if (provider_tree_has_children(update->tree, &provider->uuid))
+                        provider_clear_inventories(provider);
+                else
+                        provider_tree_remove(update->tree, &provider->uuid);
+        }
+}
+
+static void refuse_if_switched_off(PciUpdate *update)
+{
+        for (size_t i = 0; i < update->tree->n_providers; i++) {
+                const Provider *provider = update->tree->providers[i];
+                Error error;
+
+                if (!is_ours(update, provider))
+                        continue;
+                error_setf(&error, EINVAL,
+                           "[pci] report_in_placement is false, but Placement has %.80s from when "
+                           "it was true: switch it on again, or remove the PCI devices from "
+                           "device_spec first",
+                           provider->name);
+                note_problem(update, &error);
+        }
+}
+
+static int run(PciUpdate *update, Error *reterr)
+{
+        if (add_devices(update) < 0 || add_used(update) < 0)
+                return error_oom(reterr);
+        remove_gone(update);
+        for (size_t i = 0; i < update->n_views; i++) {
+                const PciView *view = &update->views[i];
+                int r = 0;
+
+                if (!view->refused && view->n_devices > 0)
+                        r = apply_view(update, view, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int pci_providers_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+                         const Provider *root, Error *reterr)
+{
+        _cleanup_(pci_update_done) PciUpdate update = {
+                .config = config, .snapshot = snapshot, .tree = tree, .root = root
+        };
+        int r = 0;
+
+        if (config->report_in_placement)
+                r = run(&update, reterr);
+        else
+                refuse_if_switched_off(&update);
+        if (r < 0)
+                return r;
+        if (!update.problem.code)
+                return DRIVER_UPDATED;
+        if (reterr)
+                *reterr = update.problem;
+        return DRIVER_UPDATED_IN_PART;
+}

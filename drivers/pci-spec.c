@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/pci-spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <regex.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/inventory.h"
+#include "base/json.h"
+
+#define ANY             (-1)
+#define REPETITIONS_MAX 64 /* of a part of an expression, all brackets multiplied */
+#define STANDARD_CLASSES                                                                          \
+        "VCPU", "MEMORY_MB", "DISK_GB", "PCI_DEVICE", "SRIOV_NET_VF", "NUMA_SOCKET", "NUMA_CORE", \
+                "NUMA_THREAD", "NUMA_MEMORY_MB", "IPV4_ADDRESS", "VGPU", "VGPU_DISPLAY_HEAD",     \
+                "NET_BW_EGR_KILOBIT_PER_SEC", "NET_BW_IGR_KILOBIT_PER_SEC", "PCPU",               \
+                "MEM_ENCRYPTION_CONTEXT", "FPGA", "PGPU", "NET_PACKET_RATE_KILOPACKET_PER_SEC",   \
+                "NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC", "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC"
+
+static const char managed_trait[] = "COMPUTE_MANAGED_PCI_DEVICE";
+static const char live_migratable_trait[] = "HW_PCI_LIVE_MIGRATABLE";
+static const char one_time_use_trait[] = "HW_PCI_ONE_TIME_USE";
+
+typedef enum Part { PART_DOMAIN, PART_BUS, PART_SLOT, PART_FUNCTION, _PART_MAX } Part;
+
+static const struct {
+        const char *name;
+        uint32_t max;
+        size_t offset, length; /* in "0000:41:00.0" */
+} parts[_PART_MAX] = {
+        [PART_DOMAIN] = { "domain", 0xffff, 0, 4 },
+        [PART_BUS] = { "bus", 0xff, 5, 2 },
+        [PART_SLOT] = { "slot", 0x1f, 8, 2 },
+        [PART_FUNCTION] = { "function", 7, 11, 1 },
+};
+
+typedef struct PartMatch {
+        int32_t number; /* ANY, unless it is one number */
+        bool has_regex;
+        regex_t regex;
+} PartMatch;
+
+struct PciSpec {
+        int32_t vendor_id, product_id; /* or ANY */
+        PartMatch parts[_PART_MAX];
+        bool is_single; /* the address of one device, which may be a physical function */
+        char *devname;
+        char *physical_network;
+        char *resource_class; /* NULL: by vendor and product */
+        StringSet traits;
+        bool remote_managed, live_migratable, one_time_use;
+};
+
+static PciSpec *pci_spec_free(PciSpec *spec)
+{
+        if (!spec)
+                return NULL;
+        for (Part part = 0; part < _PART_MAX; part++)
+                if (spec->parts[part].has_regex)
+                        regfree(&spec->parts[part].regex);
+        free(spec->devname);
+        free(spec->physical_network);
+        free(spec->resource_class);
+        string_set_done(&spec->traits);
+        free(spec);
+        return NULL;
+}
+DEFINE_CLEANUP(PciSpec *, pci_spec_free);
+
+void pci_specs_done(PciSpecs *specs)
+{
+        for (size_t i = 0; i < specs->n_items; i++)
+                pci_spec_free(specs->items[i]);
+        free(specs->items);
+        *specs = PCI_SPECS_INIT;
+}
+
+/* Numbers */
+
+/* A hexadecimal number with or without 0x, spaces around it allowed; "*" is ANY. */
+static int read_hex(const char *text, size_t n, const char *what, uint32_t max, int32_t *ret,
+                    Error *reterr)
+{
+        char copy[16], *end;
+        unsigned long value;
+
+        while (n > 0 && isspace((unsigned char)text[0])) {
+                text++;
+                n--;
+        }
+        while (n > 0 && isspace((unsigned char)text[n - 1]))
+                n--;
+        if (n == 1 && text[0] == '*') {
+                *ret = ANY;
+                return 0;
+        }
+        if (n == 0 || n >= sizeof(copy) || !isxdigit((unsigned char)text[0]))
+                return error_setf(reterr, EINVAL, "%s \"%.*s\" is no hexadecimal number", what,
+                                  (int)MIN(n, 40U), text);
+        memcpy(copy, text, n);
+        copy[n] = '\0';
+        value = strtoul(copy, &end, 16);
+        if (*end)
+                return error_setf(reterr, EINVAL, "%s \"%s\" is no hexadecimal number", what, copy);
+        if (value > max)
+                return error_setf(reterr, EINVAL, "%s %s is greater than %X", what, copy, max);
+        *ret = (int32_t)value;
+        return 0;
+}
+
+/* Texts of the object */
+
+/* NULL stays NULL when the key is not there; anything but a string is refused. */
+static int read_text(const json_t *object, const char *key, const char **ret, Error *reterr)
+{
+        const json_t *value = json_object_get(object, key);
+
+        *ret = NULL;
+        if (!value || json_is_null(value))
+                return 0;
+        if (!json_is_string(value))
+                return error_setf(reterr, EINVAL, "%s must be a string", key);
+        *ret = json_string_value(value);
+        return 0;
+}
+
+static int copy_text(const json_t *object, const char *key, char **ret, Error *reterr)
+{
+        const char *text;
+        int r = read_text(object, key, &text, reterr);
+
+        if (r < 0 || !text || !text[0])
+                return r;
+        *ret = strdup(text);
+        return *ret ? 0 : error_oom(reterr);
+}
+
+/* oslo's strict booleans: also a number or true itself. */
+static int read_bool(const json_t *object, const char *key, bool *value, Error *reterr)
+{
+        static const char *const words[][6] = { { "0", "f", "false", "off", "n", "no" },
+                                                { "1", "t", "true", "on", "y", "yes" } };
+        const json_t *item = json_object_get(object, key);
+        const char *text = json_string_value(item);
+
+        if (!item || json_is_null(item))
+                return 0;
+        if (json_is_boolean(item)) {
+                *value = json_is_true(item);
+                return 0;
+        }
+        if (json_is_integer(item) &&
+            (json_integer_value(item) == 0 || json_integer_value(item) == 1)) {
+                *value = json_integer_value(item) == 1;
+                return 0;
+        }
+        for (unsigned truth = 0; text && truth < 2; truth++)
+                for (size_t i = 0; i < ARRAY_SIZE(words[truth]); i++)
+                        if (strcasecmp(words[truth][i], text) == 0) {
+                                *value = truth;
+                                return 0;
+                        }
+        return error_setf(reterr, EINVAL, "%s: \"%.40s\" is neither true nor false", key,
+                          text ? text : "?");
+}
+
+/* Address */
+
+static int read_glob(const char *text, PciSpec *spec, Error *reterr)
+{
+        const char *dot = strchr(text, '.'), *end = dot ? dot : text + strlen(text);
+        Part part = PART_SLOT;
+        int r;
+
+        if (dot && dot[1]) {
+                r = read_hex(dot + 1, strlen(dot + 1), "address: function", 7,
+                             &spec->parts[PART_FUNCTION].number, reterr);
+                if (r < 0)
+                        return r;
+        }
+        /* from the right: what is left out on the left is any */
+        while (end > text) {
+                const char *colon = memrchr(text, ':', (size_t)(end - text));
+                const char *begin = colon ? colon + 1 : text;
+                bool blank = strspn(begin, " \t") >= (size_t)(end - begin);
+
+                if (!blank) {
+                        r = read_hex(begin, (size_t)(end - begin), parts[part].name,
+                                     parts[part].max, &spec->parts[part].number, reterr);
+                        if (r < 0)
+                                return error_prefixf(reterr, r, "address");
+                }
+                if (!colon)
+                        return 0;
+                if (part == PART_DOMAIN)
+                        return error_setf(reterr, EINVAL,
+                                          "address \"%.40s\" has more than three colons", text);
+                part--;
+                end = colon;
+        }
+        return 0;
+}
+
+/* Expressions that take POSIX's compiler long, or that it takes for something else than Nova's. */
+static int check_regex(const char *text, Error *reterr)
+{
+        uint64_t repetitions = 1;
+
+        if (strlen(text) > PCI_SPEC_REGEX_MAX)
+                return error_setf(reterr, EINVAL, "longer than %d characters", PCI_SPEC_REGEX_MAX);
+        for (const char *c = text; *c; c++) {
+                if (*c == '\\')
+                        return error_setf(reterr, EINVAL, "a backslash is not needed in it");
+                if (c[0] == '(' && c[1] == '?')
+                        return error_setf(reterr, EINVAL, "groups of the kind (?…) are not known");
+                if (*c == '{') {
+                        char *end;
+                        unsigned long least = strtoul(c + 1, &end, 10);
+                        unsigned long most = *end == ',' ? strtoul(end + 1, NULL, 10) : 0;
+
+                        repetitions *= MIN(MAX(MAX(least, most), 1), REPETITIONS_MAX + 1);
+                        if (repetitions > REPETITIONS_MAX)
+                                return error_setf(reterr, EINVAL, "it repeats too often");
+                }
+        }
+        return 0;
+}
+
+static bool is_hex_text(const char *text)
+{
+        return text[strspn(text, "0123456789abcdefABCDEF")] == '\0';
+}
+
+static int compile(const char *text, regex_t *ret, Error *reterr)
+{
+        char words[100];
+        int r = regcomp(ret, text, REG_EXTENDED | REG_NOSUB);
+
+        if (r == 0)
+                return 0;
+        regerror(r, ret, words, sizeof(words));
+        return error_setf(reterr, r == REG_ESPACE ? ENOMEM : EINVAL, "%s", words);
+}
+
+static int compile_part(const char *text, PartMatch *match, Error *reterr)
+{
+        char anchored[PCI_SPEC_REGEX_MAX + 8];
+        int r = check_regex(text, reterr);
+
+        if (r < 0)
+                return r;
+        /* alone first: brackets that do not match could pair with those below */
+        r = compile(text, &match->regex, reterr);
+        if (r < 0)
+                return r;
+        regfree(&match->regex);
+        /* as Python's match(): at the start, and the end may be left over */
+        snprintf(anchored, sizeof(anchored), "^(%s)", text);
+        r = compile(anchored, &match->regex, reterr);
+        match->has_regex = r == 0;
+        return r;
+}
+
+static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
+{
+        spec->is_single = true;
+        for (Part part = 0; part < _PART_MAX; part++) {
+                const char *text;
+                int r = read_text(address, parts[part].name, &text, reterr);
+
+                if (r == 0 && text && text[0])
+                        r = compile_part(text, &spec->parts[part], reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "address: %s: \"%.40s\"", parts[part].name,
+                                             text ? text : "");
+                if (!text || !is_hex_text(text))
+                        spec->is_single = false;
+        }
+        return 0;
+}
+
+static int read_address(const json_t *object, PciSpec *spec, Error *reterr)
+{
+        const json_t *address = json_object_get(object, "address");
+        int r;
+
+        for (Part part = 0; part < _PART_MAX; part++)
+                spec->parts[part].number = ANY;
+        if (!address || json_is_null(address))
+                return 0;
+        if (spec->devname)
+                return error_setf(reterr, EINVAL,
+                                  "address and devname cannot stand in the same object");
+        if (json_is_object(address))
+                return read_regexes(address, spec, reterr);
+        if (!json_is_string(address))
+                return error_setf(reterr, EINVAL,
+                                  "address must be a string, or an object of regular expressions");
+        r = read_glob(json_string_value(address), spec, reterr);
+        if (r < 0)
+                return r;
+        spec->is_single = true;
+        for (Part part = 0; part < _PART_MAX; part++)
+                if (spec->parts[part].number == ANY)
+                        spec->is_single = false;
+        return 0;
+}
+
+static bool address_matches(const PciSpec *spec, const char *address)
+{
+        for (Part part = 0; part < _PART_MAX; part++) {
+                const PartMatch *match = &spec->parts[part];
+                char text[8];
+
+                memcpy(text, address + parts[part].offset, parts[part].length);
+                text[parts[part].length] = '\0';
+                if (match->has_regex && regexec(&match->regex, text, 0, NULL, 0) != 0)
+                        return false;
+                if (match->number != ANY && (unsigned long)match->number != strtoul(text, NULL, 16))
+                        return false;
+        }
+        return true;
+}
+
+/* Names */
+
+/* Runs of anything but letters and digits become one '_', as os-traits and os-resource-classes do
+ * it. -EINVAL when it is no name then. */
+static int make_custom_name(const char *text, char ret[RESOURCE_CLASS_MAX + 1])
+{
+        static const char prefix[] = "CUSTOM_";
+        size_t n = strlen(prefix);
+        bool in_run = false;
+
+        memcpy(ret, prefix, n);
+        for (; *text; text++) {
+                bool plain = isascii((unsigned char)*text) && isalnum((unsigned char)*text);
+
+                if (!plain && in_run)
+                        continue;
+                if (n >= RESOURCE_CLASS_MAX)
+                        return -EINVAL;
+                ret[n++] = plain ? (char)toupper((unsigned char)*text) : '_';
+                in_run = !plain;
+        }
+        ret[n] = '\0';
+        return 0;
+}
+
+static int upper_name(const char *text, char ret[RESOURCE_CLASS_MAX + 1])
+{
+        size_t n = strlen(text);
+
+        if (n > RESOURCE_CLASS_MAX)
+                return -EINVAL;
+        for (size_t i = 0; i <= n; i++)
+                ret[i] = (char)toupper((unsigned char)text[i]);
+        return 0;
+}
+
+static bool is_standard_class(const char *name)
+{
+        static const char *const classes[] = { STANDARD_CLASSES };
+
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
+                if (strcmp(classes[i], name) == 0)
+                        return true;
+        return false;
+}
+
+/* By its namespace: which of these a Placement has is Placement's to say. */
+static bool is_standard_trait(const char *name)
+{
+        static const char *const prefixes[] = { "HW_", "COMPUTE_", "STORAGE_", "MISC_", "OWNER_" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+                if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+                        return resource_class_valid(name);
+        return false;
+}
+
+static int make_name(const char *text, char ret[RESOURCE_CLASS_MAX + 1], Error *reterr)
+{
+        char name[RESOURCE_CLASS_MAX + 1];
+
+        if (upper_name(text, name) < 0 ||
+            (!resource_class_is_custom(name) && make_custom_name(text, name) < 0) ||
+            !resource_class_valid(name))
+                return error_setf(reterr, EINVAL, "\"%.60s\" makes no name for Placement", text);
+        strcpy(ret, name);
+        return 0;
+}
+
+static int read_resource_class(const json_t *object, PciSpec *spec, Error *reterr)
+{
+        char name[RESOURCE_CLASS_MAX + 1];
+        const char *text;
+        int r = read_text(object, "resource_class", &text, reterr);
+
+        if (r < 0 || !text || !text[0])
+                return r;
+        if (upper_name(text, name) < 0 || !is_standard_class(name)) {
+                r = make_name(text, name, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "resource_class");
+        }
+        spec->resource_class = strdup(name);
+        return spec->resource_class ? 0 : error_oom(reterr);
+}
+
+static int add_trait(PciSpec *spec, const char *text, Error *reterr)
+{
+        char name[RESOURCE_CLASS_MAX + 1];
+        int r;
+
+        if (!is_standard_trait(text)) {
+                r = make_name(text, name, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "traits");
+                text = name;
+        }
+        return string_set_add(&spec->traits, text) < 0 ? error_oom(reterr) : 0;
+}
+
+/* Commas between them, and no spaces: Nova would make '_' of those. */
+static int read_traits(const json_t *object, PciSpec *spec, Error *reterr)
+{
+        _cleanup_free_ char *copy = NULL;
+        const char *text;
+        char *rest, *item;
+        int r = read_text(object, "traits", &text, reterr);
+
+        if (r < 0 || !text || !text[0])
+                return r;
+        rest = copy = strdup(text);
+        if (!copy)
+                return error_oom(reterr);
+        while ((item = strsep(&rest, ","))) {
+                r = add_trait(spec, item, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Objects */
+
+static int read_id(const json_t *object, const char *key, int32_t *ret, Error *reterr)
+{
+        const char *text;
+        int r = read_text(object, key, &text, reterr);
+
+        *ret = ANY;
+        if (r < 0 || !text)
+                return r;
+        return read_hex(text, strlen(text), key, 0xffff, ret, reterr);
+}
+
+static int read_spec(const json_t *object, PciSpec *spec, Error *reterr)
+{
+        bool managed = true;
+        int r;
+
+        if ((r = read_id(object, "vendor_id", &spec->vendor_id, reterr)) < 0 ||
+            (r = read_id(object, "product_id", &spec->product_id, reterr)) < 0 ||
+            (r = copy_text(object, "devname", &spec->devname, reterr)) < 0 ||
+            (r = read_address(object, spec, reterr)) < 0 ||
+            (r = copy_text(object, "physical_network", &spec->physical_network, reterr)) < 0 ||
+            (r = read_resource_class(object, spec, reterr)) < 0 ||
+            (r = read_traits(object, spec, reterr)) < 0 ||
+            (r = read_bool(object, "remote_managed", &spec->remote_managed, reterr)) < 0 ||
+            (r = read_bool(object, "live_migratable", &spec->live_migratable, reterr)) < 0 ||
+            (r = read_bool(object, "one_time_use", &spec->one_time_use, reterr)) < 0 ||
+            (r = read_bool(object, "managed", &managed, reterr)) < 0)
+                return r;
+        return 0;
+}
+
+static int add_spec(PciSpecs *specs, const json_t *object, Error *reterr)
+{
+        _cleanup_(pci_spec_freep) PciSpec *spec = NULL;
+        int r;
+
+        if (!json_is_object(object))
+                return error_setf(reterr, EINVAL, "a JSON object is expected ({…})");
+        if (specs->n_items >= PCI_SPECS_MAX)
+                return error_setf(reterr, EINVAL, "more than %d specs", PCI_SPECS_MAX);
+        spec = calloc(1, sizeof(PciSpec));
+        if (!spec ||
+            array_grow(&specs->items, sizeof(PciSpec *), specs->n_items, &specs->n_allocated) < 0)
+                return error_oom(reterr);
+        r = read_spec(object, spec, reterr);
+        if (r < 0)
+                return r;
+        specs->items[specs->n_items++] = TAKE_PTR(spec);
+        return 0;
+}
+
+int pci_specs_add(PciSpecs *specs, const char *text, Error *reterr)
+{
+        _cleanup_json_ json_t *json = NULL;
+        size_t n = strlen(text);
+        int r;
+
+        if (n > PCI_SPEC_TEXT_MAX)
+                return error_setf(reterr, EINVAL, "longer than %d bytes", PCI_SPEC_TEXT_MAX);
+        r = json_parse(text, n, &json, reterr);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return error_prefixf(reterr, -EINVAL, "not JSON");
+        if (!json_is_array(json))
+                return add_spec(specs, json, reterr);
+        for (size_t i = 0; i < json_array_size(json); i++) {
+                r = add_spec(specs, json_array_get(json, i), reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *reterr)
+{
+        for (size_t i = 0; i < specs->n_items; i++) {
+                if (report_in_placement && specs->items[i]->devname)
+                        return error_setf(reterr, EINVAL,
+                                          "devname \"%.40s\": [pci] report_in_placement needs an "
+                                          "address in place of a name",
+                                          specs->items[i]->devname);
+                if (!report_in_placement && specs->items[i]->one_time_use)
+                        return error_setf(reterr, EINVAL,
+                                          "one_time_use needs [pci] report_in_placement = true");
+        }
+        return 0;
+}
+
+/* Matching */
+
+static bool spec_matches(const PciSpec *spec, const SnapshotDevice *device)
+{
+        if (spec->devname)
+                return false;
+        if ((spec->vendor_id != ANY && (uint32_t)spec->vendor_id != device->vendor_id) ||
+            (spec->product_id != ANY && (uint32_t)spec->product_id != device->product_id))
+                return false;
+        if (spec->is_single && strlen(device->physical_function) == PCI_ADDRESS_SIZE - 1 &&
+            address_matches(spec, device->physical_function))
+                return true;
+        return address_matches(spec, device->address);
+}
+
+const PciSpec *pci_specs_find(const PciSpecs *specs, const SnapshotDevice *device)
+{
+        for (size_t i = 0; device->is_pci && i < specs->n_items; i++)
+                if (spec_matches(specs->items[i], device))
+                        return specs->items[i];
+        return NULL;
+}
+
+bool pci_spec_has_physical_network(const PciSpec *spec)
+{
+        return spec->physical_network != NULL;
+}
+
+bool pci_spec_is_remote_managed(const PciSpec *spec)
+{
+        return spec->remote_managed;
+}
+
+bool pci_spec_is_one_time_use(const PciSpec *spec)
+{
+        return spec->one_time_use;
+}
+
+void pci_spec_resource_class(const PciSpec *spec, const SnapshotDevice *device,
+                             char ret[RESOURCE_CLASS_MAX + 1])
+{
+        if (spec->resource_class)
+                strcpy(ret, spec->resource_class);
+        else
+                snprintf(ret, RESOURCE_CLASS_MAX + 1, "CUSTOM_PCI_%04X_%04X",
+                         device->vendor_id & 0xffff, device->product_id & 0xffff);
+}
+
+int pci_spec_add_traits(const PciSpec *spec, StringSet *traits)
+{
+        for (size_t i = 0; i < spec->traits.n_items; i++)
+                if (string_set_add(traits, spec->traits.items[i]) < 0)
+                        return -ENOMEM;
+        if (string_set_add(traits, managed_trait) < 0 ||
+            (spec->live_migratable && string_set_add(traits, live_migratable_trait) < 0) ||
+            (spec->one_time_use && string_set_add(traits, one_time_use_trait) < 0))
+                return -ENOMEM;
+        return 0;
+}

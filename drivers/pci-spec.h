@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* [pci] device_spec: which PCI devices guests may be given whole, and as what (facts C7, H5). Pure.
+ *
+ * A value is a JSON object, or a list of them, with Nova's keys and Nova's matching: vendor_id,
+ * product_id, address (a string whose parts may be "*" or missing, or an object of regular
+ * expressions for domain, bus, slot and function), devname, and tags. The address of one physical
+ * function matches its virtual functions, too. Of several specs the first that matches counts.
+ * Regular expressions are POSIX extended ones, bounded in length and repetition, without groups of
+ * the (?…) kind and references: an address needs none. */
+
+#include "base/inventory.h"
+#include "base/string-set.h"
+#include "drivers/snapshot.h"
+
+#define PCI_SPECS_MAX      1024
+#define PCI_SPEC_TEXT_MAX  65536 /* bytes of a value */
+#define PCI_SPEC_REGEX_MAX 128   /* bytes of an expression */
+
+typedef struct PciSpec PciSpec;
+
+typedef struct PciSpecs {
+        PciSpec **items;
+        size_t n_items;
+        size_t n_allocated;
+} PciSpecs;
+
+#define PCI_SPECS_INIT ((PciSpecs){ 0 })
+
+void pci_specs_done(PciSpecs *specs);
+
+/* Adds what one value of the option says. -EINVAL with the reason, in Nova's terms; specs may then
+ * have some of them. -ENOMEM. */
+int pci_specs_add(PciSpecs *specs, const char *text, Error *reterr);
+
+/* What only Placement makes wrong: "devname", which tells no address. -EINVAL with the reason. */
+int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *reterr);
+
+/* The spec of a device, or NULL. Devices that are not PCI functions have none. */
+const PciSpec *pci_specs_find(const PciSpecs *specs, const SnapshotDevice *device);
+
+/* Nova leaves devices of a physical network to Neutron. */
+bool pci_spec_has_physical_network(const PciSpec *spec);
+bool pci_spec_is_remote_managed(const PciSpec *spec);
+bool pci_spec_is_one_time_use(const PciSpec *spec);
+
+/* Writes the resource class: the configured one in Placement's form, else
+ * CUSTOM_PCI_<vendor>_<product>. */
+void pci_spec_resource_class(const PciSpec *spec, const SnapshotDevice *device,
+                             char ret[RESOURCE_CLASS_MAX + 1]);
+
+/* Adds every trait that a provider of such devices has, but the owner's. -ENOMEM. */
+int pci_spec_add_traits(const PciSpec *spec, StringSet *traits);

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/pci-spec.h"
+#include "tests/host-fixture.h"
+
+/* JSON is easier to read with the other quotes. */
+static void quote(const char *text, char *ret, size_t size)
+{
+        assert_true(strlen(text) < size);
+        strcpy(ret, text);
+        for (; *ret; ret++)
+                if (*ret == '\'')
+                        *ret = '"';
+}
+
+static SnapshotDevice make_device(const char *address, const char *physical_function)
+{
+        SnapshotDevice device = {
+                .name = TEXT("pci"),
+                .is_pci = true,
+                .vendor_id = 0x10de,
+                .product_id = 0x1eb8,
+                .physical_function = TEXT(physical_function),
+        };
+
+        strcpy(device.address, address);
+        return device;
+}
+
+static void test_matching(void **state)
+{
+        static const struct {
+                const char *about, *spec, *address, *physical_function;
+                bool match;
+        } cases[] = {
+                { "H5: no key matches all", "{}", "0000:81:00.0", "", true },
+                { "H5: ids", "{'vendor_id': '10de', 'product_id': '1eb8'}", "0000:81:00.0", "", 1 },
+                { "H5: 0x and capitals", "{'vendor_id': ' 0x10DE '}", "0000:81:00.0", "", true },
+                { "H5: any vendor", "{'vendor_id': '*', 'product_id': '*'}", "0000:81:00.0", "",
+                  1 },
+                { "H5: other vendor", "{'vendor_id': '8086'}", "0000:81:00.0", "", false },
+                { "H5: other product", "{'product_id': '1eb9'}", "0000:81:00.0", "", false },
+                { "H5: address", "{'address': '0000:81:00.0'}", "0000:81:00.0", "", true },
+                { "H5: other address", "{'address': '0000:81:00.1'}", "0000:81:00.0", "", false },
+                { "H5: glob", "{'address': '*:81:*.*'}", "0000:81:1f.7", "", true },
+                { "H5: glob of a function", "{'address': '*:81:*.1'}", "0000:81:00.0", "", false },
+                { "H5: no domain", "{'address': '81:00.0'}", "0000:81:00.0", "", true },
+                { "H5: no domain, any", "{'address': '81:00.0'}", "0001:81:00.0", "", true },
+                { "H5: slot alone", "{'address': ':00.'}", "0000:81:00.3", "", true },
+                { "H5: slot alone, other", "{'address': ':00.'}", "0000:81:01.3", "", false },
+                { "H5: function alone", "{'address': '.3'}", "0000:81:01.3", "", true },
+                { "H5: short numbers", "{'address': '0:81:0.0'}", "0000:81:00.0", "", true },
+                { "H5: all blank", "{'address': ''}", "0000:81:00.0", "", true },
+                { "H5: regex", "{'address': {'bus': '8[0-3]', 'function': '[0-2]'}}",
+                  "0000:81:00.2", "", true },
+                { "H5: regex, other bus", "{'address': {'bus': '8[2-3]'}}", "0000:81:00.2", "",
+                  false },
+                { "H5: regex is anchored at the start", "{'address': {'bus': '1'}}", "0000:81:00.2",
+                  "", false },
+                { "H5: regex need not match all", "{'address': {'bus': '8'}}", "0000:81:00.2", "",
+                  true },
+                { "H5: alternatives are anchored, too", "{'address': {'bus': '0|1'}}",
+                  "0000:81:00.2", "", false },
+                { "H5: regex with a count", "{'address': {'domain': '0{4}'}}", "0000:81:00.2", "",
+                  true },
+                { "H5: a PF's address matches its VFs", "{'address': '0000:81:00.0'}",
+                  "0000:81:10.1", "0000:81:00.0", true },
+                { "H5: so does an expression of digits alone",
+                  "{'address': {'domain': '0000', 'bus': '81', 'slot': '00', 'function': '0'}}",
+                  "0000:81:10.1", "0000:81:00.0", true },
+                { "H5: but no glob", "{'address': '0000:81:00.*'}", "0000:81:10.1", "0000:81:00.0",
+                  false },
+                { "H5: ids count for VFs, too", "{'address': '0000:81:00.0', 'product_id': '1572'}",
+                  "0000:81:10.1", "0000:81:00.0", false },
+                { "H5: devname is not looked up", "{'devname': 'eth0'}", "0000:81:00.0", "",
+                  false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
+                SnapshotDevice device = make_device(cases[i].address, cases[i].physical_function);
+                Error error = ERROR_NULL;
+                char text[256];
+
+                quote(cases[i].spec, text, sizeof(text));
+                if (pci_specs_add(&specs, text, &error) < 0)
+                        fail_msg("%s: %s", cases[i].about, error.text);
+                if ((pci_specs_find(&specs, &device) != NULL) != cases[i].match)
+                        fail_msg("%s", cases[i].about);
+        }
+}
+
+static void test_refused(void **state)
+{
+        static const struct {
+                const char *spec, *words;
+        } cases[] = {
+                { "", "not JSON" },
+                { "{'address': ", "not JSON" },
+                { "'0000:81:00.0'", "not JSON" },
+                { "[{}, 5]", "a JSON object is expected" },
+                { "{'vendor_id': 'NVIDIA'}", "vendor_id \"NVIDIA\" is no hexadecimal number" },
+                { "{'vendor_id': 4318}", "vendor_id must be a string" },
+                { "{'vendor_id': ''}", "vendor_id \"\" is no" },
+                { "{'vendor_id': '-1'}", "vendor_id \"-1\" is no" },
+                { "{'product_id': '10000'}", "product_id 10000 is greater than FFFF" },
+                { "{'address': '10000:81:00.0'}", "address: domain 10000 is greater than FFFF" },
+                { "{'address': '0000:100:00.0'}", "bus 100 is greater than FF" },
+                { "{'address': '0000:81:20.0'}", "slot 20 is greater than 1F" },
+                { "{'address': '0000:81:00.8'}", "function 8 is greater than 7" },
+                { "{'address': '0000:81:00.0.0'}", "function \"0.0\" is no" },
+                { "{'address': '0:0:0:0.0'}", "more than three colons" },
+                { "{'address': '8*:00.0'}", "bus \"8*\" is no" },
+                { "{'address': 5}", "address must be a string" },
+                { "{'address': {'bus': '['}}", "address: bus: \"[\": " },
+                { "{'address': {'bus': 'a)|(b'}}", "address: bus" },
+                { "{'address': {'bus': 5}}", "bus must be a string" },
+                { "{'address': {'bus': '(?:8)1'}}", "groups of the kind" },
+                { "{'address': {'bus': '\\\\d'}}", "a backslash is not needed" },
+                { "{'address': {'bus': '((a{9}){9})'}}", "repeats too often" },
+                { "{'address': {'bus': 'a{65,}'}}", "repeats too often" },
+                { "{'address': '0000:81:00.0', 'devname': 'eth0'}", "address and devname" },
+                { "{'live_migratable': 'perhaps'}", "live_migratable: \"perhaps\" is neither" },
+                { "{'managed': 2}", "managed: \"?\" is neither" },
+                { "{'resource_class': 'CUSTOM_Ü'}", "makes no name for Placement" },
+                { "{'resource_class': 'CUSTOM_A-B'}", "makes no name for Placement" },
+                { "{'resource_class': 7}", "resource_class must be a string" },
+                { "{'traits': 'CUSTOM_A B'}", "makes no name for Placement" },
+                { "{'traits': ['CUSTOM_A']}", "traits must be a string" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
+                Error error = ERROR_NULL;
+                char text[256];
+
+                quote(cases[i].spec, text, sizeof(text));
+                assert_int_equal(pci_specs_add(&specs, text, &error), -EINVAL);
+                if (!strstr(error.text, cases[i].words))
+                        fail_msg("%s: %s", text, error.text);
+        }
+}
+
+static void test_c7_names(void **state)
+{
+        static const struct {
+                const char *spec, *resource_class, *traits;
+        } cases[] = {
+                { "{}", "CUSTOM_PCI_10DE_1EB8", "" },
+                { "{'resource_class': 'pgpu'}", "PGPU", "" },
+                { "{'resource_class': 'CUSTOM_GPU'}", "CUSTOM_GPU", "" },
+                { "{'resource_class': 'custom_gpu'}", "CUSTOM_GPU", "" },
+                { "{'resource_class': 'my gpu--x__y'}", "CUSTOM_MY_GPU_X_Y", "" },
+                { "{'resource_class': ''}", "CUSTOM_PCI_10DE_1EB8", "" },
+                { "{'traits': 'HW_GPU_API_VULKAN,CUSTOM_A,blue,custom_b'}", "CUSTOM_PCI_10DE_1EB8",
+                  "CUSTOM_A CUSTOM_B CUSTOM_BLUE HW_GPU_API_VULKAN " },
+                { "{'traits': 'a, b'}", "CUSTOM_PCI_10DE_1EB8", "CUSTOM_A CUSTOM__B " },
+                { "{'live_migratable': 'yes'}", "CUSTOM_PCI_10DE_1EB8", "HW_PCI_LIVE_MIGRATABLE " },
+                { "{'one_time_use': true, 'live_migratable': false}", "CUSTOM_PCI_10DE_1EB8",
+                  "HW_PCI_ONE_TIME_USE " },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
+                _cleanup_(string_set_done) StringSet traits = STRING_SET_INIT;
+                SnapshotDevice device = make_device("0000:81:00.0", "");
+                char text[256], name[RESOURCE_CLASS_MAX + 1], all[512] = "";
+                const PciSpec *spec;
+
+                quote(cases[i].spec, text, sizeof(text));
+                assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
+                spec = pci_specs_find(&specs, &device);
+                assert_non_null(spec);
+                pci_spec_resource_class(spec, &device, name);
+                assert_string_equal(name, cases[i].resource_class);
+                assert_int_equal(pci_spec_add_traits(spec, &traits), 0);
+                assert_true(string_set_remove(&traits, "COMPUTE_MANAGED_PCI_DEVICE"));
+                for (size_t j = 0; j < traits.n_items; j++) {
+                        strcat(all, traits.items[j]);
+                        strcat(all, " ");
+                }
+                assert_string_equal(all, cases[i].traits);
+        }
+}
+
+static void test_first_match_counts(void **state)
+{
+        _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
+        SnapshotDevice device = make_device("0000:81:00.0", "");
+        char name[RESOURCE_CLASS_MAX + 1], text[256];
+
+        quote("[{'vendor_id': '8086', 'resource_class': 'A'},"
+              " {'vendor_id': '10de', 'resource_class': 'B'}]",
+              text, sizeof(text));
+        assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
+        quote("{'resource_class': 'C'}", text, sizeof(text));
+        assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
+        pci_spec_resource_class(pci_specs_find(&specs, &device), &device, name);
+        assert_string_equal(name, "CUSTOM_B");
+        device.is_pci = false;
+        assert_null(pci_specs_find(&specs, &device));
+}
+
+static void test_c7_checks(void **state)
+{
+        static const struct {
+                const char *spec;
+                bool report;
+                const char *words; /* NULL: allowed */
+        } cases[] = {
+                { "{'devname': 'eth0'}", false, NULL },
+                { "{'devname': 'eth0'}", true, "devname \"eth0\"" },
+                { "{'one_time_use': 'yes'}", true, NULL },
+                { "{'one_time_use': 'yes'}", false, "one_time_use needs" },
+                { "{'one_time_use': 'no'}", false, NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
+                Error error = ERROR_NULL;
+                char text[256];
+                int r;
+
+                quote(cases[i].spec, text, sizeof(text));
+                assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
+                r = pci_specs_check(&specs, cases[i].report, &error);
+                assert_int_equal(r, cases[i].words ? -EINVAL : 0);
+                assert_non_null(strstr(error.text, cases[i].words ? cases[i].words : ""));
+        }
+}
+
+static void test_limits(void **state)
+{
+        _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
+        _cleanup_free_ char *text = malloc(PCI_SPEC_TEXT_MAX + 2);
+
+        memset(text, '[', PCI_SPEC_TEXT_MAX + 1);
+        text[PCI_SPEC_TEXT_MAX + 1] = '\0';
+        assert_int_equal(pci_specs_add(&specs, text, NULL), -EINVAL);
+        text[PCI_SPEC_TEXT_MAX] = '\0';
+        assert_int_equal(pci_specs_add(&specs, text, NULL), -EINVAL);
+        for (size_t i = 0; i < PCI_SPECS_MAX; i++)
+                assert_int_equal(pci_specs_add(&specs, "{}", NULL), 0);
+        assert_int_equal(pci_specs_add(&specs, "{}", NULL), -EINVAL);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_matching),  cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_c7_names),  cmocka_unit_test(test_first_match_counts),
+                cmocka_unit_test(test_c7_checks), cmocka_unit_test(test_limits),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
