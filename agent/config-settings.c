@@ -59,6 +59,23 @@ const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
         return config_settings_find(settings, option->section, NULL, option->key, option->old_key);
 }
 
+const ConfigEntry *config_settings_next(const ConfigSettings *settings, const ConfigOption *option,
+                                        size_t *file_i, size_t *entry_i)
+{
+        for (; *file_i < settings->n_files; (*file_i)++, *entry_i = 0) {
+                const ConfigFile *file = settings->files[*file_i];
+
+                while (*entry_i < file->n_entries) {
+                        const ConfigEntry *entry = &file->entries[(*entry_i)++];
+
+                        if (same_name(entry->key, option->key, option->old_key) &&
+                            same_name(entry->section, option->section, NULL))
+                                return entry;
+                }
+        }
+        return NULL;
+}
+
 bool config_settings_find_section(const ConfigSettings *settings, const char *section,
                                   const char **ret_file, unsigned *ret_line)
 {

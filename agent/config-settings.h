@@ -24,6 +24,11 @@ const ConfigEntry *config_settings_find(const ConfigSettings *settings, const ch
 const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
                                                const ConfigOption *option);
 
+/* The entries of that option in the order of files and lines: from *file_i = *entry_i = 0 on; NULL
+ * after the last. */
+const ConfigEntry *config_settings_next(const ConfigSettings *settings, const ConfigOption *option,
+                                        size_t *file_i, size_t *entry_i);
+
 /* Where a section was opened last; ret_file is borrowed. */
 bool config_settings_find_section(const ConfigSettings *settings, const char *section,
                                   const char **ret_file, unsigned *ret_line);

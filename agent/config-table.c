@@ -136,6 +136,13 @@ static const ConfigOption options[] = {
 
         PATH("static", "path", static_path, NULL),
 
+        { OPTION("pci", "device_spec", CONFIG_MULTI, device_specs),
+          .old_key = "passthrough_whitelist",
+          .allowed =
+                  "a JSON object such as {\"vendor_id\": \"10de\"}, or a list of them; the option "
+                  "may be repeated" },
+        BOOL("pci", "report_in_placement", driver.report_in_placement, "false"),
+
         LIST("devices", "enabled_mdev_types", "enabled_vgpu_types", enabled_mdev_types,
              config_is_mdev_type,
              "a list of mdev types such as nvidia-35, with commas between them"),
@@ -262,6 +269,7 @@ void config_option_done(const ConfigOption *option, void *base)
                 *(char **)member = NULL;
                 break;
         case CONFIG_LIST:
+        case CONFIG_MULTI:
                 *(char ***)member = strings_free(*(char ***)member);
                 break;
         default:
@@ -389,6 +397,22 @@ static int set_list(const ConfigOption *option, char ***member, const char *text
         return 0;
 }
 
+static int add_text(char ***member, const char *text)
+{
+        size_t n = 0;
+        char **grown;
+
+        while (*member && (*member)[n])
+                n++;
+        grown = reallocarray(*member, n + 2, sizeof(char *));
+        if (!grown)
+                return -ENOMEM;
+        *member = grown;
+        grown[n + 1] = NULL;
+        grown[n] = strdup(text);
+        return grown[n] ? 0 : -ENOMEM;
+}
+
 static bool is_not_set(const ConfigOption *option, const char *text)
 {
         if (text[0] != '\0')
@@ -403,6 +427,8 @@ int config_option_set(const ConfigOption *option, void *base, const char *text,
         void *member = (char *)base + option->offset;
         int r;
 
+        if (option->type == CONFIG_MULTI)
+                return add_text(member, text) < 0 ? error_oom(reterr) : 0;
         if (is_not_set(option, text)) {
                 config_option_done(option, base);
                 text = option->default_value;

@@ -17,6 +17,8 @@ typedef enum ConfigType {
         CONFIG_STRING,
         CONFIG_PATH,   /* a string in which $state_path is replaced */
         CONFIG_LIST,   /* char **, NULL-terminated */
+        CONFIG_MULTI,  /* char **, NULL-terminated: one text per time that the key is there, in all
+                          files */
         CONFIG_ENUM,   /* int */
         CONFIG_UNUSED, /* known from nova.conf and without effect here: taken in silence */
         _CONFIG_TYPE_MAX,
@@ -55,9 +57,9 @@ bool config_knows_section(const char *section);
 const ConfigOption *config_find_option(const ConfigOption *options, size_t n_options,
                                        const char *section, const char *key);
 
-/* Sets the member of base from its text, freeing what was there. An empty text is the default where
- * it could be no value. -EINVAL with words ("x" is not allowed, allowed is …; no secret is quoted),
- * -ENOMEM. */
+/* Sets the member of base from its text, freeing what was there (CONFIG_MULTI: adding to it). An
+ * empty text is the default where it could be no value. -EINVAL with words ("x" is not allowed,
+ * allowed is …; no secret is quoted), -ENOMEM. */
 int config_option_set(const ConfigOption *option, void *base, const char *text,
                       const char *state_path, Error *reterr);
 

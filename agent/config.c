@@ -25,6 +25,7 @@ Config *config_free(Config *config)
         for (size_t i = 0; i < n; i++)
                 config_option_done(&options[i], config);
         config_free_mdev_types(&config->driver);
+        pci_specs_done(&config->driver.pci_specs);
         strings_free(config->files);
         free(config);
         return NULL;
@@ -37,7 +38,8 @@ bool config_describe_option(size_t i, ConfigOptionInfo *ret)
                 [CONFIG_DOUBLE] = "number",    [CONFIG_SECONDS] = "seconds",
                 [CONFIG_INTERVAL] = "seconds", [CONFIG_STRING] = "text",
                 [CONFIG_PATH] = "path",        [CONFIG_LIST] = "list",
-                [CONFIG_ENUM] = "word",        [CONFIG_UNUSED] = "unused",
+                [CONFIG_MULTI] = "texts",      [CONFIG_ENUM] = "word",
+                [CONFIG_UNUSED] = "unused",
         };
         const ConfigOption *options, *mdev_options, *o;
         size_t n, n_mdev;
@@ -95,6 +97,47 @@ static int try_credential(const ConfigOption *option, Config *config, Error *ret
         return set_from_credential(option, config, path, reterr);
 }
 
+/* All of an option that may be repeated. */
+static int set_multi(const ConfigOption *option, Config *config, const ConfigSettings *settings,
+                     Error *reterr)
+{
+        const ConfigEntry *entry;
+        size_t file = 0, i = 0;
+
+        while ((entry = config_settings_next(settings, option, &file, &i))) {
+                int r = config_set_from_entry(option, config, entry, NULL, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* [pci] device_spec, with the place of a bad one in the words. */
+static int load_pci_specs(Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        const ConfigOption *options, *option;
+        const ConfigEntry *entry = NULL, *next;
+        size_t n, file = 0, i = 0;
+        int r = 0;
+
+        options = config_get_options(&n);
+        option = config_find_option(options, n, "pci", "device_spec");
+        while (r == 0 && (next = config_settings_next(settings, option, &file, &i))) {
+                entry = next;
+                if (entry->value[0] == '\0')
+                        continue;
+                r = pci_specs_add(&config->driver.pci_specs, entry->value, reterr);
+        }
+        if (r == 0 && entry)
+                r = pci_specs_check(&config->driver.pci_specs, config->driver.report_in_placement,
+                                    reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s:%u: [%s] %s", entry->file, entry->line,
+                                     entry->section, entry->key);
+        return 0;
+}
+
 static int set_options(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigOption *options;
@@ -104,7 +147,9 @@ static int set_options(Config *config, const ConfigSettings *settings, Error *re
         options = config_get_options(&n);
         for (size_t i = 0; i < n; i++) {
                 r = try_credential(&options[i], config, reterr);
-                if (r == 0)
+                if (r == 0 && options[i].type == CONFIG_MULTI)
+                        r = set_multi(&options[i], config, settings, reterr);
+                else if (r == 0)
                         r = config_set_from_entry(
                                 &options[i], config,
                                 config_settings_find_option(settings, &options[i]),
@@ -238,6 +283,9 @@ static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarni
         if (r < 0)
                 return r;
         r = config_load_mdev_types(config, settings, warning, userdata, reterr);
+        if (r < 0)
+                return r;
+        r = load_pci_specs(config, settings, reterr);
         if (r < 0)
                 return r;
         r = finish_placement(config, settings, warning, userdata, reterr);

@@ -48,10 +48,11 @@ typedef struct Config {
         /* [agent] */
         char *owner_trait;  /* "OWNER_NOVA"; "" for none */
         char *metrics_file; /* NULL: no metrics */
-        /* [libvirt], [static], [devices], [mdev_*]: in driver, which borrows from strings owned
-         * here, but for mdev_types, which it owns */
+        /* [libvirt], [static], [devices], [mdev_*], [pci]: in driver, which borrows from strings
+         * owned here, but for mdev_types and pci_specs, which it owns */
         char *connection_uri;
         char *static_path;         /* NULL unless set */
+        char **device_specs;       /* [pci], as written; parsed ones are in driver.pci_specs */
         char **enabled_mdev_types; /* as written; those that count are in driver.mdev_types */
         DriverConfig driver;
         /* [placement] */

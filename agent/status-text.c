@@ -20,7 +20,8 @@ const char *status_text(const TrackerStatus *status, const Error *claim_error, s
 {
         const Error *trouble = status->hypervisor_error.code ? &status->hypervisor_error
                                : claim_error->code           ? claim_error
-                                                             : &status->sync_error;
+                               : status->sync_error.code     ? &status->sync_error
+                                                             : &status->device_error;
 
         snprintf(text, size, "%s; %zu provider(s), %zu claim(s)%s%s",
                  sync_words(status->sync_state), n_providers, n_claims, trouble->code ? ". " : "",

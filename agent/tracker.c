@@ -217,6 +217,8 @@ static void end_synced(Tracker *tracker)
                            "start only; "
                            "the old shape is kept");
                 set_sync_state(tracker, SYNC_STALE, &error);
+        } else if (tracker->status.device_error.code) {
+                set_sync_state(tracker, SYNC_STALE, &tracker->status.device_error);
         } else {
                 set_sync_state(tracker, SYNC_SYNCED, NULL);
         }
@@ -256,6 +258,16 @@ static void note_reshape(Tracker *tracker, bool needed)
         tracker->status.reshape_needed = needed;
 }
 
+/* Logs each reason once. */
+static void note_device_error(Tracker *tracker, const Error *error)
+{
+        if (error->code && strcmp(error->text, tracker->status.device_error.text) != 0)
+                log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->config.root.text),
+                          "Some devices are not told as configured: %s", error->text);
+        tracker->status.device_error = *error;
+}
+
 /* What Placement holds; before it answered, what this host held before the start; else nothing. */
 static const ProviderTree *known_tree(const Tracker *tracker)
 {
@@ -276,6 +288,7 @@ static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
 {
         const ProviderTree *known = known_tree(tracker);
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        Error error = ERROR_NULL;
         int r;
 
         r = known ? provider_tree_copy(&tree, known) : provider_tree_new(&tree);
@@ -285,10 +298,14 @@ static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
         if (r < 0)
                 return r;
         r = driver_update_provider_tree(tracker->config.driver, tracker->snapshot, tree,
-                                        tracker->nodename, NULL, reterr);
-        if (r < 0)
+                                        tracker->nodename, NULL, &error);
+        if (r < 0) {
+                if (reterr)
+                        *reterr = error;
                 return r;
+        }
         note_reshape(tracker, r == DRIVER_RESHAPE_NEEDED);
+        note_device_error(tracker, &error);
         *ret = TAKE_PTR(tree);
         return 0;
 }

@@ -37,6 +37,7 @@ typedef struct TrackerStatus {
         Error hypervisor_error; /* why the last poll failed; code 0 when it did not */
         bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
                               */
+        Error device_error;  /* why some devices are not told as configured; code 0: all are */
         uint64_t last_sync_usec; /* CLOCK_REALTIME of the last cycle that ended synced, 0: never */
         uint64_t last_poll_usec; /* CLOCK_REALTIME of the snapshot in use, 0: none */
         uint64_t n_cycles;

@@ -24,3 +24,5 @@
         "8f1e2d3c4b5a4968b7a6c5d4e3f2011a" /* Placement refused part of the tree */
 #define MESSAGE_CLAIM_STORE_LOST \
         "4d5c6b7a8f9e4a1bbc2d3e4f5a6b7c1b" /* the claim database cannot be written */
+#define MESSAGE_DEVICES_REFUSED \
+        "0cd5427cf3dc4befa2d33cbe6ab9b9ac" /* some devices cannot be told as configured */

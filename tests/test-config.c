@@ -387,6 +387,11 @@ static const struct {
         { "[devices]\nenabled_mdev_types = nvidia-35, ../x\n",
           "x.conf:2: [devices] enabled_mdev_types: \"../x\" is not allowed; allowed is a "
           "list of mdev types such as nvidia-35, with commas between them" },
+        { "[pci]\ndevice_spec = {}\ndevice_spec = {\"vendor_id\": 5}\n",
+          "x.conf:3: [pci] device_spec: vendor_id must be a string" },
+        { "[pci]\nreport_in_placement = yes\ndevice_spec = {\"devname\": \"eth0\"}\n",
+          "x.conf:3: [pci] device_spec: devname \"eth0\": [pci] report_in_placement needs an "
+          "address in place of a name" },
         { "[DEFAULT]\nno sense\n", "x.conf:2: not of the form OPTION = VALUE" },
         /* A long value is cut between two characters. */
         { "[DEFAULT]\ndebug = \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
@@ -497,6 +502,28 @@ static void test_readable_secret(void **state)
                         assert_string_equal(f->warnings, mode == 0644 ? cases[i].expected : "");
                 }
         }
+}
+
+/* H5: oslo.config's MultiStrOpt takes each time that the key is there, of all files. */
+static void test_h5_repeated_device_spec(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = NULL;
+        Error error = ERROR_NULL;
+
+        scratch_write(f->folder, "x.conf",
+                      "[pci]\ndevice_spec = {\"vendor_id\": \"10de\"}\nreport_in_placement=1\n"
+                      "passthrough_whitelist = [{\"vendor_id\": \"8086\"},\n  {}]\n");
+        scratch_write(f->folder, "x.conf.d/10.conf",
+                      "[pci]\ndevice_spec =\nDEVICE_SPEC = {\"address\": \"*:81:00.*\"}\n");
+        if (load(f, &c, &error) < 0)
+                fail_msg("%s", error.text);
+        assert_string_equal(f->warnings, "");
+        assert_true(c->driver.report_in_placement);
+        assert_int_equal(c->driver.pci_specs.n_items, 4);
+        assert_string_equal(c->device_specs[0], "{\"vendor_id\": \"10de\"}");
+        assert_string_equal(c->device_specs[3], "{\"address\": \"*:81:00.*\"}");
+        assert_null(c->device_specs[4]);
 }
 
 static void test_drop_ins(void **state)
@@ -740,15 +767,25 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_defaults),         TEST(test_defaults_lent),
-                TEST(test_everything_set),   TEST(test_placement),
-                TEST(test_pasted_from_nova), TEST(test_log_level),
-                TEST(test_refused),          TEST(test_secrets_are_not_told),
-                TEST(test_warnings),         TEST(test_readable_secret),
-                TEST(test_drop_ins),         TEST(test_named_file_missing),
-                TEST(test_credentials),      TEST(test_bad_credentials),
-                TEST(test_mdev_types),       TEST(test_mdev_default_type),
-                TEST(test_mdev_refused),     TEST(test_table),
+                TEST(test_defaults),
+                TEST(test_defaults_lent),
+                TEST(test_everything_set),
+                TEST(test_placement),
+                TEST(test_pasted_from_nova),
+                TEST(test_log_level),
+                TEST(test_refused),
+                TEST(test_secrets_are_not_told),
+                TEST(test_warnings),
+                TEST(test_readable_secret),
+                TEST(test_drop_ins),
+                TEST(test_h5_repeated_device_spec),
+                TEST(test_named_file_missing),
+                TEST(test_credentials),
+                TEST(test_bad_credentials),
+                TEST(test_mdev_types),
+                TEST(test_mdev_default_type),
+                TEST(test_mdev_refused),
+                TEST(test_table),
                 TEST(test_out_of_memory),
         };
 
