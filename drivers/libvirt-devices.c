@@ -3,11 +3,13 @@
 #include "drivers/libvirt-devices.h"
 
 #include <libvirt/virterror.h>
+#include <string.h>
 
 #include "base/string-set.h"
 #include "drivers/libvirt-error.h"
 
 typedef struct DevicePoll {
+        virConnectPtr connection;
         PollCache *cache;
         Snapshot *snapshot;
         StringSet vdpa_parents;
@@ -84,15 +86,39 @@ static int poll_device(DevicePoll *poll, virNodeDevicePtr handle, Error *reterr)
         return r <= 0 ? r : add(poll, device, reterr);
 }
 
+/* 1 when it was read, 0 when it is gone. */
+static int read_again(DevicePoll *poll, const NodeDevice **device, Error *reterr)
+{
+        _cleanup_free_ char *name = strdup((*device)->device.name);
+        virNodeDevicePtr handle;
+        int r;
+
+        if (!name)
+                return error_oom(reterr);
+        handle = virNodeDeviceLookupByName(poll->connection, name);
+        if (!handle)
+                return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Cannot find a device");
+        r = read_device(poll, handle, name, device, reterr);
+        virNodeDeviceFree(handle);
+        return r;
+}
+
 static int poll_known(DevicePoll *poll, Error *reterr)
 {
         const NodeDevice *device;
         size_t i = 0;
-        int r = 0;
 
-        while (r == 0 && (device = poll_cache_next_device(poll->cache, &i)))
-                r = add(poll, device, reterr);
-        return r;
+        while ((device = poll_cache_next_device(poll->cache, &i))) {
+                int r = 1;
+
+                if (device->device.n_mdev_types > 0)
+                        r = read_again(poll, &device, reterr);
+                if (r > 0)
+                        r = add(poll, device, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* The number of devices, or -1 with libvirt's error. */
@@ -112,12 +138,12 @@ static int list_devices(virConnectPtr connection, virNodeDevicePtr **ret)
         return n;
 }
 
-static int poll_listed(virConnectPtr connection, DevicePoll *poll, Error *reterr)
+static int poll_listed(DevicePoll *poll, Error *reterr)
 {
         virNodeDevicePtr *devices = NULL;
         int n, r = 0;
 
-        n = list_devices(connection, &devices);
+        n = list_devices(poll->connection, &devices);
         if (n < 0 && libvirt_error_is_unsupported())
                 return 0;
         if (n < 0)
@@ -134,11 +160,11 @@ static int poll_listed(virConnectPtr connection, DevicePoll *poll, Error *reterr
 int libvirt_poll_devices(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
                          Error *reterr)
 {
-        DevicePoll poll = { .cache = cache, .snapshot = snapshot };
+        DevicePoll poll = { .connection = connection, .cache = cache, .snapshot = snapshot };
         int r;
 
         r = poll_cache_knows_devices(cache) ? poll_known(&poll, reterr)
-                                            : poll_listed(connection, &poll, reterr);
+                                            : poll_listed(&poll, reterr);
         for (size_t i = 0; i < snapshot->n_devices; i++)
                 snapshot->devices[i].is_vdpa_parent =
                         string_set_contains(&poll.vdpa_parents, snapshot->devices[i].name);

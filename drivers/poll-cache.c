@@ -35,7 +35,6 @@ struct PollCache {
         pthread_mutex_t lock; /* guards what follows */
         Marks changed_devices;
         Marks changed_domains;
-        bool mdevs_changed;
 };
 
 static CacheEntry *entry_free(CacheEntry *entry)
@@ -172,8 +171,6 @@ void poll_cache_mark_device(PollCache *cache, const char *name)
 {
         pthread_mutex_lock(&cache->lock);
         marks_add(&cache->changed_devices, name);
-        if (strncmp(name, "mdev_", strlen("mdev_")) == 0)
-                cache->mdevs_changed = true;
         pthread_mutex_unlock(&cache->lock);
 }
 
@@ -195,11 +192,6 @@ void poll_cache_keep(PollCache *cache, bool devices, bool domains)
 static bool is_marked(const CacheEntry *entry, const void *data)
 {
         return string_set_contains(data, entry->key);
-}
-
-static bool is_mdev_parent(const CacheEntry *entry, const void *data)
-{
-        return entry->device.device.n_mdev_types > 0;
 }
 
 /* True when something was marked. */
@@ -228,9 +220,6 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec)
         if (apply_marks(&cache->devices, &cache->changed_devices))
                 cache->knows_devices = false;
         apply_marks(&cache->domains, &cache->changed_domains);
-        if (cache->mdevs_changed)
-                table_filter(&cache->devices, is_mdev_parent, NULL);
-        cache->mdevs_changed = false;
         pthread_mutex_unlock(&cache->lock);
 
         if (cache->filled_usec == 0 || now_usec - cache->filled_usec >= POLL_CACHE_LIFE_USEC) {
@@ -263,7 +252,7 @@ const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name)
 {
         const CacheEntry *entry = table_find(&cache->devices, name);
 
-        return entry ? &entry->device : NULL;
+        return entry && entry->device.device.n_mdev_types == 0 ? &entry->device : NULL;
 }
 
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid)

@@ -21,9 +21,8 @@ int poll_cache_new(PollCache **ret);
 PollCache *poll_cache_free(PollCache *cache);
 DEFINE_CLEANUP(PollCache *, poll_cache_free);
 
-/* Something changed: a device by libvirt's name of it, a domain by its uuid. A mediated device that
- * came or went changes what every parent has left. Any thread; never fails (it marks everything
- * when it is out of memory). */
+/* Something changed: a device by libvirt's name of it, a domain by its uuid. Any thread; never
+ * fails (it marks everything when it is out of memory). */
 void poll_cache_mark_device(PollCache *cache, const char *name);
 void poll_cache_mark_domain(PollCache *cache, const char *uuid);
 
@@ -42,7 +41,8 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec);
 bool poll_cache_knows_devices(const PollCache *cache);
 const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
 
-/* What is known, borrowed until poll_cache_end(); NULL when it must be read. */
+/* What is known, borrowed until poll_cache_end(); NULL when it must be read, as a parent of
+ * mediated devices always must. */
 const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name);
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid);
 

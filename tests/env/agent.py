@@ -23,7 +23,7 @@ class Agent(Service):
     """compute-agentd in the foreground, with its state in its own folder.
 
     placement (a service, or a URL), uri, bus: what it talks to; each may be left out. options: more configuration as
-    {section: {key: value}}. A notification socket stands in for systemd: notifications holds what
+    {section: {key: value}}; a list of values repeats the key. A notification socket stands in for systemd: notifications holds what
     the daemon told it, and start() waits for READY=1.
     """
 
@@ -67,7 +67,9 @@ class Agent(Service):
         lines = []
         for section, keys in self.options.items():
             lines.append('[%s]' % section)
-            lines += ['%s = %s' % item for item in keys.items() if item[1] is not None]
+            for key, values in keys.items():
+                values = values if isinstance(values, list) else [values]
+                lines += ['%s = %s' % (key, value) for value in values if value is not None]
         self.config.write_text('\n'.join(lines) + '\n')
         self.config.chmod(0o600)
 

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""PCI devices and GPUs that come, go and are configured otherwise: what a real Placement holds of them.
+
+The IDs (F5, C7, ...) are those of the facts that the tests follow.
+"""
+
+import json
+import unittest
+
+from tests.env.agent import Agent
+from tests.env.fakesys import Gpu, Host, Pci, m10_types, simple_host, sriov
+from tests.env.libvirtd import Libvirtd, guest_xml
+from tests.env.placement import Placement
+from tests.env.scratch import Scratch
+
+MANAGED = {'OWNER_NOVA', 'COMPUTE_MANAGED_PCI_DEVICE'}
+CARD, CARD_NAME = '0000:8a:00.0', 'compute-1_0000:8A:00.0'
+T4, T4_NAME = '0000:c1:00.0', 'compute-1_0000:C1:00.0'
+MDEV_A = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
+MDEV_B = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d02'
+HOSTDEV = '''<devices><hostdev mode='subsystem' type='pci' managed='yes'><source>
+<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/></source></hostdev></devices>'''
+
+
+def hostdev(address):
+    """The <devices> of a guest that has this PCI device."""
+    domain, bus, rest = address.split(':')
+    return HOSTDEV % (domain, bus, *rest.split('.'))
+
+
+def spec(**keys):
+    return json.dumps(keys)
+
+
+class DeviceCase(unittest.TestCase):
+    """A libvirtd for a class (make_host() says over what), a fresh Placement and agent for a test."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        cls.host = cls.make_host()
+        cls.libvirtd = Libvirtd(cls.host, cls.scratch)
+        cls.libvirtd.start()
+
+    def setUp(self):
+        self.test_scratch = Scratch()
+        self.addCleanup(self.test_scratch.close)
+        self.placement = Placement(self.test_scratch)
+        self.placement.start()
+        self.agent = Agent(self.test_scratch, self.placement, self.libvirtd.uri)
+
+    def configure(self, *specs, report='true', **devices):
+        self.agent.configure({'pci': {'device_spec': list(specs), 'report_in_placement': report},
+                              'devices': devices})
+
+    def run_once(self, code=0):
+        """One cycle; returns the tree by names, and what the agent said."""
+        done = self.agent.run('--once')
+        self.assertEqual(done.returncode, code, done.stderr)
+        return self.placement.tree_by_name(self.agent.root()), done.stderr
+
+    def devices(self, tree):
+        """{name: {class: total}} of all but the root."""
+        return {name: {rc: record['total'] for rc, record in provider['inventories'].items()}
+                for name, provider in tree.items() if name != 'compute-1'}
+
+    def guest(self, address):
+        """A guest that is defined with this device, until the test ends."""
+        self.libvirtd.define(guest_xml('guest', extra=hostdev(address)))
+        self.addCleanup(self.libvirtd.virsh, 'undefine', 'guest', check=False)
+
+    def allocate(self, name, resource_class, amount):
+        """Let some consumer hold that much of a provider; returns how to free it."""
+        provider = self.placement.tree_by_name(self.agent.root())[name]['uuid']
+        path = '/allocations/5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02'
+        body = {'allocations': {provider: {'resources': {resource_class: amount}}},
+                'consumer_generation': None, 'project_id': 'p', 'user_id': 'u',
+                'consumer_type': 'INSTANCE'}
+        answer = self.placement.request('PUT', path, body)
+        self.assertEqual(answer.status, 204, answer.text)
+        return lambda: self.placement.request('DELETE', path)
+
+
+class TestPci(DeviceCase):
+    """A network card with 64 VFs and a T4."""
+
+    @staticmethod
+    def make_host():
+        host = simple_host(cells=2)
+        return Host(cells=host.cells, pci=[
+            *sriov(CARD, 64, numa_node=1),
+            Pci(T4, 0, vendor=0x10de, device=0x1eb8, pci_class=0x030200, driver='nvidia')])
+
+    def test_f5_pf_with_64_vfs_and_a_pci_device(self):
+        self.configure(spec(product_id='154c', resource_class='vf', traits='blue,HW_NIC_SRIOV'),
+                       spec(vendor_id='10de'))
+        tree, _ = self.run_once()
+        self.assertEqual(self.devices(tree), {CARD_NAME: {'CUSTOM_VF': 64},
+                                              T4_NAME: {'CUSTOM_PCI_10DE_1EB8': 1}})
+        card = tree[CARD_NAME]
+        self.assertEqual(set(card['traits']), MANAGED | {'CUSTOM_BLUE', 'HW_NIC_SRIOV'})
+        record = card['inventories']['CUSTOM_VF']
+        self.assertEqual((record['max_unit'], record['reserved'], record['allocation_ratio']),
+                         (64, 0, 1.0))
+        mark = self.placement.mark()
+        self.run_once()
+        self.assertEqual(self.placement.writes_since(mark), [])
+
+    def test_f5_pf(self):
+        self.configure(spec(address=CARD, product_id='1572'))
+        self.assertEqual(self.devices(self.run_once()[0]), {CARD_NAME: {'CUSTOM_PCI_8086_1572': 1}})
+
+    def test_f5_classes_standard_and_normalised(self):
+        self.configure(spec(product_id='1eb8', resource_class='pgpu'),
+                       spec(address={'bus': '8a', 'slot': '0[1-2]'}, resource_class='My VF'))
+        self.assertEqual(self.devices(self.run_once()[0]),
+                         {CARD_NAME: {'CUSTOM_MY_VF': 16}, T4_NAME: {'PGPU': 1}})
+
+    def test_f5_physical_networks_are_ignored(self):
+        self.configure(spec(product_id='154c', physical_network='physnet0'))
+        self.assertEqual(self.devices(self.run_once()[0]), {})
+
+    def test_f5_disabled_reports_nothing(self):
+        self.configure(spec(product_id='154c'), report='false')
+        self.assertEqual(self.devices(self.run_once()[0]), {})
+
+    def test_f5_cannot_be_disabled_after_enabling(self):
+        self.configure(spec(vendor_id='10de'))
+        self.run_once()
+        self.configure(spec(vendor_id='10de'), report='false')
+        tree, words = self.run_once(code=1)
+        self.assertIn('report_in_placement is false', words)
+        self.assertEqual(self.devices(tree), {T4_NAME: {'CUSTOM_PCI_10DE_1EB8': 1}})
+
+    def test_f5_devname_is_refused_before_anything_starts(self):
+        self.configure(spec(devname='eth0'))
+        done = self.agent.run('--once')
+        self.assertEqual(done.returncode, 78)
+        self.assertIn('needs an address in place of a name', done.stderr)
+
+    def test_c7_refused_configurations_cost_one_card_only(self):
+        for words, specs in (
+                ('both match', [spec(vendor_id='8086')]),
+                ('has the resource class', [spec(address='8a:01.0', resource_class='a'),
+                                            spec(address='8a:02.0', resource_class='b')]),
+                ('the traits of', [spec(address='8a:01.0', traits='a', resource_class='x'),
+                                   spec(address='8a:02.0', traits='b', resource_class='x')])):
+            with self.subTest(words):
+                self.configure(*specs, spec(vendor_id='10de'))
+                tree, said = self.run_once(code=1)
+                self.assertIn(words, said)
+                self.assertEqual(self.devices(tree), {T4_NAME: {'CUSTOM_PCI_10DE_1EB8': 1}})
+
+    def test_f5_reconfiguration(self):
+        vfs, pf = spec(product_id='154c'), spec(product_id='1572')
+        for specs, expected in (([vfs], {CARD_NAME: {'CUSTOM_PCI_8086_154C': 64}}),
+                                ([pf], {CARD_NAME: {'CUSTOM_PCI_8086_1572': 1}}),
+                                ([vfs], {CARD_NAME: {'CUSTOM_PCI_8086_154C': 64}}),
+                                ([spec(address='8a:08.7')], {CARD_NAME: {'CUSTOM_PCI_8086_154C': 1}}),
+                                ([], {})):
+            self.configure(*specs)
+            self.assertEqual(self.devices(self.run_once()[0]), expected)
+
+    def test_f5_g4_18_spec_of_a_device_in_use_removed(self):
+        self.configure(spec(vendor_id='10de'))
+        self.run_once()
+        self.guest(T4)
+        self.configure()
+        self.assertEqual(self.devices(self.run_once()[0]), {T4_NAME: {'CUSTOM_PCI_10DE_1EB8': 1}})
+        self.libvirtd.virsh('undefine', 'guest')
+        self.assertEqual(self.devices(self.run_once()[0]), {})
+
+    def test_f5_spec_of_an_allocated_device_removed(self):
+        """Nobody here has it, but Placement says that it is allocated."""
+        self.configure(spec(vendor_id='10de'))
+        self.run_once()
+        free = self.allocate(T4_NAME, 'CUSTOM_PCI_10DE_1EB8', 1)
+        self.configure()
+        tree, _ = self.run_once(code=1)
+        self.assertEqual(self.devices(tree), {T4_NAME: {'CUSTOM_PCI_10DE_1EB8': 1}})
+        free()
+        self.assertEqual(self.devices(self.run_once()[0]), {})
+
+    def test_f5_one_time_use(self):
+        self.configure(spec(vendor_id='10de', one_time_use='yes'))
+        reserved = lambda tree: tree[T4_NAME]['inventories']['CUSTOM_PCI_10DE_1EB8']['reserved']
+        self.assertEqual(reserved(self.run_once()[0]), 0)
+        self.guest(T4)
+        self.assertEqual(reserved(self.run_once()[0]), 1)
+        self.libvirtd.virsh('undefine', 'guest')
+        self.assertEqual(reserved(self.run_once()[0]), 1)
+
+    def test_g2_18_what_an_operator_set_survives(self):
+        self.configure(spec(product_id='154c'))
+        tree, _ = self.run_once()
+        card = tree[CARD_NAME]
+        record = {**card['inventories']['CUSTOM_PCI_8086_154C'], 'reserved': 3}
+        answer = self.placement.request(
+            'PUT', '/resource_providers/%s/inventories/CUSTOM_PCI_8086_154C' % card['uuid'],
+            {**record, 'resource_provider_generation': card['generation']})
+        self.assertEqual(answer.status, 200)
+        self.configure(spec(address={'bus': '8a', 'slot': '0[1-4]'}))
+        record = self.run_once()[0][CARD_NAME]['inventories']['CUSTOM_PCI_8086_154C']
+        self.assertEqual((record['total'], record['reserved']), (32, 3))
+
+
+class TestGpus(DeviceCase):
+    """Two GPUs with three types each; the first has mdevs of two types."""
+
+    @staticmethod
+    def make_host():
+        host = simple_host(cells=2)
+        types = m10_types(small=3, medium=1, large=0, existing=[MDEV_A])
+        types['nvidia-36'].existing = [MDEV_B]
+        return Host(cells=host.cells, gpus=[Gpu('0000:41:00.0', 0, types=types),
+                                            Gpu('0000:81:00.0', 1, types=m10_types())])
+
+    def test_c4_two_gpus_three_types(self):
+        names = ['compute-1_pci_0000_41_00_0', 'compute-1_pci_0000_81_00_0']
+        for types, totals in (('nvidia-35', [4, 4]), ('nvidia-36', [2, 2]), ('nvidia-37', [0, 1])):
+            self.configure(enabled_mdev_types=types)
+            expected = {name: {'VGPU': total} for name, total in zip(names, totals) if total}
+            self.assertEqual(self.devices(self.run_once()[0]), expected, types)
+
+    def test_c4_f4_a_type_for_each(self):
+        self.configure(enabled_mdev_types='nvidia-35,nvidia-36')
+        self.agent.configure({'mdev_nvidia-36': {'device_addresses': '0000:81:00.0',
+                                                 'mdev_class': 'CUSTOM_BIG'}})
+        self.assertEqual(self.devices(self.run_once()[0]),
+                         {'compute-1_pci_0000_41_00_0': {'VGPU': 4},
+                          'compute-1_pci_0000_81_00_0': {'CUSTOM_BIG': 2}})
+
+    def test_g2_6_max_instances_never_below_what_exists(self):
+        self.configure(enabled_mdev_types='nvidia-35')
+        for most, totals in ((5, [4, 1]), (2, [2, None]), (1, [1, None])):
+            self.agent.configure({'mdev_nvidia-35': {'max_instances': most}})
+            expected = {name: {'VGPU': total} for name, total in zip(
+                ('compute-1_pci_0000_41_00_0', 'compute-1_pci_0000_81_00_0'), totals) if total}
+            self.assertEqual(self.devices(self.run_once()[0]), expected, most)
+
+
+if __name__ == '__main__':
+    unittest.main()
