@@ -49,8 +49,11 @@ static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *na
         _cleanup_(node_device_done) NodeDevice device = { 0 };
         int r;
 
-        if (!xml && libvirt_error_is_gone())
+        if (!xml && (libvirt_error_is_gone() || libvirt_error_is_unexplained())) {
+                /* should it not be gone, the next poll is to find it again */
+                poll_cache_mark_device(poll->cache, name);
                 return 0;
+        }
         if (!xml)
                 return libvirt_error(reterr, "Cannot read a device");
         r = node_device_parse(xml, &device, reterr);

@@ -83,6 +83,13 @@ bool libvirt_error_is_gone(void)
         return error->code == VIR_ERR_NO_DOMAIN || error->code == VIR_ERR_NO_NODE_DEVICE;
 }
 
+bool libvirt_error_is_unexplained(void)
+{
+        const virError *error = virGetLastError();
+
+        return error && error->code == VIR_ERR_INTERNAL_ERROR && error->domain == VIR_FROM_NONE;
+}
+
 bool libvirt_error_is_unsupported(void)
 {
         int code = virGetLastErrorCode();

@@ -13,5 +13,9 @@ int libvirt_error(Error *reterr, const char *what);
 /* The domain or device is not there any more: normal between a listing and a look. */
 bool libvirt_error_is_gone(void);
 
+/* True when the call failed and libvirt itself does not know why: so ends a look at a device that
+ * leaves /sys at that moment. */
+bool libvirt_error_is_unexplained(void);
+
 /* This hypervisor, or this version of libvirt, does not do that. */
 bool libvirt_error_is_unsupported(void);
