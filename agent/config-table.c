@@ -122,6 +122,9 @@ static const ConfigOption options[] = {
         RATIO("initial_ram_allocation_ratio", driver.initial_ram_allocation_ratio, "1.0", 0.001),
         RATIO("initial_disk_allocation_ratio", driver.initial_disk_allocation_ratio, "1.0", 0.001),
 
+        PATH("compute", "provider_config_location", provider_config_location,
+             "/etc/nova/provider_config/"),
+
         WORD("agent", "log_level", log_level, "info", log_levels,
              "debug, info, notice, warning, err or crit"),
         TEXT("agent", "owner_trait", owner_trait, "OWNER_NOVA", config_is_trait,

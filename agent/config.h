@@ -45,6 +45,8 @@ typedef struct Config {
         uint64_t update_interval_usec; /* update_resources_interval, seconds; 0: the default of 60;
                                         * < 0 is taken as "no periodic poll" and stored as
                                         * UINT64_MAX */
+        /* [compute] */
+        char *provider_config_location; /* "/etc/nova/provider_config/", as Nova has it */
         /* [agent] */
         char *owner_trait;  /* "OWNER_NOVA"; "" for none */
         char *metrics_file; /* NULL: no metrics */

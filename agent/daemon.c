@@ -37,6 +37,7 @@ typedef struct Daemon {
         sd_event *event;
         Driver *driver;
         ClaimService *claims;
+        ProviderConfig *provider_config;
         Tracker *tracker;
         BusService *bus;
         Reload reload;
@@ -50,6 +51,7 @@ static void daemon_done(Daemon *daemon)
 {
         bus_service_free(daemon->bus);
         tracker_free(daemon->tracker);
+        provider_config_free(daemon->provider_config);
         driver_free(daemon->driver);
         claim_service_free(daemon->claims);
         config_free(daemon->config);
@@ -156,6 +158,7 @@ static int make_tracker(Daemon *daemon, const Config *config, Driver *driver, Tr
                 .root = daemon->root,
                 .interval_usec = config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
+                .provider_config = daemon->provider_config,
                 .changed = on_changed,
                 .userdata = daemon,
         };
@@ -373,6 +376,16 @@ static void on_bus_settled(void *userdata)
         (void)sd_notify(false, "READY=1");
 }
 
+static int set_up_provider_config(Daemon *daemon, Error *reterr)
+{
+        const Config *config = daemon->config;
+        int r = provider_config_new(&daemon->provider_config, config->provider_config_location,
+                                    config->state_path, config->owner_trait,
+                                    daemon->mode == DAEMON_DRY_RUN);
+
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
 static int set_up_bus(Daemon *daemon, Error *reterr)
 {
         const BusConfig bus_config = {
@@ -414,6 +427,9 @@ static int set_up(Daemon *daemon, Error *reterr)
                 return r;
         r = driver_new(&daemon->driver, daemon->config->compute_driver, &daemon->config->driver,
                        reterr);
+        if (r < 0)
+                return r;
+        r = set_up_provider_config(daemon, reterr);
         if (r < 0)
                 return r;
         r = make_tracker(daemon, daemon->config, daemon->driver, &daemon->tracker, reterr);

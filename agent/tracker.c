@@ -306,6 +306,11 @@ static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
         }
         note_reshape(tracker, r == DRIVER_RESHAPE_NEEDED);
         note_device_error(tracker, &error);
+        if (tracker->config.provider_config) {
+                r = provider_config_apply(tracker->config.provider_config, tree, reterr);
+                if (r < 0)
+                        return r;
+        }
         *ret = TAKE_PTR(tree);
         return 0;
 }

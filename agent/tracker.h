@@ -14,6 +14,7 @@
 #include <systemd/sd-event.h>
 
 #include "agent/claim-service.h"
+#include "agent/provider-config.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
 #include "report/plan.h"
@@ -55,11 +56,12 @@ typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata
 typedef struct TrackerConfig {
         Driver *driver;
         ClaimService *claims;
-        const ReporterConfig *reporter; /* NULL: standalone */
-        Uuid root;                      /* the host's identity */
-        uint64_t interval_usec;         /* between polls; UINT64_MAX: none */
-        uint64_t patience_usec;         /* how long a poll is waited for; 0: 30 s */
-        bool dry_run;                   /* stop before the first write */
+        const ReporterConfig *reporter;  /* NULL: standalone */
+        Uuid root;                       /* the host's identity */
+        uint64_t interval_usec;          /* between polls; UINT64_MAX: none */
+        uint64_t patience_usec;          /* how long a poll is waited for; 0: 30 s */
+        bool dry_run;                    /* stop before the first write */
+        ProviderConfig *provider_config; /* provider.yaml; NULL: none */
         TrackerChanged changed;
         void *userdata;
 } TrackerConfig;

@@ -26,3 +26,5 @@
         "4d5c6b7a8f9e4a1bbc2d3e4f5a6b7c1b" /* the claim database cannot be written */
 #define MESSAGE_DEVICES_REFUSED \
         "0cd5427cf3dc4befa2d33cbe6ab9b9ac" /* some devices cannot be told as configured */
+#define MESSAGE_PROVIDER_CONFIG \
+        "540f817e36cb43278a3ca475a02c52ad" /* a part of provider.yaml cannot be obeyed */

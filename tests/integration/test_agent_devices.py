@@ -240,5 +240,56 @@ class TestGpus(DeviceCase):
             self.assertEqual(self.devices(self.run_once()[0]), expected, most)
 
 
+class TestProviderYaml(DeviceCase):
+    """provider.yaml, and what becomes of it in Placement."""
+
+    @staticmethod
+    def make_host():
+        return simple_host()
+
+    def write(self, traits, inventories='', target='uuid: $COMPUTE_NODE'):
+        folder = self.agent.folder / 'provider_config'
+        folder.mkdir(exist_ok=True)
+        (folder / 'a.yaml').write_text(
+            "meta: {schema_version: '1.0'}\nproviders:\n- identification: {%s}\n"
+            "  inventories: {additional: [%s]}\n  traits: {additional: [%s]}\n"
+            "- {identification: {name: nobody}, traits: {additional: [CUSTOM_X]}}\n"
+            % (target, inventories, traits))
+        self.agent.configure({'compute': {'provider_config_location': folder}})
+
+    def test_a12_g2_13_added_and_taken_back(self):
+        self.configure()
+        self.write('CUSTOM_A, CUSTOM_B', 'CUSTOM_WIDGET: {total: 7, reserved: 1}')
+        tree, words = self.run_once()
+        self.assertIn('nobody: there is no such provider, ignoring', words)
+        root = tree['compute-1']
+        self.assertLessEqual({'CUSTOM_A', 'CUSTOM_B'}, set(root['traits']))
+        self.assertEqual(root['inventories']['CUSTOM_WIDGET']['reserved'], 1)
+        mark = self.placement.mark()
+        self.run_once()
+        self.assertEqual(self.placement.writes_since(mark), [])
+        self.write('CUSTOM_B')
+        root = self.run_once()[0]['compute-1']
+        self.assertNotIn('CUSTOM_A', root['traits'])
+        self.assertIn('CUSTOM_B', root['traits'])
+        self.assertIn('OWNER_NOVA', root['traits'])
+        self.assertNotIn('CUSTOM_WIDGET', root['inventories'])
+
+    def test_g2_13_a_provider_of_somebody_else(self):
+        self.configure()
+        self.run_once()
+        body = {'name': 'agent', 'uuid': MDEV_A, 'parent_provider_uuid': self.agent.root()}
+        self.assertEqual(self.placement.request('POST', '/resource_providers', body).status, 200)
+        self.write('CUSTOM_A', 'CUSTOM_WIDGET: {total: 7}', 'name: agent')
+        for _ in range(2):
+            tree, words = self.run_once()
+            self.assertNotIn('that is not from here', words)
+            self.assertEqual(self.devices(tree), {'agent': {'CUSTOM_WIDGET': 7}})
+        self.write('CUSTOM_B', target='name: agent')
+        tree, _ = self.run_once()
+        self.assertEqual(self.devices(tree), {'agent': {}})
+        self.assertEqual(set(tree['agent']['traits']), {'CUSTOM_B', 'OWNER_NOVA'})
+
+
 if __name__ == '__main__':
     unittest.main()

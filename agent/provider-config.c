@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/provider-config.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <string.h>
+
+#include "agent/config-file.h"
+#include "agent/provider-merge.h"
+#include "agent/state-file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+
+struct ProviderConfig {
+        char *location;
+        char *state_file;
+        char *owner_trait;
+        bool read_only;
+        bool loaded;
+        ProviderAdditions added;
+        StringSet told, telling; /* problems of the last cycle and of this one */
+};
+
+ProviderConfig *provider_config_free(ProviderConfig *config)
+{
+        if (!config)
+                return NULL;
+        provider_additions_done(&config->added);
+        string_set_done(&config->told);
+        string_set_done(&config->telling);
+        free(config->location);
+        free(config->state_file);
+        free(config->owner_trait);
+        free(config);
+        return NULL;
+}
+
+int provider_config_new(ProviderConfig **ret, const char *location, const char *state_path,
+                        const char *owner_trait, bool read_only)
+{
+        _cleanup_(provider_config_freep) ProviderConfig *config = calloc(1, sizeof(ProviderConfig));
+
+        if (!config)
+                return -ENOMEM;
+        config->read_only = read_only;
+        if (asprintf(&config->state_file, "%s/provider-config.json", state_path) < 0)
+                config->state_file = NULL;
+        config->location = strdup(location);
+        config->owner_trait = strdup(owner_trait ? owner_trait : "");
+        if (!config->state_file || !config->location || !config->owner_trait)
+                return -ENOMEM;
+        *ret = TAKE_PTR(config);
+        return 0;
+}
+
+static void on_problem(const char *text, void *userdata)
+{
+        ProviderConfig *config = userdata;
+
+        if (!string_set_contains(&config->told, text) &&
+            !string_set_contains(&config->telling, text))
+                log_event(LOG_WARNING, MESSAGE_PROVIDER_CONFIG, NULL, "%s, ignoring", text);
+        (void)string_set_add(&config->telling, text);
+}
+
+static void tell_error(ProviderConfig *config, const char *path, int r)
+{
+        Error error;
+
+        error_setf(&error, r, "%.150s: %s", path, strerror(-r));
+        on_problem(error.text, config);
+}
+
+/* Reading */
+
+static int read_file(ProviderConfig *config, const char *path, ProviderYaml *yaml)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t n;
+        int r = config_read_text(path, PROVIDER_YAML_MAX_BYTES, &text, &n, NULL);
+
+        if (r < 0) {
+                tell_error(config, path, r);
+                return r == -ENOMEM ? r : 0;
+        }
+        return provider_yaml_add(yaml, path, text, n, on_problem, config);
+}
+
+/* glob() sorts by path, as Nova does. */
+static int read_files(ProviderConfig *config, ProviderYaml *yaml)
+{
+        _cleanup_free_ char *pattern = NULL;
+        glob_t paths = { 0 };
+        int r;
+
+        if (asprintf(&pattern, "%s/*.yaml", config->location) < 0) {
+                pattern = NULL;
+                return -ENOMEM;
+        }
+        r = glob(pattern, 0, NULL, &paths) == GLOB_NOSPACE ? -ENOMEM : 0;
+        for (size_t i = 0; r == 0 && i < paths.gl_pathc; i++)
+                r = read_file(config, paths.gl_pathv[i], yaml);
+        globfree(&paths);
+        return r;
+}
+
+/* State */
+
+static void load_state(ProviderConfig *config)
+{
+        _cleanup_json_ json_t *json = NULL;
+        Error error;
+        int r;
+
+        if (config->loaded)
+                return;
+        config->loaded = true;
+        r = state_file_read(config->state_file, PROVIDER_ADDITIONS_FORMAT, &json, &error);
+        if (r == -ENOENT)
+                return;
+        if (r >= 0) {
+                r = provider_additions_from_json(json, &config->added, &error);
+                if (r == -EBADMSG)
+                        state_file_set_aside(config->state_file);
+        }
+        if (r < 0)
+                on_problem(error.text, config);
+}
+
+static bool is_same(const ProviderAdditions *a, const ProviderAdditions *b)
+{
+        _cleanup_json_ json_t *x = provider_additions_to_json(a);
+        _cleanup_json_ json_t *y = provider_additions_to_json(b);
+
+        return x && y && json_equal(x, y);
+}
+
+static int save_state(ProviderConfig *config, const ProviderAdditions *added, Error *reterr)
+{
+        _cleanup_json_ json_t *json = NULL;
+
+        if (config->read_only || is_same(&config->added, added))
+                return 0;
+        json = provider_additions_to_json(added);
+        return json ? state_file_write(config->state_file, json, reterr) : error_oom(reterr);
+}
+
+static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml *yaml,
+                 Error *reterr)
+{
+        ProviderAdditions added;
+        Error error;
+        int r;
+
+        r = provider_merge(tree, yaml, config->owner_trait, &config->added, &added, on_problem,
+                           config);
+        if (r < 0)
+                return error_oom(reterr);
+        /* what is not remembered would stay in Placement for ever, which is the lesser evil */
+        if (save_state(config, &added, &error) < 0)
+                on_problem(error.text, config);
+        provider_additions_done(&config->added);
+        config->added = added;
+        return 0;
+}
+
+int provider_config_apply(ProviderConfig *config, ProviderTree *tree, Error *reterr)
+{
+        ProviderYaml yaml = PROVIDER_YAML_INIT;
+        int r;
+
+        load_state(config);
+        r = read_files(config, &yaml);
+        r = r < 0 ? error_oom(reterr) : merge(config, tree, &yaml, reterr);
+        provider_yaml_done(&yaml);
+        string_set_done(&config->told);
+        config->told = config->telling;
+        config->telling = STRING_SET_INIT;
+        return r;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/provider-merge.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+
+typedef struct Merge {
+        ProviderTree *tree;
+        const ProviderYaml *yaml;
+        const char *owner_trait;
+        const ProviderAdditions *before;
+        ProviderAdditions after;
+        StringSet merged; /* uuids of providers that have got an entry */
+        ProviderYamlProblem problem;
+        void *userdata;
+} Merge;
+
+static void addition_done(ProviderAddition *addition)
+{
+        string_set_done(&addition->traits);
+        string_set_done(&addition->classes);
+}
+
+void provider_additions_done(ProviderAdditions *additions)
+{
+        for (size_t i = 0; i < additions->n_items; i++)
+                addition_done(&additions->items[i]);
+        free(additions->items);
+        *additions = PROVIDER_ADDITIONS_INIT;
+}
+
+static ProviderAddition *find_addition(const ProviderAdditions *additions, const Uuid *provider)
+{
+        for (size_t i = 0; i < additions->n_items; i++)
+                if (uuid_equal(&additions->items[i].provider, provider))
+                        return &additions->items[i];
+        return NULL;
+}
+
+static int ensure_addition(ProviderAdditions *additions, const Uuid *provider,
+                           ProviderAddition **ret)
+{
+        ProviderAddition *addition = find_addition(additions, provider);
+
+        if (!addition) {
+                if (array_grow(&additions->items, sizeof(ProviderAddition), additions->n_items,
+                               &additions->n_allocated) < 0)
+                        return -ENOMEM;
+                addition = &additions->items[additions->n_items++];
+                *addition = (ProviderAddition){ .provider = *provider };
+        }
+        *ret = addition;
+        return 0;
+}
+
+/* JSON */
+
+static json_t *addition_to_json(const ProviderAddition *addition)
+{
+        return json_pack("{s:s, s:o, s:o}", "provider", addition->provider.text, "traits",
+                         string_set_to_json(&addition->traits), "classes",
+                         string_set_to_json(&addition->classes));
+}
+
+json_t *provider_additions_to_json(const ProviderAdditions *additions)
+{
+        _cleanup_json_ json_t *added = json_array();
+
+        for (size_t i = 0; i < additions->n_items; i++)
+                if (json_array_append_new(added, addition_to_json(&additions->items[i])) < 0)
+                        return NULL;
+        return json_pack("{s:s, s:O}", "format", PROVIDER_ADDITIONS_FORMAT, "added", added);
+}
+
+static int read_addition(const json_t *object, ProviderAdditions *additions, Error *reterr)
+{
+        ProviderAddition *addition;
+        json_t *traits, *classes;
+        Uuid provider;
+        int r;
+
+        if ((r = json_read_uuid(object, "provider", &provider, reterr)) < 0 ||
+            (r = json_read_array(object, "traits", &traits, reterr)) < 0 ||
+            (r = json_read_array(object, "classes", &classes, reterr)) < 0)
+                return r;
+        if (find_addition(additions, &provider))
+                return error_setf(reterr, EBADMSG, "Provider %s is there twice", provider.text);
+        if (ensure_addition(additions, &provider, &addition) < 0)
+                return error_oom(reterr);
+        r = string_set_from_json(traits, &addition->traits, reterr);
+        return r < 0 ? r : string_set_from_json(classes, &addition->classes, reterr);
+}
+
+int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Error *reterr)
+{
+        _cleanup_(provider_additions_done) ProviderAdditions additions = PROVIDER_ADDITIONS_INIT;
+        json_t *added;
+        int r = json_read_array(json, "added", &added, reterr);
+
+        for (size_t i = 0; r == 0 && i < json_array_size(added); i++)
+                r = read_addition(json_array_get(added, i), &additions, reterr);
+        if (r < 0)
+                return r;
+        *ret = additions;
+        additions = PROVIDER_ADDITIONS_INIT;
+        return 0;
+}
+
+/* Taking back */
+
+/* What was added goes first, all of it: what is still wanted comes again. What was in the tree is
+ * remembered until it is gone from there. */
+static int take_back(Merge *merge, const ProviderAddition *addition)
+{
+        Provider *provider = provider_tree_find(merge->tree, &addition->provider);
+        ProviderAddition *kept;
+
+        if (!provider)
+                return 0;
+        if (ensure_addition(&merge->after, &addition->provider, &kept) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < addition->traits.n_items; i++)
+                if (string_set_remove(&provider->traits, addition->traits.items[i]) &&
+                    string_set_add(&kept->traits, addition->traits.items[i]) < 0)
+                        return -ENOMEM;
+        for (size_t i = 0; i < addition->classes.n_items; i++)
+                if (provider_remove_inventory(provider, addition->classes.items[i]) &&
+                    string_set_add(&kept->classes, addition->classes.items[i]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+/* Adding */
+
+static void complain(const Merge *merge, const ProviderYamlEntry *entry, const char *what)
+{
+        Error error;
+
+        error_setf(&error, EINVAL, "%.80s: %.80s: %s", entry->source, provider_yaml_target(entry),
+                   what);
+        merge->problem(error.text, merge->userdata);
+}
+
+static bool is_foreign(const Provider *provider, const char *resource_class)
+{
+        return provider_find_inventory(provider, resource_class) != NULL;
+}
+
+static int add_trait(Provider *provider, const char *trait, ProviderAddition *addition)
+{
+        int r = string_set_add(&provider->traits, trait);
+
+        /* one that is there already was put there by somebody else, and stays theirs */
+        if (r <= 0)
+                return r;
+        return string_set_add(&addition->traits, trait) < 0 ? -ENOMEM : 0;
+}
+
+static int add_all(Merge *merge, const ProviderYamlEntry *entry, Provider *provider)
+{
+        ProviderAddition *addition;
+
+        if (ensure_addition(&merge->after, &provider->uuid, &addition) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < entry->n_inventories; i++) {
+                const ProviderYamlInventory *inventory = &entry->inventories[i];
+
+                if (provider_set_inventory(provider, inventory->resource_class,
+                                           &inventory->record) < 0 ||
+                    string_set_add(&addition->classes, inventory->resource_class) < 0)
+                        return -ENOMEM;
+        }
+        for (size_t i = 0; i < entry->traits.n_items; i++)
+                if (add_trait(provider, entry->traits.items[i], addition) < 0)
+                        return -ENOMEM;
+        if (merge->owner_trait[0] && add_trait(provider, merge->owner_trait, addition) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+static int merge_into(Merge *merge, const ProviderYamlEntry *entry, Provider *provider)
+{
+        int r;
+
+        r = string_set_add(&merge->merged, provider->uuid.text);
+        if (r < 0)
+                return r;
+        if (r == 0) {
+                complain(merge, entry, "the provider has another entry, by its other name");
+                return 0;
+        }
+        for (size_t i = 0; i < entry->n_inventories; i++)
+                if (is_foreign(provider, entry->inventories[i].resource_class)) {
+                        complain(merge, entry,
+                                 "the provider has an inventory of this class "
+                                 "that is not from here");
+                        return 0;
+                }
+        return add_all(merge, entry, provider);
+}
+
+static int merge_named(Merge *merge, const ProviderYamlEntry *entry)
+{
+        Provider *provider = entry->name ? provider_tree_find_name(merge->tree, entry->name)
+                                         : provider_tree_find(merge->tree, &entry->uuid);
+
+        if (provider)
+                return merge_into(merge, entry, provider);
+        complain(merge, entry, "there is no such provider");
+        return 0;
+}
+
+static bool is_named(const Merge *merge, const Provider *provider)
+{
+        for (size_t i = 0; i < merge->yaml->n_entries; i++) {
+                const ProviderYamlEntry *entry = merge->yaml->entries[i];
+
+                if (entry->name ? strcmp(entry->name, provider->name) == 0
+                                : uuid_equal(&entry->uuid, &provider->uuid))
+                        return true;
+        }
+        return false;
+}
+
+static int merge_compute_nodes(Merge *merge, const ProviderYamlEntry *entry)
+{
+        for (size_t i = 0; i < merge->tree->n_providers; i++) {
+                Provider *provider = merge->tree->providers[i];
+                int r;
+
+                if (!uuid_empty(&provider->parent) ||
+                    !string_set_contains(&provider->traits, "COMPUTE_NODE") ||
+                    is_named(merge, provider))
+                        continue;
+                r = merge_into(merge, entry, provider);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static void drop_empty(ProviderAdditions *additions)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < additions->n_items; i++)
+                if (additions->items[i].traits.n_items > 0 ||
+                    additions->items[i].classes.n_items > 0)
+                        additions->items[n++] = additions->items[i];
+                else
+                        addition_done(&additions->items[i]);
+        additions->n_items = n;
+}
+
+static int run(Merge *merge)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < merge->before->n_items; i++)
+                r = take_back(merge, &merge->before->items[i]);
+        for (size_t i = 0; r == 0 && i < merge->yaml->n_entries; i++)
+                r = merge->yaml->entries[i]->compute_node
+                            ? merge_compute_nodes(merge, merge->yaml->entries[i])
+                            : merge_named(merge, merge->yaml->entries[i]);
+        drop_empty(&merge->after);
+        return r;
+}
+
+int provider_merge(ProviderTree *tree, const ProviderYaml *yaml, const char *owner_trait,
+                   const ProviderAdditions *before, ProviderAdditions *ret_after,
+                   ProviderYamlProblem problem, void *userdata)
+{
+        Merge merge = {
+                .tree = tree,
+                .yaml = yaml,
+                .owner_trait = owner_trait,
+                .before = before,
+                .problem = problem,
+                .userdata = userdata,
+        };
+        int r = run(&merge);
+
+        string_set_done(&merge.merged);
+        if (r < 0) {
+                provider_additions_done(&merge.after);
+                return r;
+        }
+        *ret_after = merge.after;
+        return 0;
+}

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* libyaml makes a graph of nodes in which an alias is the same node again. What is looked at is as
+ * deep as the schema and no deeper, and lists are bounded, so aliases cannot blow anything up. */
+
+#include "agent/provider-yaml.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/provider-tree.h"
+#include "base/text.h"
+
+#define COMPUTE_NODE "$COMPUTE_NODE"
+#define DEPTH_MAX    100
+#define DASHES_MAX   1000 /* of "-", "?" and ":" in a line: each may open a level */
+
+typedef struct Reader {
+        ProviderYaml *yaml;
+        const char *source;
+        yaml_document_t *document;
+        ProviderYamlProblem problem;
+        void *userdata;
+} Reader;
+
+static ProviderYamlEntry *entry_free(ProviderYamlEntry *entry)
+{
+        if (!entry)
+                return NULL;
+        for (size_t i = 0; i < entry->n_inventories; i++)
+                free(entry->inventories[i].resource_class);
+        free(entry->inventories);
+        free(entry->source);
+        free(entry->name);
+        string_set_done(&entry->traits);
+        free(entry);
+        return NULL;
+}
+DEFINE_CLEANUP(ProviderYamlEntry *, entry_free);
+
+void provider_yaml_done(ProviderYaml *yaml)
+{
+        for (size_t i = 0; i < yaml->n_entries; i++)
+                entry_free(yaml->entries[i]);
+        free(yaml->entries);
+        *yaml = PROVIDER_YAML_INIT;
+}
+
+const char *provider_yaml_target(const ProviderYamlEntry *entry)
+{
+        return entry->compute_node ? COMPUTE_NODE : entry->name ? entry->name : entry->uuid.text;
+}
+
+static void complain(const Reader *reader, const yaml_node_t *node, const char *format, ...)
+        _printf_(3, 4);
+
+static void complain(const Reader *reader, const yaml_node_t *node, const char *format, ...)
+{
+        char words[ERROR_TEXT_MAX];
+        Error error;
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(words, sizeof(words), format, ap);
+        va_end(ap);
+        /* for what it does to control characters and cut text */
+        if (node)
+                error_setf(&error, EINVAL, "%.100s:%zu: %s", reader->source,
+                           node->start_mark.line + 1, words);
+        else
+                error_setf(&error, EINVAL, "%.100s: %s", reader->source, words);
+        reader->problem(error.text, reader->userdata);
+}
+
+/* Nodes */
+
+static const char *scalar(const yaml_node_t *node)
+{
+        const char *text;
+
+        if (!node || node->type != YAML_SCALAR_NODE)
+                return NULL;
+        text = (const char *)node->data.scalar.value;
+        /* a NUL can be written in it */
+        return strlen(text) == node->data.scalar.length ? text : NULL;
+}
+
+static bool is_plain(const yaml_node_t *node)
+{
+        return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+}
+
+/* The value of a key, the last one when it is there twice; NULL when it is not, or node is no
+ * mapping. */
+static yaml_node_t *member(const Reader *reader, const yaml_node_t *node, const char *key)
+{
+        yaml_node_t *found = NULL;
+
+        if (!node || node->type != YAML_MAPPING_NODE)
+                return NULL;
+        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+             pair < node->data.mapping.pairs.top; pair++) {
+                const char *name = scalar(yaml_document_get_node(reader->document, pair->key));
+
+                if (name && strcmp(name, key) == 0)
+                        found = yaml_document_get_node(reader->document, pair->value);
+        }
+        return found;
+}
+
+/* Inventories */
+
+static int read_amount(const Reader *reader, const yaml_node_t *value, const char *key,
+                       uint64_t *ret)
+{
+        const char *text = scalar(value);
+        char *end;
+
+        if (!text || !is_plain(value) || !text[0] || strspn(text, "0123456789") != strlen(text) ||
+            strlen(text) > 18) {
+                complain(reader, value, "%s must be a whole number", key);
+                return -EINVAL;
+        }
+        *ret = strtoull(text, &end, 10);
+        return 0;
+}
+
+static int read_ratio(const Reader *reader, const yaml_node_t *value, double *ret)
+{
+        const char *text = scalar(value);
+        char *end = NULL;
+        double number = 0;
+
+        if (text && is_plain(value) && strspn(text, "0123456789.+-eE") == strlen(text))
+                number = strtod(text, &end);
+        if (!end || end == text || *end || !isfinite(number) || number <= 0) {
+                complain(reader, value, "allocation_ratio must be a number above 0");
+                return -EINVAL;
+        }
+        *ret = number;
+        return 0;
+}
+
+static int read_field(const Reader *reader, const yaml_node_t *value, const char *key,
+                      Inventory *record)
+{
+        const struct {
+                const char *key;
+                uint64_t *value;
+        } fields[] = {
+                { "total", &record->total },         { "reserved", &record->reserved },
+                { "min_unit", &record->min_unit },   { "max_unit", &record->max_unit },
+                { "step_size", &record->step_size },
+        };
+
+        if (strcmp(key, "allocation_ratio") == 0)
+                return read_ratio(reader, value, &record->allocation_ratio);
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+                if (strcmp(fields[i].key, key) == 0)
+                        return read_amount(reader, value, key, fields[i].value);
+        complain(reader, value, "\"%.40s\" is no field of an inventory", key);
+        return -EINVAL;
+}
+
+static int read_record(const Reader *reader, const yaml_node_t *node, const char *resource_class,
+                       Inventory *ret)
+{
+        Inventory record = INVENTORY_DEFAULT(0);
+
+        if (!node || node->type != YAML_MAPPING_NODE) {
+                complain(reader, node, "%.60s must be a mapping with a total", resource_class);
+                return -EINVAL;
+        }
+        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+             pair < node->data.mapping.pairs.top; pair++) {
+                const char *key = scalar(yaml_document_get_node(reader->document, pair->key));
+
+                if (read_field(reader, yaml_document_get_node(reader->document, pair->value),
+                               key ? key : "?", &record) < 0)
+                        return -EINVAL;
+        }
+        if (!inventory_valid(&record) || record.reserved > record.total) {
+                const char *field = inventory_invalid_field(&record);
+
+                complain(reader, node, "%s of %.60s is missing or out of range",
+                         field ? field : "reserved", resource_class);
+                return -EINVAL;
+        }
+        *ret = record;
+        return 0;
+}
+
+static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const yaml_node_t *key,
+                         const yaml_node_t *value)
+{
+        const char *name = scalar(key);
+        ProviderYamlInventory inventory = { 0 };
+
+        if (!name || !resource_class_valid(name) || !resource_class_is_custom(name)) {
+                complain(reader, key, "\"%.60s\" is no custom resource class (CUSTOM_…)",
+                         name ? name : "");
+                return -EINVAL;
+        }
+        for (size_t i = 0; i < entry->n_inventories; i++)
+                if (strcmp(entry->inventories[i].resource_class, name) == 0) {
+                        complain(reader, key, "%.60s is there twice", name);
+                        return -EINVAL;
+                }
+        if (read_record(reader, value, name, &inventory.record) < 0)
+                return -EINVAL;
+        if (entry->n_inventories >= PROVIDER_YAML_MAX_ENTRIES) {
+                complain(reader, key, "too many inventories");
+                return -EINVAL;
+        }
+        if (array_grow(&entry->inventories, sizeof(inventory), entry->n_inventories,
+                       &entry->n_inventories_allocated) < 0 ||
+            !(inventory.resource_class = strdup(name)))
+                return -ENOMEM;
+        entry->inventories[entry->n_inventories++] = inventory;
+        return 0;
+}
+
+static int read_inventories(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *entry)
+{
+        if (!node)
+                return 0;
+        if (node->type != YAML_SEQUENCE_NODE) {
+                complain(reader, node, "inventories: additional must be a list");
+                return -EINVAL;
+        }
+        for (yaml_node_item_t *item = node->data.sequence.items.start;
+             item < node->data.sequence.items.top; item++) {
+                const yaml_node_t *map = yaml_document_get_node(reader->document, *item);
+
+                if (!map || map->type != YAML_MAPPING_NODE) {
+                        complain(reader, map, "an inventory must be a mapping");
+                        return -EINVAL;
+                }
+                for (yaml_node_pair_t *pair = map->data.mapping.pairs.start;
+                     pair < map->data.mapping.pairs.top; pair++) {
+                        int r = add_inventory(
+                                reader, entry, yaml_document_get_node(reader->document, pair->key),
+                                yaml_document_get_node(reader->document, pair->value));
+
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}
+
+/* Traits */
+
+static int read_traits(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *entry)
+{
+        if (!node)
+                return 0;
+        if (node->type != YAML_SEQUENCE_NODE) {
+                complain(reader, node, "traits: additional must be a list");
+                return -EINVAL;
+        }
+        for (yaml_node_item_t *item = node->data.sequence.items.start;
+             item < node->data.sequence.items.top; item++) {
+                const yaml_node_t *value = yaml_document_get_node(reader->document, *item);
+                const char *name = scalar(value);
+
+                if (!name || !resource_class_valid(name) || !resource_class_is_custom(name)) {
+                        complain(reader, value, "\"%.60s\" is no custom trait (CUSTOM_…)",
+                                 name ? name : "");
+                        return -EINVAL;
+                }
+                if (entry->traits.n_items >= PROVIDER_YAML_MAX_ENTRIES) {
+                        complain(reader, value, "too many traits");
+                        return -EINVAL;
+                }
+                if (string_set_add(&entry->traits, name) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Entries */
+
+static int read_identification(const Reader *reader, const yaml_node_t *node,
+                               ProviderYamlEntry *entry)
+{
+        const yaml_node_t *identification = member(reader, node, "identification");
+        const yaml_node_t *uuid = member(reader, identification, "uuid");
+        const yaml_node_t *name = member(reader, identification, "name");
+        const char *text = scalar(uuid ? uuid : name);
+
+        if (!uuid == !name) {
+                complain(reader, node, "identification must have a uuid or a name, and not both");
+                return -EINVAL;
+        }
+        if (uuid && text && strcmp(text, COMPUTE_NODE) == 0) {
+                entry->compute_node = true;
+                return 0;
+        }
+        if (uuid && (!text || uuid_from_text(text, &entry->uuid) < 0)) {
+                complain(reader, uuid, "\"%.60s\" is neither a uuid nor " COMPUTE_NODE,
+                         text ? text : "");
+                return -EINVAL;
+        }
+        if (uuid)
+                return 0;
+        if (!text || !text[0] || text_count_characters(text) > PROVIDER_NAME_MAX) {
+                complain(reader, name, "a name has 1 to %d characters", PROVIDER_NAME_MAX);
+                return -EINVAL;
+        }
+        entry->name = strdup(text);
+        return entry->name ? 0 : -ENOMEM;
+}
+
+static bool is_target_taken(const ProviderYaml *yaml, const ProviderYamlEntry *entry)
+{
+        for (size_t i = 0; i < yaml->n_entries; i++)
+                if (strcmp(provider_yaml_target(yaml->entries[i]), provider_yaml_target(entry)) ==
+                    0)
+                        return true;
+        return false;
+}
+
+/* -EINVAL when it is left out. */
+static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *entry)
+{
+        int r;
+
+        if (!node || node->type != YAML_MAPPING_NODE) {
+                complain(reader, node, "a provider must be a mapping");
+                return -EINVAL;
+        }
+        if (member(reader, node, "__source_file")) {
+                complain(reader, node, "__source_file is not allowed");
+                return -EINVAL;
+        }
+        if ((r = read_identification(reader, node, entry)) < 0 ||
+            (r = read_inventories(reader,
+                                  member(reader, member(reader, node, "inventories"), "additional"),
+                                  entry)) < 0 ||
+            (r = read_traits(reader, member(reader, member(reader, node, "traits"), "additional"),
+                             entry)) < 0)
+                return r;
+        if (entry->n_inventories == 0 && entry->traits.n_items == 0) {
+                complain(reader, node, "%.100s gets neither inventories nor traits",
+                         provider_yaml_target(entry));
+                return -EINVAL;
+        }
+        if (is_target_taken(reader->yaml, entry)) {
+                complain(reader, node, "%.100s has an entry already", provider_yaml_target(entry));
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static int add_entry(const Reader *reader, const yaml_node_t *node)
+{
+        _cleanup_(entry_freep) ProviderYamlEntry *entry = calloc(1, sizeof(ProviderYamlEntry));
+        ProviderYaml *yaml = reader->yaml;
+        int r;
+
+        if (!entry || !(entry->source = strdup(reader->source)))
+                return -ENOMEM;
+        if (yaml->n_entries >= PROVIDER_YAML_MAX_ENTRIES) {
+                complain(reader, node, "too many providers");
+                return -EINVAL;
+        }
+        r = read_entry(reader, node, entry);
+        if (r < 0)
+                return r;
+        if (array_grow(&yaml->entries, sizeof(ProviderYamlEntry *), yaml->n_entries,
+                       &yaml->n_allocated) < 0)
+                return -ENOMEM;
+        yaml->entries[yaml->n_entries++] = TAKE_PTR(entry);
+        return 0;
+}
+
+/* ^1.([0-9]|[1-9][0-9]+)$ as Nova has it, but with a real dot. */
+static bool check_version(const Reader *reader, const yaml_node_t *root)
+{
+        const yaml_node_t *node = member(reader, member(reader, root, "meta"), "schema_version");
+        const char *text = scalar(node), *minor = text ? text + 2 : NULL;
+
+        if (!text || is_plain(node)) {
+                complain(reader, node,
+                         "meta: schema_version must be a text in quotes, such as "
+                         "'1.0'");
+                return false;
+        }
+        if (strncmp(text, "1.", 2) != 0 || !minor[0] ||
+            strspn(minor, "0123456789") != strlen(minor) || (minor[0] == '0' && minor[1])) {
+                complain(reader, node, "schema_version \"%.20s\" is not known: 1.0 is", text);
+                return false;
+        }
+        if (strcmp(minor, "0") != 0)
+                complain(reader, node,
+                         "schema_version %.20s is newer than 1.0: what is new in it "
+                         "is ignored",
+                         text);
+        return true;
+}
+
+static int read_document(const Reader *reader)
+{
+        const yaml_node_t *root = yaml_document_get_root_node(reader->document);
+        const yaml_node_t *providers = member(reader, root, "providers");
+
+        if (!root) {
+                complain(reader, NULL, "it is empty");
+                return 0;
+        }
+        if (!check_version(reader, root))
+                return 0;
+        if (!providers)
+                return 0;
+        if (providers->type != YAML_SEQUENCE_NODE) {
+                complain(reader, providers, "providers must be a list");
+                return 0;
+        }
+        for (yaml_node_item_t *item = providers->data.sequence.items.start;
+             item < providers->data.sequence.items.top; item++) {
+                int r = add_entry(reader, yaml_document_get_node(reader->document, *item));
+
+                if (r == -ENOMEM)
+                        return r;
+        }
+        return 0;
+}
+
+/* libyaml takes quadratic time for depth, and the schema has little. Brackets in quotes count, too;
+ * a hundred more that open than close are in no honest file. */
+static bool is_deep(const char *text, size_t n)
+{
+        unsigned depth = 0, dashes = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                if (text[i] == '[' || text[i] == '{')
+                        depth++;
+                else if ((text[i] == ']' || text[i] == '}') && depth > 0)
+                        depth--;
+                if (text[i] == '-' || text[i] == '?' || text[i] == ':')
+                        dashes++;
+                else if (text[i] == '\n')
+                        dashes = 0;
+                if (depth > DEPTH_MAX || dashes > DASHES_MAX)
+                        return true;
+        }
+        return false;
+}
+
+static int parse(Reader *reader, yaml_parser_t *parser)
+{
+        yaml_document_t document;
+        int r;
+
+        if (!yaml_parser_load(parser, &document)) {
+                if (parser->error == YAML_MEMORY_ERROR)
+                        return -ENOMEM;
+                complain(reader, NULL, "not YAML: line %zu: %.100s", parser->problem_mark.line + 1,
+                         parser->problem ? parser->problem : "?");
+                return 0;
+        }
+        reader->document = &document;
+        r = read_document(reader);
+        yaml_document_delete(&document);
+        return r;
+}
+
+int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
+                      ProviderYamlProblem problem, void *userdata)
+{
+        Reader reader = {
+                .yaml = yaml, .source = source, .problem = problem, .userdata = userdata
+        };
+        yaml_parser_t parser;
+        int r;
+
+        if (n > PROVIDER_YAML_MAX_BYTES) {
+                complain(&reader, NULL, "larger than %d bytes", PROVIDER_YAML_MAX_BYTES);
+                return 0;
+        }
+        if (is_deep(text, n)) {
+                complain(&reader, NULL, "nested too deeply");
+                return 0;
+        }
+        if (!yaml_parser_initialize(&parser))
+                return -ENOMEM;
+        yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
+        r = parse(&reader, &parser);
+        yaml_parser_delete(&parser);
+        return r;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/state-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/config-file.h"
+#include "base/json.h"
+
+#define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
+
+static int write_all(int fd, const char *text, size_t n)
+{
+        while (n > 0) {
+                ssize_t written = write(fd, text, n);
+
+                if (written < 0 && errno == EINTR)
+                        continue;
+                if (written < 0)
+                        return -errno;
+                text += written;
+                n -= (size_t)written;
+        }
+        return 0;
+}
+
+static int write_synced(const char *path, const char *text)
+{
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = write_all(fd, text, strlen(text));
+        if (r < 0)
+                return r;
+        return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int sync_folder(const char *path)
+{
+        _cleanup_free_ char *copy = strdup(path);
+        _cleanup_close_ int fd = -EBADF;
+
+        if (!copy)
+                return -ENOMEM;
+        fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int replace(const char *path, const char *text)
+{
+        _cleanup_free_ char *temporary = NULL;
+        int r;
+
+        if (asprintf(&temporary, "%s.new", path) < 0) {
+                temporary = NULL;
+                return -ENOMEM;
+        }
+        r = write_synced(temporary, text);
+        if (r == 0 && rename(temporary, path) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void)unlink(temporary);
+                return r;
+        }
+        return sync_folder(path);
+}
+
+int state_file_write(const char *path, const json_t *json, Error *reterr)
+{
+        _cleanup_free_ char *text = json_dumps(json, JSON_INDENT(1) | JSON_SORT_KEYS);
+        int r;
+
+        if (!text)
+                return error_oom(reterr);
+        r = replace(path, text);
+        return r < 0 ? error_setf(reterr, r, "%.120s: cannot be written: %s", path, strerror(-r))
+                     : 0;
+}
+
+void state_file_set_aside(const char *path)
+{
+        _cleanup_free_ char *aside = NULL;
+
+        if (asprintf(&aside, "%s.corrupt", path) < 0) {
+                aside = NULL;
+                return;
+        }
+        if (rename(path, aside) < 0)
+                (void)unlink(path);
+}
+
+int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr)
+{
+        _cleanup_free_ char *text = NULL;
+        _cleanup_json_ json_t *json = NULL;
+        const char *found = NULL;
+        size_t n;
+        int r;
+
+        r = config_read_text(path, STATE_FILE_MAX_BYTES, &text, &n, NULL);
+        if (r == -ENOENT)
+                return r;
+        if (r < 0)
+                return error_setf(reterr, r, "%.120s: cannot be read: %s", path, strerror(-r));
+        r = json_parse(text, n, &json, reterr);
+        if (r == 0)
+                r = json_read_string(json, "format", &found, reterr);
+        if (r == -ENOMEM)
+                return r;
+        if (r == 0 && strcmp(found, format) != 0)
+                r = error_setf(reterr, EBADMSG, "its format is \"%.40s\"", found);
+        if (r < 0) {
+                state_file_set_aside(path);
+                return error_prefixf(reterr, -EBADMSG, "%.100s: set aside", path);
+        }
+        *ret = TAKE_PTR(json);
+        return 0;
+}

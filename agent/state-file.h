@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A small JSON file in [DEFAULT] state_path: replaced as a whole, so that a reader after any crash
+ * finds the old text or the new one. Blocks on the disk. */
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+/* Writes beside the file, syncs, renames over it and syncs the folder. Negative errno with words;
+ * the old file is then as it was. */
+int state_file_write(const char *path, const json_t *json, Error *reterr);
+
+/* -ENOENT without words when there is none. A file that is not a JSON object with that "format" is
+ * renamed to PATH.corrupt (over an older one) and gives -EBADMSG with words. Else negative errno
+ * with words. */
+int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr);
+
+/* What state_file_read() does with a file whose content turned out to be wrong. */
+void state_file_set_aside(const char *path);

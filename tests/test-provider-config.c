@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/provider-config.h"
+#include "base/log.h"
+#include "tests/scratch-folder.h"
+#include "tests/test.h"
+
+#define UUID_ROOT "aaaaaaaa-0000-4000-8000-000000000001"
+#define FILE_TEXT                                                                   \
+        "meta: {schema_version: '1.0'}\n"                                           \
+        "providers: [{identification: {uuid: $COMPUTE_NODE}, traits: {additional: " \
+        "[CUSTOM_%s]}}]\n"
+
+static ProviderTree *make_tree(void)
+{
+        ProviderTree *tree = NULL;
+        Provider *root;
+        Uuid uuid;
+
+        assert_int_equal(uuid_from_text(UUID_ROOT, &uuid), 0);
+        assert_int_equal(provider_tree_new(&tree), 0);
+        assert_int_equal(provider_tree_add(tree, &uuid, "cn1", NULL, &root, NULL), 0);
+        assert_int_equal(string_set_add(&root->traits, "COMPUTE_NODE"), 1);
+        return tree;
+}
+
+/* One cycle of a daemon that was started for it. */
+static void apply(const char *folder, bool read_only, ProviderTree *tree)
+{
+        _cleanup_(provider_config_freep) ProviderConfig *config = NULL;
+
+        assert_int_equal(provider_config_new(&config, folder, folder, "", read_only), 0);
+        assert_int_equal(provider_config_apply(config, tree, NULL), 0);
+}
+
+static bool has(const ProviderTree *tree, const char *trait)
+{
+        return string_set_contains(&tree->providers[0]->traits, trait);
+}
+
+static void write_yaml(const char *folder, const char *name, const char *trait)
+{
+        char text[256];
+
+        snprintf(text, sizeof(text), FILE_TEXT, trait);
+        scratch_write(folder, name, text);
+}
+
+static void test_g2_13_over_restarts(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+
+        apply(folder, false, tree);
+        write_yaml(folder, "a.yaml", "A");
+        write_yaml(folder, "not-yaml.txt", "X");
+        apply(folder, false, tree);
+        assert_true(has(tree, "CUSTOM_A"));
+        assert_false(has(tree, "CUSTOM_X"));
+        write_yaml(folder, "a.yaml", "B");
+        apply(folder, true, tree);
+        assert_false(has(tree, "CUSTOM_A"));
+        assert_true(has(tree, "CUSTOM_B"));
+}
+
+/* The other file counts, the first one comes first, and nothing is fatal. */
+static void test_a12_files_in_order(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+
+        log_set_level(LOG_ERR);
+        write_yaml(folder, "b.yaml", "B");
+        write_yaml(folder, "a.yaml", "A");
+        scratch_write(folder, "0.yaml", "{");
+        scratch_mkdir(folder, "1.yaml");
+        apply(folder, false, tree);
+        assert_true(has(tree, "CUSTOM_A"));
+        assert_false(has(tree, "CUSTOM_B"));
+}
+
+static void test_corrupt_state(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        _cleanup_free_ char *aside = NULL;
+
+        log_set_level(LOG_ERR);
+        scratch_write(folder, "provider-config.json",
+                      "{\"format\": \"compute-agent-additions/1\", \"added\": [1]}");
+        write_yaml(folder, "a.yaml", "A");
+        apply(folder, false, tree);
+        assert_true(has(tree, "CUSTOM_A"));
+        aside = scratch_read(folder, "provider-config.json.corrupt");
+        assert_non_null(strstr(aside, "[1]"));
+        aside = (free(aside), scratch_read(folder, "provider-config.json"));
+        assert_non_null(strstr(aside, "CUSTOM_A"));
+}
+
+static void test_dry_run_writes_nothing(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        _cleanup_free_ char *path = scratch_path(folder, "provider-config.json");
+
+        write_yaml(folder, "a.yaml", "A");
+        apply(folder, true, tree);
+        assert_true(has(tree, "CUSTOM_A"));
+        assert_int_equal(access(path, F_OK), -1);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_g2_13_over_restarts),
+                cmocka_unit_test(test_a12_files_in_order),
+                cmocka_unit_test(test_corrupt_state),
+                cmocka_unit_test(test_dry_run_writes_nothing),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/provider-merge.h"
+#include "tests/test.h"
+
+#define UUID_ROOT    "aaaaaaaa-0000-4000-8000-000000000001"
+#define UUID_FOREIGN "aaaaaaaa-0000-4000-8000-000000000002"
+#define META         "meta: {schema_version: '1.0'}\nproviders:\n"
+
+/* A tree with root "cn1" and a provider of somebody else below it, and what was added to it. */
+typedef struct Fixture {
+        ProviderTree *tree;
+        Provider *root, *foreign;
+        ProviderAdditions added;
+        char problems[4096];
+} Fixture;
+
+static int setup(void **state)
+{
+        Fixture *f = calloc(1, sizeof(Fixture));
+        Uuid root, foreign;
+
+        assert_int_equal(uuid_from_text(UUID_ROOT, &root), 0);
+        assert_int_equal(uuid_from_text(UUID_FOREIGN, &foreign), 0);
+        assert_int_equal(provider_tree_new(&f->tree), 0);
+        assert_int_equal(provider_tree_add(f->tree, &root, "cn1", NULL, &f->root, NULL), 0);
+        assert_int_equal(provider_tree_add(f->tree, &foreign, "agent", &root, &f->foreign, NULL),
+                         0);
+        assert_int_equal(string_set_add(&f->root->traits, "COMPUTE_NODE"), 1);
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        Fixture *f = *state;
+
+        provider_additions_done(&f->added);
+        provider_tree_free(f->tree);
+        free(f);
+        return 0;
+}
+
+static void append_problem(const char *text, void *userdata)
+{
+        Fixture *f = userdata;
+
+        assert_true(strlen(f->problems) + strlen(text) + 2 < sizeof(f->problems));
+        strcat(f->problems, text);
+        strcat(f->problems, "\n");
+}
+
+/* One cycle, the state of the last one carried over as a file would. */
+static void merge(Fixture *f, const char *text)
+{
+        ProviderYaml yaml = PROVIDER_YAML_INIT;
+        ProviderAdditions after;
+        json_t *json;
+
+        f->problems[0] = '\0';
+        assert_int_equal(provider_yaml_add(&yaml, "f", text, strlen(text), append_problem, f), 0);
+        assert_int_equal(
+                provider_merge(f->tree, &yaml, "OWNER_NOVA", &f->added, &after, append_problem, f),
+                0);
+        provider_yaml_done(&yaml);
+        json = provider_additions_to_json(&after);
+        provider_additions_done(&after);
+        provider_additions_done(&f->added);
+        assert_int_equal(provider_additions_from_json(json, &f->added, NULL), 0);
+        json_decref(json);
+}
+
+/* "CLASS=total TRAIT …" */
+static void expect(const Provider *provider, const char *expected)
+{
+        char text[512] = "";
+        size_t n = 0;
+
+        for (size_t i = 0; i < provider->n_inventories; i++)
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s=%d", n ? " " : "",
+                                      provider->inventories[i].resource_class,
+                                      (int)provider->inventories[i].inventory.total);
+        for (size_t i = 0; i < provider->traits.n_items; i++)
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", n ? " " : "",
+                                      provider->traits.items[i]);
+        assert_string_equal(text, expected);
+}
+
+static void test_a12_compute_node(void **state)
+{
+        Fixture *f = *state;
+
+        merge(f, META "- identification: {uuid: $COMPUTE_NODE}\n"
+                      "  inventories: {additional: [CUSTOM_A: {total: 5}]}\n"
+                      "  traits: {additional: [CUSTOM_T]}\n");
+        assert_string_equal(f->problems, "");
+        expect(f->root, "CUSTOM_A=5 COMPUTE_NODE CUSTOM_T OWNER_NOVA");
+        expect(f->foreign, "");
+}
+
+static void test_a12_named_root_is_not_compute_node(void **state)
+{
+        Fixture *f = *state;
+
+        merge(f,
+              META "- {identification: {uuid: $COMPUTE_NODE}, traits: {additional: [CUSTOM_A]}}\n"
+                   "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n");
+        assert_string_equal(f->problems, "");
+        expect(f->root, "COMPUTE_NODE CUSTOM_B OWNER_NOVA");
+}
+
+static void test_a12_same_provider_twice(void **state)
+{
+        Fixture *f = *state;
+
+        merge(f,
+              META "- {identification: {uuid: " UUID_ROOT "}, traits: {additional: [CUSTOM_A]}}\n"
+                   "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n"
+                   "- {identification: {name: agent}, traits: {additional: [CUSTOM_C]}}\n");
+        assert_non_null(strstr(f->problems, "cn1: the provider has another entry"));
+        expect(f->root, "COMPUTE_NODE CUSTOM_A OWNER_NOVA");
+        expect(f->foreign, "CUSTOM_C OWNER_NOVA");
+}
+
+static void test_a12_absent_provider(void **state)
+{
+        Fixture *f = *state;
+
+        merge(f, META "- {identification: {name: nobody}, traits: {additional: [CUSTOM_A]}}\n"
+                      "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n");
+        assert_non_null(strstr(f->problems, "nobody: there is no such provider"));
+        expect(f->root, "COMPUTE_NODE CUSTOM_B OWNER_NOVA");
+}
+
+static void test_g2_13_foreign_provider_in_the_second_cycle(void **state)
+{
+        Fixture *f = *state;
+        static const char text[] = META "- identification: {name: agent}\n"
+                                        "  inventories: {additional: [CUSTOM_A: {total: 5}]}\n";
+        static const char other[] = META "- identification: {name: agent}\n"
+                                         "  inventories: {additional: [CUSTOM_A: {total: 6}]}\n";
+
+        for (int i = 0; i < 3; i++) {
+                merge(f, text);
+                assert_string_equal(f->problems, "");
+                expect(f->foreign, "CUSTOM_A=5 OWNER_NOVA");
+        }
+        merge(f, other);
+        expect(f->foreign, "CUSTOM_A=6 OWNER_NOVA");
+}
+
+static void test_a12_foreign_inventory_costs_the_entry(void **state)
+{
+        Fixture *f = *state;
+
+        assert_int_equal(provider_set_inventory(f->foreign, "CUSTOM_A", &INVENTORY_DEFAULT(9)), 0);
+        for (int i = 0; i < 2; i++) {
+                merge(f, META "- identification: {name: agent}\n"
+                              "  inventories: {additional: [CUSTOM_A: {total: 5}]}\n"
+                              "  traits: {additional: [CUSTOM_T]}\n");
+                assert_non_null(strstr(f->problems, "agent: the provider has an inventory"));
+                expect(f->foreign, "CUSTOM_A=9");
+        }
+}
+
+static void test_g2_13_what_leaves_the_file_leaves_placement(void **state)
+{
+        Fixture *f = *state;
+
+        assert_int_equal(string_set_add(&f->root->traits, "CUSTOM_ADMIN"), 1);
+        merge(f, META "- identification: {uuid: $COMPUTE_NODE}\n"
+                      "  inventories: {additional: [CUSTOM_A: {total: 5}]}\n"
+                      "  traits: {additional: [CUSTOM_T, CUSTOM_ADMIN]}\n"
+                      "- {identification: {name: agent}, traits: {additional: [CUSTOM_T]}}\n");
+        expect(f->root, "CUSTOM_A=5 COMPUTE_NODE CUSTOM_ADMIN CUSTOM_T OWNER_NOVA");
+        merge(f, META "- {identification: {name: agent}, traits: {additional: [CUSTOM_S]}}\n");
+        /* what an administrator put there is theirs, whether or not the file had it, too */
+        expect(f->root, "COMPUTE_NODE CUSTOM_ADMIN");
+        expect(f->foreign, "CUSTOM_S OWNER_NOVA");
+        assert_int_equal(f->added.n_items, 2);
+        /* seen to be gone: forgotten, so that an administrator may add it */
+        merge(f, META);
+        merge(f, META);
+        assert_int_equal(f->added.n_items, 0);
+        assert_int_equal(string_set_add(&f->root->traits, "CUSTOM_T"), 1);
+        merge(f, META);
+        expect(f->root, "COMPUTE_NODE CUSTOM_ADMIN CUSTOM_T");
+}
+
+/* Placement was away: what was taken out of the tree is there again in the next cycle. */
+static void test_g2_13_remembers_until_it_is_gone(void **state)
+{
+        Fixture *f = *state;
+
+        merge(f, META "- {identification: {name: agent}, traits: {additional: [CUSTOM_T]}}\n");
+        for (int i = 0; i < 3; i++) {
+                merge(f, META);
+                expect(f->foreign, "");
+                assert_int_equal(string_set_add(&f->foreign->traits, "CUSTOM_T"), 1);
+        }
+        merge(f, META);
+        expect(f->foreign, "");
+}
+
+static void test_bad_state(void **state)
+{
+        static const char *const texts[] = {
+                "{}",
+                "{\"added\": 5}",
+                "{\"added\": [5]}",
+                "{\"added\": [{\"provider\": \"x\", \"traits\": [], \"classes\": []}]}",
+                "{\"added\": [{\"provider\": \"" UUID_ROOT
+                "\", \"traits\": [5], \"classes\": []}]}",
+                "{\"added\": [{\"provider\": \"" UUID_ROOT "\", \"traits\": [], \"classes\": []},"
+                " {\"provider\": \"" UUID_ROOT "\", \"traits\": [], \"classes\": []}]}",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                json_t *json = json_loads(texts[i], 0, NULL);
+                ProviderAdditions additions;
+
+                assert_int_equal(provider_additions_from_json(json, &additions, NULL), -EBADMSG);
+                json_decref(json);
+        }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_a12_compute_node),
+                TEST(test_a12_named_root_is_not_compute_node),
+                TEST(test_a12_same_provider_twice),
+                TEST(test_a12_absent_provider),
+                TEST(test_g2_13_foreign_provider_in_the_second_cycle),
+                TEST(test_a12_foreign_inventory_costs_the_entry),
+                TEST(test_g2_13_what_leaves_the_file_leaves_placement),
+                TEST(test_g2_13_remembers_until_it_is_gone),
+                cmocka_unit_test(test_bad_state),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/provider-yaml.h"
+#include "tests/test.h"
+
+#define META      "meta: {schema_version: '1.0'}\n"
+#define ONE(rest) META "providers: [{identification: {name: a}, " rest "}]"
+#define UUID_A    "5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02"
+
+static void append_problem(const char *text, void *userdata)
+{
+        char *all = userdata;
+
+        assert_true(strlen(all) + strlen(text) + 2 < 4096);
+        strcat(all, text);
+        strcat(all, "\n");
+}
+
+/* "target CLASS=total/reserved/max/ratio TRAIT; …" */
+static void describe(const ProviderYaml *yaml, char *text, size_t size)
+{
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < yaml->n_entries; i++) {
+                const ProviderYamlEntry *entry = yaml->entries[i];
+
+                n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "; " : "",
+                                      provider_yaml_target(entry));
+                for (size_t j = 0; j < entry->n_inventories; j++) {
+                        const Inventory *record = &entry->inventories[j].record;
+
+                        n += (size_t)snprintf(text + n, size - n, " %s=%d/%d/%d/%g",
+                                              entry->inventories[j].resource_class,
+                                              (int)record->total, (int)record->reserved,
+                                              (int)record->max_unit, record->allocation_ratio);
+                }
+                for (size_t j = 0; j < entry->traits.n_items; j++)
+                        n += (size_t)snprintf(text + n, size - n, " %s", entry->traits.items[j]);
+        }
+}
+
+static void test_a12_good(void **state)
+{
+        static const struct {
+                const char *text, *entries;
+        } cases[] = {
+                { META, "" },
+                { META "providers: []", "" },
+                { META "providers:\n"
+                       "- identification: {uuid: $COMPUTE_NODE}\n"
+                       "  inventories:\n"
+                       "    additional:\n"
+                       "    - CUSTOM_A: {total: 10, reserved: 2, max_unit: 5}\n"
+                       "    - CUSTOM_B: {total: 7, allocation_ratio: 1.5}\n"
+                       "  traits:\n"
+                       "    additional: [CUSTOM_T, CUSTOM_S]\n"
+                       "  more: of a newer schema\n"
+                       "- identification: {uuid: " UUID_A "}\n"
+                       "  traits: {additional: ['CUSTOM_T']}\n"
+                       "- identification: {name: 'a b'}\n"
+                       "  traits: {additional: [CUSTOM_T]}\n",
+                  "$COMPUTE_NODE CUSTOM_A=10/2/5/1 CUSTOM_B=7/0/2147483647/1.5 CUSTOM_S "
+                  "CUSTOM_T; " UUID_A " CUSTOM_T; a b CUSTOM_T" },
+                { "meta: {schema_version: \"1.0\"}\nx: &x [CUSTOM_T]\nproviders:\n"
+                  "- {identification: {name: a}, traits: {additional: *x}}\n"
+                  "- {identification: {name: b}, traits: {additional: *x}}\n",
+                  "a CUSTOM_T; b CUSTOM_T" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ProviderYaml yaml = PROVIDER_YAML_INIT;
+                char problems[4096] = "", text[1024];
+
+                assert_int_equal(provider_yaml_add(&yaml, "f", cases[i].text, strlen(cases[i].text),
+                                                   append_problem, problems),
+                                 0);
+                assert_string_equal(problems, "");
+                describe(&yaml, text, sizeof(text));
+                assert_string_equal(text, cases[i].entries);
+                provider_yaml_done(&yaml);
+        }
+}
+
+static void test_a12_bad_files(void **state)
+{
+        static const struct {
+                const char *text, *words;
+        } cases[] = {
+                { "", "f: it is empty" },
+                { "{", "f: not YAML: line 2" },
+                { "\x01", "f: not YAML" },
+                { "5", "schema_version must be" },
+                { "meta: {schema_version: 1.0}", "in quotes" },
+                { "meta: {schema_version: '2.0'}", "\"2.0\" is not known" },
+                { "meta: {schema_version: '1.01'}", "\"1.01\" is not known" },
+                { "meta: {schema_version: '1x0'}", "\"1x0\" is not known" },
+                { "meta: {schema_version: '1.'}", "\"1.\" is not known" },
+                { "meta: {schema_version: '1'}", "\"1\" is not known" },
+                { "meta: {schema_version: ''}", "\"\" is not known" },
+                { META "providers: 5", "f:2: providers must be a list" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ProviderYaml yaml = PROVIDER_YAML_INIT;
+                char problems[4096] = "";
+
+                assert_int_equal(provider_yaml_add(&yaml, "f", cases[i].text, strlen(cases[i].text),
+                                                   append_problem, problems),
+                                 0);
+                if (!strstr(problems, cases[i].words))
+                        fail_msg("%s: \"%s\"", cases[i].text, problems);
+                assert_int_equal(yaml.n_entries, 0);
+                provider_yaml_done(&yaml);
+        }
+}
+
+/* G2.13: each costs itself, and not what stands beside it. */
+static void test_g2_13_bad_entries(void **state)
+{
+        static const struct {
+                const char *entry, *words;
+        } cases[] = {
+                { "5", "must be a mapping" },
+                { "{traits: {additional: [CUSTOM_T]}}", "a uuid or a name" },
+                { "{identification: {uuid: $COMPUTE_NODE, name: a}}", "a uuid or a name" },
+                { "{identification: {uuid: x}, traits: {additional: [CUSTOM_T]}}",
+                  "\"x\" is neither a uuid" },
+                { "{identification: {name: ''}, traits: {additional: [CUSTOM_T]}}",
+                  "1 to 200 characters" },
+                { "{identification: {name: a}}", "neither inventories nor traits" },
+                { "{identification: {name: a}, __source_file: f}", "__source_file" },
+                { "{identification: {name: a}, traits: {additional: CUSTOM_T}}",
+                  "traits: additional must be a list" },
+                { "{identification: {name: a}, traits: {additional: [HW_CPU]}}",
+                  "\"HW_CPU\" is no custom trait" },
+                { "{identification: {name: a}, traits: {additional: [custom_t]}}", "custom_t" },
+                { "{identification: {name: a}, traits: {additional: [[CUSTOM_T]]}}",
+                  "is no custom trait" },
+                { "{identification: {name: a}, inventories: {additional: {CUSTOM_A: 5}}}",
+                  "inventories: additional must be a list" },
+                { "{identification: {name: a}, inventories: {additional: [{VCPU: {total: 5}}]}}",
+                  "\"VCPU\" is no custom resource class" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: 5}]}}",
+                  "CUSTOM_A must be a mapping" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {}}]}}",
+                  "total of CUSTOM_A is missing" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
+                  "{total: '5'}}]}}",
+                  "total must be a whole number" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
+                  "{total: -5}}]}}",
+                  "total must be a whole number" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
+                  "{total: 99999999999999999999}}]}}",
+                  "total must be a whole number" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
+                  "{total: 5, allocation_ratio: 0}}]}}",
+                  "allocation_ratio must be" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
+                  "{total: 5, allocation_ratio: .inf}}]}}",
+                  "allocation_ratio must be" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
+                  "{total: 5, reserved: 6}}]}}",
+                  "reserved of CUSTOM_A" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
+                  "{total: 5, colour: 6}}]}}",
+                  "\"colour\" is no field" },
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
+                  "{total: 5}}, {CUSTOM_A: {total: 6}}]}}",
+                  "CUSTOM_A is there twice" },
+                { "{identification: {name: good}, traits: {additional: [CUSTOM_T]}}",
+                  "good has an entry already" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ProviderYaml yaml = PROVIDER_YAML_INIT;
+                char problems[4096] = "", text[1024], described[1024];
+
+                snprintf(text, sizeof(text),
+                         META
+                         "providers:\n"
+                         "- {identification: {name: good}, traits: {additional: [CUSTOM_T]}}\n"
+                         "- %s\n"
+                         "- {identification: {name: fine}, traits: {additional: [CUSTOM_T]}}\n",
+                         cases[i].entry);
+                assert_int_equal(
+                        provider_yaml_add(&yaml, "f", text, strlen(text), append_problem, problems),
+                        0);
+                if (!strstr(problems, cases[i].words) || strchr(problems, '\n')[1])
+                        fail_msg("%s: \"%s\"", text, problems);
+                describe(&yaml, described, sizeof(described));
+                assert_string_equal(described, "good CUSTOM_T; fine CUSTOM_T");
+                provider_yaml_done(&yaml);
+        }
+}
+
+static void test_a12_newer_minor_version(void **state)
+{
+        static const char text[] =
+                "meta: {schema_version: '1.12'}\nproviders:\n"
+                "- {identification: {name: a}, traits: {additional: [CUSTOM_T]}}";
+        ProviderYaml yaml = PROVIDER_YAML_INIT;
+        char problems[4096] = "";
+
+        assert_int_equal(
+                provider_yaml_add(&yaml, "f", text, strlen(text), append_problem, problems), 0);
+        assert_non_null(strstr(problems, "newer than 1.0"));
+        assert_int_equal(yaml.n_entries, 1);
+        provider_yaml_done(&yaml);
+}
+
+/* A thousand million nodes for one who follows every alias. */
+static void test_hostile_aliases(void **state)
+{
+        static const char text[] = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
+                                   "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
+                                   "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
+                                   "e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\n" META "providers: *e";
+        ProviderYaml yaml = PROVIDER_YAML_INIT;
+        char problems[4096] = "";
+
+        assert_int_equal(
+                provider_yaml_add(&yaml, "f", text, strlen(text), append_problem, problems), 0);
+        assert_int_equal(yaml.n_entries, 0);
+        provider_yaml_done(&yaml);
+}
+
+static void test_hostile_depth(void **state)
+{
+        ProviderYaml yaml = PROVIDER_YAML_INIT;
+        char problems[4096] = "";
+        char *text = malloc(200000);
+
+        memset(text, '[', 200000);
+        assert_int_equal(provider_yaml_add(&yaml, "f", text, 200000, append_problem, problems), 0);
+        assert_string_equal(problems, "f: nested too deeply\n");
+        problems[0] = '\0';
+        memset(text, '-', 200000);
+        for (size_t i = 1; i < 200000; i += 2)
+                text[i] = ' ';
+        assert_int_equal(provider_yaml_add(&yaml, "f", text, 200000, append_problem, problems), 0);
+        assert_string_equal(problems, "f: nested too deeply\n");
+        free(text);
+        problems[0] = '\0';
+        assert_int_equal(provider_yaml_add(&yaml, "f", "", PROVIDER_YAML_MAX_BYTES + 1,
+                                           append_problem, problems),
+                         0);
+        assert_non_null(strstr(problems, "larger than"));
+        provider_yaml_done(&yaml);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a12_good),
+                cmocka_unit_test(test_a12_bad_files),
+                cmocka_unit_test(test_g2_13_bad_entries),
+                cmocka_unit_test(test_a12_newer_minor_version),
+                cmocka_unit_test(test_hostile_aliases),
+                cmocka_unit_test(test_hostile_depth),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/state-file.h"
+
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "tests/scratch-folder.h"
+#include "tests/test.h"
+
+#define FORMAT "thing/1"
+
+static void test_write_and_read(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "s.json");
+        _cleanup_json_ json_t *json = json_pack("{s:s, s:i}", "format", FORMAT, "n", 5);
+        _cleanup_json_ json_t *back = NULL;
+        struct stat st;
+
+        assert_int_equal(state_file_read(path, FORMAT, &back, NULL), -ENOENT);
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(state_file_write(path, json, NULL), 0);
+        assert_int_equal(state_file_read(path, FORMAT, &back, NULL), 0);
+        assert_true(json_equal(json, back));
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void test_corrupt_is_set_aside(void **state)
+{
+        static const char *const texts[] = {
+                "", "{", "[]", "{\"format\": 5}", "{\"format\": \"thing/2\"}", "\xff"
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_free_ char *path = scratch_path(folder, "s.json");
+                _cleanup_free_ char *aside = NULL;
+                json_t *back = NULL;
+                Error error = ERROR_NULL;
+
+                scratch_write(folder, "s.json", texts[i]);
+                assert_int_equal(state_file_read(path, FORMAT, &back, &error), -EBADMSG);
+                assert_non_null(strstr(error.text, "set aside"));
+                assert_int_equal(state_file_read(path, FORMAT, &back, &error), -ENOENT);
+                aside = scratch_read(folder, "s.json.corrupt");
+                assert_string_equal(aside, texts[i]);
+        }
+}
+
+static void test_old_file_stays_when_writing_fails(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "s.json");
+        _cleanup_json_ json_t *json = json_pack("{s:s}", "format", FORMAT);
+        _cleanup_json_ json_t *back = NULL;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(state_file_write(path, json, NULL), 0);
+        scratch_mkdir(folder, "s.json.new"); /* in the way, also for root */
+        assert_true(state_file_write(path, json, &error) < 0);
+        assert_non_null(strstr(error.text, "cannot be written"));
+        assert_int_equal(state_file_read(path, FORMAT, &back, NULL), 0);
+        assert_true(state_file_write("/nowhere/at/all", json, NULL) == -ENOENT);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_write_and_read),
+                cmocka_unit_test(test_corrupt_is_set_aside),
+                cmocka_unit_test(test_old_file_stays_when_writing_fails),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
