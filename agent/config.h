@@ -48,8 +48,9 @@ typedef struct Config {
         /* [compute] */
         char *provider_config_location; /* "/etc/nova/provider_config/", as Nova has it */
         /* [agent] */
-        char *owner_trait;  /* "OWNER_NOVA"; "" for none */
-        char *metrics_file; /* NULL: no metrics */
+        uint64_t device_settle_usec; /* device_settle_sec, seconds; 30 */
+        char *owner_trait;           /* "OWNER_NOVA"; "" for none */
+        char *metrics_file;          /* NULL: no metrics */
         /* [libvirt], [static], [devices], [mdev_*], [pci]: in driver, which borrows from strings
          * owned here, but for mdev_types and pci_specs, which it owns */
         char *connection_uri;

@@ -29,16 +29,22 @@ typedef struct Reload {
         void *userdata;
 } Reload;
 
-typedef struct Daemon {
+/* What the configuration decides: made anew, as a whole, by a reload. */
+typedef struct Engine {
         Config *config;
+        Driver *driver;
+        DeviceWatch *device_watch;
+        ProviderConfig *provider_config;
+        Tracker *tracker;
+} Engine;
+
+typedef struct Daemon {
+        Engine engine;
         const char *config_file;
         DaemonMode mode;
         Uuid root;
         sd_event *event;
-        Driver *driver;
         ClaimService *claims;
-        ProviderConfig *provider_config;
-        Tracker *tracker;
         BusService *bus;
         Reload reload;
         uint64_t n_cycles_in_metrics;
@@ -47,14 +53,21 @@ typedef struct Daemon {
         int exit_code;
 } Daemon;
 
+static void engine_done(Engine *engine)
+{
+        tracker_free(engine->tracker);
+        provider_config_free(engine->provider_config);
+        device_watch_free(engine->device_watch);
+        driver_free(engine->driver);
+        config_free(engine->config);
+        *engine = (Engine){ 0 };
+}
+
 static void daemon_done(Daemon *daemon)
 {
         bus_service_free(daemon->bus);
-        tracker_free(daemon->tracker);
-        provider_config_free(daemon->provider_config);
-        driver_free(daemon->driver);
+        engine_done(&daemon->engine);
         claim_service_free(daemon->claims);
-        config_free(daemon->config);
         sd_event_unref(daemon->event);
 }
 
@@ -67,7 +80,7 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
         Error error = ERROR_NULL;
         int r;
 
-        if (!daemon->config->metrics_file || daemon->mode != DAEMON_SERVE ||
+        if (!daemon->engine.config->metrics_file || daemon->mode != DAEMON_SERVE ||
             status->n_cycles == daemon->n_cycles_in_metrics)
                 return;
         daemon->n_cycles_in_metrics = status->n_cycles;
@@ -83,7 +96,7 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
                         .n_claims = claim_service_count(daemon->claims),
                         .claims_up = !claim_service_error(daemon->claims)->code,
                 },
-                daemon->config->metrics_file, &error);
+                daemon->engine.config->metrics_file, &error);
         if (r < 0 && !daemon->told_no_metrics)
                 log_warning("No metrics: %s; retrying.", error_text(&error, r));
         daemon->told_no_metrics = r < 0;
@@ -148,22 +161,47 @@ static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *user
 
 /* Parts that depend on the configuration. */
 
-static int make_tracker(Daemon *daemon, const Config *config, Driver *driver, Tracker **ret,
-                        Error *reterr)
+static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 {
+        bool starts = !daemon->engine.tracker && daemon->mode == DAEMON_SERVE;
         const TrackerConfig tracker_config = {
-                .driver = driver,
+                .driver = engine->driver,
                 .claims = daemon->claims,
-                .reporter = config->has_placement ? &config->reporter : NULL,
+                .reporter = engine->config->has_placement ? &engine->config->reporter : NULL,
                 .root = daemon->root,
-                .interval_usec = config->update_interval_usec,
+                .interval_usec = engine->config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
-                .provider_config = daemon->provider_config,
+                .device_watch = engine->device_watch,
+                .device_settle_usec = starts ? engine->config->device_settle_usec : 0,
+                .provider_config = engine->provider_config,
                 .changed = on_changed,
                 .userdata = daemon,
         };
 
-        return tracker_new(ret, daemon->event, &tracker_config, reterr);
+        return tracker_new(&engine->tracker, daemon->event, &tracker_config, reterr);
+}
+
+/* Takes config, also on failure. */
+static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reterr)
+{
+        _cleanup_(engine_done) Engine engine = { .config = config };
+        bool read_only = daemon->mode == DAEMON_DRY_RUN;
+        int r;
+
+        r = driver_new(&engine.driver, config->compute_driver, &config->driver, reterr);
+        if (r < 0)
+                return r;
+        if (provider_config_new(&engine.provider_config, config->provider_config_location,
+                                config->state_path, config->owner_trait, read_only) < 0 ||
+            device_watch_new(&engine.device_watch, config->state_path, &config->driver,
+                             config->device_specs, read_only) < 0)
+                return error_oom(reterr);
+        r = make_tracker(daemon, &engine, reterr);
+        if (r < 0)
+                return r;
+        *ret = engine;
+        engine = (Engine){ 0 };
+        return 0;
 }
 
 static void on_config_warning(const char *text, void *userdata)
@@ -185,7 +223,7 @@ static void tell_systemd_of_reload(void)
 /* What the claims, and the identity, hang on. */
 static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
 {
-        const Config *old = daemon->config;
+        const Config *old = daemon->engine.config;
         const struct {
                 const char *name, *before, *after;
         } lasting[] = {
@@ -220,28 +258,25 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         return 0;
 }
 
-/* From here on nothing can fail. */
-static void put_in_force(Daemon *daemon, Config *config, Driver *driver, Tracker *tracker)
+/* From here on nothing can fail. Takes what engine holds. */
+static void put_in_force(Daemon *daemon, Engine *engine)
 {
-        bus_service_set_tracker(daemon->bus, tracker, config->compute_driver);
-        tracker_dismiss(daemon->tracker, "The agent was reloaded meanwhile");
-        tracker_free(daemon->tracker);
-        driver_free(daemon->driver);
-        config_free(daemon->config);
-        daemon->tracker = tracker;
-        daemon->driver = driver;
-        daemon->config = config;
+        const Config *config = engine->config;
+
+        bus_service_set_tracker(daemon->bus, engine->tracker, config->compute_driver);
+        tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
+        engine_done(&daemon->engine);
+        daemon->engine = *engine;
         daemon->n_cycles_in_metrics = 0;
         log_set_level(config->log_level);
         claim_service_set_expiry(daemon->claims, config->claim_expiry_usec);
-        on_changed(tracker, daemon);
+        on_changed(daemon->engine.tracker, daemon);
 }
 
 static int replace(Daemon *daemon, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;
-        _cleanup_(driver_freep) Driver *driver = NULL;
-        Tracker *tracker;
+        Engine engine;
         int r;
 
         r = config_load(&config, daemon->config_file, on_config_warning, NULL, reterr);
@@ -253,13 +288,10 @@ static int replace(Daemon *daemon, Error *reterr)
         r = check_identity(daemon, config, reterr);
         if (r < 0)
                 return r;
-        r = driver_new(&driver, config->compute_driver, &config->driver, reterr);
+        r = make_engine(daemon, TAKE_PTR(config), &engine, reterr);
         if (r < 0)
                 return r;
-        r = make_tracker(daemon, config, driver, &tracker, reterr);
-        if (r < 0)
-                return r;
-        put_in_force(daemon, TAKE_PTR(config), TAKE_PTR(driver), tracker);
+        put_in_force(daemon, &engine);
         return 0;
 }
 
@@ -299,7 +331,7 @@ static int reload(void *userdata, BusReloadDone done, void *done_userdata, Error
                 return error_setf(reterr, r, "%s", error_text(&error, r));
         }
         daemon->reload = (Reload){ .running = true, .done = done, .userdata = done_userdata };
-        if (tracker_sync(daemon->tracker, on_first_cycle, daemon) < 0)
+        if (tracker_sync(daemon->engine.tracker, on_first_cycle, daemon) < 0)
                 end_reload(daemon);
         return 0;
 }
@@ -349,7 +381,7 @@ static int set_up_event(Daemon *daemon)
 
 static int set_up_claims(Daemon *daemon, Error *reterr)
 {
-        const Config *config = daemon->config;
+        const Config *config = daemon->engine.config;
         _cleanup_free_ char *path = NULL;
         char host[HOST_NAME_MAX + 1] = "";
         ClaimsConfig claims_config;
@@ -376,23 +408,13 @@ static void on_bus_settled(void *userdata)
         (void)sd_notify(false, "READY=1");
 }
 
-static int set_up_provider_config(Daemon *daemon, Error *reterr)
-{
-        const Config *config = daemon->config;
-        int r = provider_config_new(&daemon->provider_config, config->provider_config_location,
-                                    config->state_path, config->owner_trait,
-                                    daemon->mode == DAEMON_DRY_RUN);
-
-        return r < 0 ? error_oom(reterr) : 0;
-}
-
 static int set_up_bus(Daemon *daemon, Error *reterr)
 {
         const BusConfig bus_config = {
-                .tracker = daemon->tracker,
+                .tracker = daemon->engine.tracker,
                 .claims = daemon->claims,
                 .root = daemon->root,
-                .driver = daemon->config->compute_driver,
+                .driver = daemon->engine.config->compute_driver,
                 .reload = reload,
                 .settled = on_bus_settled,
                 .userdata = daemon,
@@ -405,8 +427,8 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
 static int load_identity(Daemon *daemon, Error *reterr)
 {
         bool created;
-        int r = identity_load((const char *const *)daemon->config->files,
-                              daemon->config->state_path, &daemon->root, &created, reterr);
+        int r = identity_load((const char *const *)daemon->engine.config->files,
+                              daemon->engine.config->state_path, &daemon->root, &created, reterr);
 
         if (r >= 0 && created)
                 log_info("This host is new: its root provider will be %s.", daemon->root.text);
@@ -425,25 +447,18 @@ static int set_up(Daemon *daemon, Error *reterr)
         r = set_up_claims(daemon, reterr);
         if (r < 0)
                 return r;
-        r = driver_new(&daemon->driver, daemon->config->compute_driver, &daemon->config->driver,
-                       reterr);
-        if (r < 0)
-                return r;
-        r = set_up_provider_config(daemon, reterr);
-        if (r < 0)
-                return r;
-        r = make_tracker(daemon, daemon->config, daemon->driver, &daemon->tracker, reterr);
+        r = make_engine(daemon, TAKE_PTR(daemon->engine.config), &daemon->engine, reterr);
         if (r < 0)
                 return r;
         return daemon->mode == DAEMON_SERVE
                        ? set_up_bus(daemon, reterr)
-                       : tracker_sync(daemon->tracker, on_only_cycle_ended, daemon);
+                       : tracker_sync(daemon->engine.tracker, on_only_cycle_ended, daemon);
 }
 
 int daemon_run(Config *config, const char *config_file, DaemonMode mode)
 {
         _cleanup_(daemon_done) Daemon daemon = {
-                .config = config,
+                .engine.config = config,
                 .config_file = config_file,
                 .mode = mode,
         };

@@ -19,6 +19,7 @@ struct ProviderConfig {
         char *owner_trait;
         bool read_only;
         bool loaded;
+        bool quiet; /* nothing is told in this cycle */
         ProviderAdditions added;
         StringSet told, telling; /* problems of the last cycle and of this one */
 };
@@ -59,6 +60,8 @@ static void on_problem(const char *text, void *userdata)
 {
         ProviderConfig *config = userdata;
 
+        if (config->quiet)
+                return;
         if (!string_set_contains(&config->told, text) &&
             !string_set_contains(&config->telling, text))
                 log_event(LOG_WARNING, MESSAGE_PROVIDER_CONFIG, NULL, "%s, ignoring", text);
@@ -147,7 +150,7 @@ static int save_state(ProviderConfig *config, const ProviderAdditions *added, Er
         return json ? state_file_write(config->state_file, json, reterr) : error_oom(reterr);
 }
 
-static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml *yaml,
+static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml *yaml, bool known,
                  Error *reterr)
 {
         ProviderAdditions added;
@@ -158,6 +161,10 @@ static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml 
                            config);
         if (r < 0)
                 return error_oom(reterr);
+        if (!known) {
+                provider_additions_done(&added);
+                return 0;
+        }
         /* what is not remembered would stay in Placement for ever, which is the lesser evil */
         if (save_state(config, &added, &error) < 0)
                 on_problem(error.text, config);
@@ -166,15 +173,18 @@ static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml 
         return 0;
 }
 
-int provider_config_apply(ProviderConfig *config, ProviderTree *tree, Error *reterr)
+int provider_config_apply(ProviderConfig *config, ProviderTree *tree, bool known, Error *reterr)
 {
         ProviderYaml yaml = PROVIDER_YAML_INIT;
         int r;
 
         load_state(config);
+        config->quiet = !known;
         r = read_files(config, &yaml);
-        r = r < 0 ? error_oom(reterr) : merge(config, tree, &yaml, reterr);
+        r = r < 0 ? error_oom(reterr) : merge(config, tree, &yaml, known, reterr);
         provider_yaml_done(&yaml);
+        if (!known)
+                return r;
         string_set_done(&config->told);
         config->told = config->telling;
         config->telling = STRING_SET_INIT;

@@ -17,5 +17,7 @@ int provider_config_new(ProviderConfig **ret, const char *location, const char *
 ProviderConfig *provider_config_free(ProviderConfig *config);
 DEFINE_CLEANUP(ProviderConfig *, provider_config_free);
 
-/* Edits tree. What cannot be read, merged or remembered is logged and left out; -ENOMEM only. */
-int provider_config_apply(ProviderConfig *config, ProviderTree *tree, Error *reterr);
+/* Edits tree. known: tree holds what Placement holds; else it is a first picture, of which nothing
+ * is concluded, remembered or told. What cannot be read, merged or remembered is logged and left
+ * out; -ENOMEM only. */
+int provider_config_apply(ProviderConfig *config, ProviderTree *tree, bool known, Error *reterr);

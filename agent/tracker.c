@@ -31,6 +31,7 @@
 #define POLL_PATIENCE_USEC (30 * USEC_PER_SEC)
 #define HUNG_PATIENCE_USEC (1 * USEC_PER_SEC)    /* while a poll is known to hang */
 #define CHANGE_SETTLE_USEC (200 * USEC_PER_MSEC) /* changes come in flocks: one poll for all */
+#define SETTLE_POLL_USEC   USEC_PER_SEC
 #define RETRY_FIRST_USEC   (2 * USEC_PER_SEC)
 #define RETRY_MAX_USEC     (60 * USEC_PER_SEC)
 #define TIMER_ACCURACY     (250 * USEC_PER_MSEC)
@@ -59,7 +60,9 @@ struct Tracker {
         Snapshot *snapshot;
         ProviderTree *tree;
         TrackerPhase phase;
-        bool again; /* a cycle was asked for while one runs */
+        bool settled;          /* nothing more is waited for before the first publish */
+        uint64_t started_usec; /* CLOCK_BOOTTIME */
+        bool again;            /* a cycle was asked for while one runs */
         unsigned n_conflicts;
         uint64_t writes_before;
         uint64_t retry_usec; /* the last pause after a failure, 0 after a success */
@@ -288,6 +291,7 @@ static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
 {
         const ProviderTree *known = known_tree(tracker);
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        bool known = mirror || !tracker->config.reporter;
         Error error = ERROR_NULL;
         int r;
 
@@ -306,8 +310,14 @@ static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
         }
         note_reshape(tracker, r == DRIVER_RESHAPE_NEEDED);
         note_device_error(tracker, &error);
+        if (tracker->config.device_watch) {
+                r = device_watch_apply(tracker->config.device_watch, tracker->snapshot, tree,
+                                       &tracker->config.root, known, reterr);
+                if (r < 0)
+                        return r;
+        }
         if (tracker->config.provider_config) {
-                r = provider_config_apply(tracker->config.provider_config, tree, reterr);
+                r = provider_config_apply(tracker->config.provider_config, tree, known, reterr);
                 if (r < 0)
                         return r;
         }
@@ -423,6 +433,20 @@ static int ensure_reporter(Tracker *tracker, Error *reterr)
                             &tracker->config.root, tracker->nodename, reterr);
 }
 
+/* Before the first publish: devices that were there before a reboot may be on their way. */
+static bool is_settling(Tracker *tracker)
+{
+        uint64_t now = 0;
+
+        if (tracker->settled)
+                return false;
+        (void)sd_event_now(tracker->event, CLOCK_BOOTTIME, &now);
+        tracker->settled = !tracker->config.device_watch ||
+                           device_watch_count_missing(tracker->config.device_watch) == 0 ||
+                           now - tracker->started_usec >= tracker->config.device_settle_usec;
+        return !tracker->settled;
+}
+
 /* The poll is over, well or not: hold claims and Placement equal to the last good snapshot. */
 static void reconcile(Tracker *tracker)
 {
@@ -438,6 +462,11 @@ static void reconcile(Tracker *tracker)
         r = update_tree(tracker, &error);
         if (r >= 0 && !tracker->config.reporter) {
                 end_cycle(tracker);
+                return;
+        }
+        if (r >= 0 && is_settling(tracker)) {
+                end_cycle(tracker);
+                arm_cycle_timer(tracker, SETTLE_POLL_USEC);
                 return;
         }
         if (r >= 0)
@@ -624,6 +653,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         if (tracker->config.patience_usec == 0)
                 tracker->config.patience_usec = POLL_PATIENCE_USEC;
         tracker->event = sd_event_ref(event);
+        (void)sd_event_now(event, CLOCK_BOOTTIME, &tracker->started_usec);
         tracker->status.sync_state = config->reporter ? SYNC_PENDING : SYNC_STANDALONE;
         r = add_sources(tracker);
         if (r < 0)

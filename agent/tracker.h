@@ -14,6 +14,7 @@
 #include <systemd/sd-event.h>
 
 #include "agent/claim-service.h"
+#include "agent/device-watch.h"
 #include "agent/provider-config.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
@@ -61,6 +62,8 @@ typedef struct TrackerConfig {
         uint64_t interval_usec;          /* between polls; UINT64_MAX: none */
         uint64_t patience_usec;          /* how long a poll is waited for; 0: 30 s */
         bool dry_run;                    /* stop before the first write */
+        DeviceWatch *device_watch;       /* missing devices; NULL: none */
+        uint64_t device_settle_usec;     /* how long the first publish waits for them */
         ProviderConfig *provider_config; /* provider.yaml; NULL: none */
         TrackerChanged changed;
         void *userdata;

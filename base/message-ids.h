@@ -28,3 +28,6 @@
         "0cd5427cf3dc4befa2d33cbe6ab9b9ac" /* some devices cannot be told as configured */
 #define MESSAGE_PROVIDER_CONFIG \
         "540f817e36cb43278a3ca475a02c52ad" /* a part of provider.yaml cannot be obeyed */
+#define MESSAGE_DEVICE_MISSING \
+        "b8b39bfdc2814222969fe7c819b8f718" /* an expected device is not there: withheld */
+#define MESSAGE_DEVICE_BACK "5d3a9359b8b94cd89dccff4aacf0ef89"

@@ -11,7 +11,7 @@ from tests.env.agent import Agent
 from tests.env.fakesys import Gpu, Host, Pci, m10_types, simple_host, sriov
 from tests.env.libvirtd import Libvirtd, guest_xml
 from tests.env.placement import Placement
-from tests.env.scratch import Scratch
+from tests.env.scratch import Scratch, wait_until
 
 MANAGED = {'OWNER_NOVA', 'COMPUTE_MANAGED_PCI_DEVICE'}
 CARD, CARD_NAME = '0000:8a:00.0', 'compute-1_0000:8A:00.0'
@@ -238,6 +238,74 @@ class TestGpus(DeviceCase):
             expected = {name: {'VGPU': total} for name, total in zip(
                 ('compute-1_pci_0000_41_00_0', 'compute-1_pci_0000_81_00_0'), totals) if total}
             self.assertEqual(self.devices(self.run_once()[0]), expected, most)
+
+
+class TestLedger(DeviceCase):
+    """Devices that are gone after a reboot, or unplugged (pain 2)."""
+
+    @staticmethod
+    def make_host():
+        return simple_host(cells=1, gpus=2)
+
+    NAME = 'compute-1_pci_0000_41_00_0'
+
+    def reboot(self):
+        """For the agent: what it saw last was in another boot."""
+        path = self.agent.state / 'devices.json'
+        ledger = json.loads(path.read_text())
+        for device in ledger['devices']:
+            device['boot_id'] = '11111111-1111-4111-8111-111111111111'
+        path.write_text(json.dumps(ledger))
+
+    def unplug(self):
+        gpu = self.host.gpus[0]
+        self.libvirtd.remove_device(gpu.address)
+        return gpu
+
+    def record(self, tree):
+        record = tree[self.NAME]['inventories']['VGPU']
+        return record['total'], record['reserved']
+
+    def test_missing_after_a_reboot_and_back(self):
+        self.configure(enabled_mdev_types='nvidia-35')
+        tree, _ = self.run_once()
+        uuid = tree[self.NAME]['uuid']
+        self.assertEqual(self.record(tree), (4, 0))
+        gpu = self.unplug()
+        self.addCleanup(lambda: gpu in self.host.gpus or self.libvirtd.plug_device(gpu))
+        self.reboot()
+        tree, words = self.run_once()
+        self.assertEqual(self.record(tree), (4, 4))
+        self.assertEqual(tree[self.NAME]['uuid'], uuid)
+        self.assertIn('Device %s is missing' % self.NAME, words)
+        mark = self.placement.mark()
+        self.assertNotIn('is missing', self.run_once()[1])
+        self.assertEqual(self.placement.writes_since(mark), [])
+        self.libvirtd.plug_device(gpu)
+        tree, words = self.run_once()
+        self.assertEqual(self.record(tree), (4, 0))
+        self.assertIn('is back', words)
+
+    def test_unplugged_and_plugged_by_udev(self):
+        self.configure(enabled_mdev_types='nvidia-35')
+        self.assertEqual(len(self.devices(self.run_once()[0])), 2)
+        self.agent.start()
+        gpu = self.unplug()
+        path = '/resource_providers?in_tree=' + self.agent.root()
+        names = lambda: {provider['name']
+                         for provider in self.placement.get(path)['resource_providers']}
+        wait_until(lambda: self.NAME not in names(), 20, 'the provider to go')
+        self.libvirtd.plug_device(gpu)
+        wait_until(lambda: self.NAME in names(), 20, 'the provider to come')
+
+    def test_a_corrupt_list_begins_anew(self):
+        self.configure(enabled_mdev_types='nvidia-35')
+        self.run_once()
+        (self.agent.state / 'devices.json').write_text('{"format": 5')
+        tree, words = self.run_once()
+        self.assertEqual(len(self.devices(tree)), 2)
+        self.assertIn('begins anew', words)
+        self.assertTrue((self.agent.state / 'devices.json.corrupt').exists())
 
 
 class TestProviderYaml(DeviceCase):

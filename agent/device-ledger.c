@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/device-ledger.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+
+typedef struct Update {
+        DeviceLedger *ledger;
+        const Snapshot *snapshot;
+        ProviderTree *tree;
+        const Provider *root;
+        const Uuid *boot, *config;
+        DeviceLedgerNews news;
+        void *userdata;
+} Update;
+
+static void device_done(LedgerDevice *device)
+{
+        free(device->name);
+        free(device->resource_class);
+        string_set_done(&device->traits);
+        string_set_done(&device->members);
+        *device = (LedgerDevice){ 0 };
+}
+
+void device_ledger_done(DeviceLedger *ledger)
+{
+        for (size_t i = 0; i < ledger->n_devices; i++)
+                device_done(&ledger->devices[i]);
+        free(ledger->devices);
+        *ledger = DEVICE_LEDGER_INIT;
+}
+
+size_t device_ledger_count_missing(const DeviceLedger *ledger)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < ledger->n_devices; i++)
+                n += ledger->devices[i].missing;
+        return n;
+}
+
+static int add_device(DeviceLedger *ledger, LedgerDevice **ret)
+{
+        if (array_grow(&ledger->devices, sizeof(LedgerDevice), ledger->n_devices,
+                       &ledger->n_allocated) < 0)
+                return -ENOMEM;
+        *ret = &ledger->devices[ledger->n_devices++];
+        **ret = (LedgerDevice){ 0 };
+        return 0;
+}
+
+static LedgerDevice *find_device(const DeviceLedger *ledger, const char *name)
+{
+        for (size_t i = 0; i < ledger->n_devices; i++)
+                if (strcmp(ledger->devices[i].name, name) == 0)
+                        return &ledger->devices[i];
+        return NULL;
+}
+
+/* JSON */
+
+static json_t *device_to_json(const LedgerDevice *device)
+{
+        return json_pack(
+                "{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:s, s:b, s:b}", "name", device->name,
+                "provider", device->provider.text, "class", device->resource_class, "total",
+                (json_int_t)device->total, "reserved", (json_int_t)device->reserved, "traits",
+                string_set_to_json(&device->traits), "members",
+                string_set_to_json(&device->members), "boot_id", device->boot.text, "config",
+                device->config.text, "missing", device->missing, "withheld", device->withheld);
+}
+
+json_t *device_ledger_to_json(const DeviceLedger *ledger)
+{
+        _cleanup_json_ json_t *devices = json_array();
+
+        for (size_t i = 0; i < ledger->n_devices; i++)
+                if (json_array_append_new(devices, device_to_json(&ledger->devices[i])) < 0)
+                        return NULL;
+        return json_pack("{s:s, s:O}", "format", DEVICE_LEDGER_FORMAT, "devices", devices);
+}
+
+static int read_device(const json_t *object, LedgerDevice *device, Error *reterr)
+{
+        const char *name, *resource_class;
+        json_t *traits, *members;
+        int r;
+
+        if ((r = json_read_string(object, "name", &name, reterr)) < 0 ||
+            (r = json_read_uuid(object, "provider", &device->provider, reterr)) < 0 ||
+            (r = json_read_string(object, "class", &resource_class, reterr)) < 0 ||
+            (r = json_read_u64(object, "total", &device->total, reterr)) < 0 ||
+            (r = json_read_u64(object, "reserved", &device->reserved, reterr)) < 0 ||
+            (r = json_read_array(object, "traits", &traits, reterr)) < 0 ||
+            (r = json_read_array(object, "members", &members, reterr)) < 0 ||
+            (r = json_read_uuid(object, "boot_id", &device->boot, reterr)) < 0 ||
+            (r = json_read_uuid(object, "config", &device->config, reterr)) < 0 ||
+            (r = json_read_bool(object, "missing", &device->missing, reterr)) < 0 ||
+            (r = json_read_bool(object, "withheld", &device->withheld, reterr)) < 0 ||
+            (r = string_set_from_json(traits, &device->traits, reterr)) < 0 ||
+            (r = string_set_from_json(members, &device->members, reterr)) < 0)
+                return r;
+        if (!resource_class_valid(resource_class) || device->total == 0 ||
+            device->total > INVENTORY_MAX_AMOUNT || device->reserved > device->total)
+                return error_setf(reterr, EBADMSG, "An inventory is out of range");
+        device->name = strdup(name);
+        device->resource_class = strdup(resource_class);
+        return device->name && device->resource_class ? 0 : error_oom(reterr);
+}
+
+int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr)
+{
+        _cleanup_(device_ledger_done) DeviceLedger ledger = DEVICE_LEDGER_INIT;
+        json_t *devices;
+        int r = json_read_array(json, "devices", &devices, reterr);
+
+        for (size_t i = 0; r == 0 && i < json_array_size(devices); i++) {
+                LedgerDevice *device;
+
+                r = add_device(&ledger, &device) < 0
+                            ? error_oom(reterr)
+                            : read_device(json_array_get(devices, i), device, reterr);
+        }
+        if (r < 0)
+                return r;
+        *ret = ledger;
+        ledger = DEVICE_LEDGER_INIT;
+        return 0;
+}
+
+/* What is there */
+
+/* The device that a provider of the driver is for: "<nodename>_<device>" or "<nodename>_<ADDRESS>";
+ * NULL for the root and others' providers. */
+static const SnapshotDevice *device_of_provider(const Update *update, const char *name)
+{
+        size_t n = strlen(update->root->name);
+        char address[PCI_ADDRESS_SIZE];
+
+        if (strncmp(name, update->root->name, n) != 0 || name[n] != '_')
+                return NULL;
+        name += n + 1;
+        if (pci_address_parse(name, address) < 0)
+                return snapshot_find_device(update->snapshot, name);
+        for (size_t i = 0; i < update->snapshot->n_devices; i++)
+                if (strcmp(update->snapshot->devices[i].address, address) == 0)
+                        return &update->snapshot->devices[i];
+        return NULL;
+}
+
+static int list_members(const Update *update, const SnapshotDevice *device, StringSet *members)
+{
+        const Snapshot *snapshot = update->snapshot;
+        int r = device->is_pci ? string_set_add(members, device->address) : 0;
+
+        for (size_t i = 0; r >= 0 && device->is_pci && i < snapshot->n_devices; i++)
+                if (strcmp(snapshot->devices[i].physical_function, device->address) == 0)
+                        r = string_set_add(members, snapshot->devices[i].address);
+        for (size_t i = 0; r >= 0 && i < snapshot->n_mdevs; i++)
+                if (strcmp(snapshot->mdevs[i].parent, device->name) == 0)
+                        r = string_set_add(members, snapshot->mdevs[i].uuid.text);
+        return r < 0 ? r : 0;
+}
+
+/* Whether a domain has a part of it. */
+static bool is_used(const Update *update, const LedgerDevice *device)
+{
+        for (size_t i = 0; i < update->snapshot->n_domains; i++) {
+                const SnapshotDomain *domain = &update->snapshot->domains[i];
+
+                for (size_t j = 0; j < domain->n_mdevs; j++)
+                        if (string_set_contains(&device->members, domain->mdevs[j].text))
+                                return true;
+                for (size_t j = 0; j < domain->n_pci_addresses; j++)
+                        if (string_set_contains(&device->members, domain->pci_addresses[j]))
+                                return true;
+        }
+        return false;
+}
+
+static int replace_text(char **text, const char *value)
+{
+        char *copy = strdup(value);
+
+        if (!copy)
+                return -ENOMEM;
+        free(*text);
+        *text = copy;
+        return 0;
+}
+
+/* Gives back what was withheld, until Placement is seen to have it back. */
+static void release(LedgerDevice *device, Inventory *record)
+{
+        if (device->withheld && record->reserved == record->total)
+                record->reserved = MIN(device->reserved, record->total);
+        else
+                device->withheld = false;
+        device->reserved = record->reserved;
+}
+
+static int note_present(Update *update, const Provider *provider, const SnapshotDevice *there)
+{
+        InventoryRecord *record = &provider->inventories[0];
+        LedgerDevice *device = find_device(update->ledger, provider->name);
+
+        if (!device &&
+            (add_device(update->ledger, &device) < 0 || !(device->name = strdup(provider->name))))
+                return -ENOMEM;
+        release(device, &record->inventory);
+        device->provider = provider->uuid;
+        device->total = record->inventory.total;
+        device->boot = *update->boot;
+        device->config = *update->config;
+        if (replace_text(&device->resource_class, record->resource_class) < 0 ||
+            string_set_copy(&device->traits, &provider->traits) < 0)
+                return -ENOMEM;
+        string_set_done(&device->members);
+        device->members = STRING_SET_INIT;
+        if (list_members(update, there, &device->members) < 0)
+                return -ENOMEM;
+        if (device->missing)
+                update->news(device, true, update->userdata);
+        device->missing = false;
+        return 0;
+}
+
+static int note_all_present(Update *update)
+{
+        for (size_t i = 0; i < update->tree->n_providers; i++) {
+                const Provider *provider = update->tree->providers[i];
+                const SnapshotDevice *device = device_of_provider(update, provider->name);
+
+                if (device && provider->n_inventories == 1 &&
+                    provider_tree_in_subtree(update->tree, provider, &update->root->uuid) &&
+                    note_present(update, provider, device) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* What is missing */
+
+static bool is_present(const Update *update, const LedgerDevice *device)
+{
+        const Provider *provider = provider_tree_find_name(update->tree, device->name);
+
+        return provider && provider->n_inventories == 1 && device_of_provider(update, device->name);
+}
+
+static bool is_expected(const Update *update, const LedgerDevice *device)
+{
+        if (!device->missing && uuid_equal(&device->boot, update->boot) &&
+            device_of_provider(update, device->name))
+                return false; /* it is there, and was told no more: so it is configured */
+        if (is_used(update, device))
+                return true;
+        return uuid_equal(&device->config, update->config) &&
+               !uuid_equal(&device->boot, update->boot);
+}
+
+static int withhold(Update *update, LedgerDevice *device, Error *reterr)
+{
+        const Inventory record = {
+                .total = device->total,
+                .reserved = device->total,
+                .min_unit = 1,
+                .max_unit = device->total,
+                .step_size = 1,
+                .allocation_ratio = 1.0,
+        };
+        Provider *provider = provider_tree_find_name(update->tree, device->name);
+        int r = 0;
+
+        if (!provider)
+                r = provider_tree_add(update->tree, &device->provider, device->name,
+                                      &update->root->uuid, &provider, reterr);
+        if (r < 0)
+                return r == -EEXIST ? -EINVAL : r;
+        provider_clear_inventories(provider);
+        if (provider_set_inventory(provider, device->resource_class, &record) < 0 ||
+            string_set_copy(&provider->traits, &device->traits) < 0)
+                return error_oom(reterr);
+        if (!device->missing)
+                update->news(device, false, update->userdata);
+        device->missing = device->withheld = true;
+        return 0;
+}
+
+static int handle_missing(Update *update, Error *reterr)
+{
+        DeviceLedger *ledger = update->ledger;
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < ledger->n_devices; i++) {
+                LedgerDevice *device = &ledger->devices[i];
+                bool present = is_present(update, device);
+
+                if (!present && !is_expected(update, device)) {
+                        device_done(device);
+                        continue;
+                }
+                if (!present && r == 0)
+                        r = withhold(update, device, reterr);
+                if (n != i) {
+                        ledger->devices[n] = *device;
+                        *device = (LedgerDevice){ 0 };
+                }
+                n++;
+        }
+        ledger->n_devices = n;
+        return r;
+}
+
+int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
+                         const Uuid *root, const Uuid *boot, const Uuid *config,
+                         DeviceLedgerNews news, void *userdata, Error *reterr)
+{
+        Update update = {
+                .ledger = ledger,
+                .snapshot = snapshot,
+                .tree = tree,
+                .root = provider_tree_find(tree, root),
+                .boot = boot,
+                .config = config,
+                .news = news,
+                .userdata = userdata,
+        };
+
+        if (!update.root)
+                return error_setf(reterr, EINVAL, "The tree has no root %s", root->text);
+        if (note_all_present(&update) < 0)
+                return error_oom(reterr);
+        return handle_missing(&update, reterr);
+}

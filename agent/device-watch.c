@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/device-watch.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/config-file.h"
+#include "agent/state-file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+struct DeviceWatch {
+        char *state_file;
+        bool read_only, loaded;
+        Uuid boot, config;
+        DeviceLedger ledger;
+        size_t n_missing;
+        json_t *saved;
+        int write_error; /* of the last write, so that each is told once */
+};
+
+DeviceWatch *device_watch_free(DeviceWatch *watch)
+{
+        if (!watch)
+                return NULL;
+        device_ledger_done(&watch->ledger);
+        json_decref(watch->saved);
+        free(watch->state_file);
+        free(watch);
+        return NULL;
+}
+
+/* A fingerprint of what the options say of devices. */
+static int make_fingerprint(const DriverConfig *config, char *const device_specs[], Uuid *ret)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+        FILE *file = open_memstream(&text, &size);
+        Uuid null;
+
+        if (!file)
+                return -ENOMEM;
+        for (size_t i = 0; i < config->n_mdev_types; i++) {
+                const DriverMdevType *type = &config->mdev_types[i];
+
+                fprintf(file, "%s %s\n", type->type, type->mdev_class);
+                for (char **a = type->device_addresses; a && *a; a++)
+                        fprintf(file, " %s\n", *a);
+        }
+        for (char *const *spec = device_specs; spec && *spec; spec++)
+                fprintf(file, "%s\n", *spec);
+        fprintf(file, "%d\n", config->report_in_placement);
+        if (fclose(file) != 0)
+                return -ENOMEM;
+        (void)uuid_from_text("00000000-0000-0000-0000-000000000000", &null);
+        *ret = uuid_make_child(&null, text);
+        return 0;
+}
+
+static void read_boot_id(Uuid *ret)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t n;
+
+        if (config_read_text(BOOT_ID, 100, &text, &n, NULL) == 0) {
+                text[strcspn(text, "\n")] = '\0';
+                if (uuid_from_text(text, ret) == 0)
+                        return;
+        }
+        (void)uuid_from_text("00000000-0000-0000-0000-000000000000", ret);
+}
+
+int device_watch_new(DeviceWatch **ret, const char *state_path, const DriverConfig *config,
+                     char *const device_specs[], bool read_only)
+{
+        _cleanup_(device_watch_freep) DeviceWatch *watch = calloc(1, sizeof(DeviceWatch));
+
+        if (!watch || make_fingerprint(config, device_specs, &watch->config) < 0)
+                return -ENOMEM;
+        if (asprintf(&watch->state_file, "%s/devices.json", state_path) < 0) {
+                watch->state_file = NULL;
+                return -ENOMEM;
+        }
+        watch->read_only = read_only;
+        read_boot_id(&watch->boot);
+        *ret = TAKE_PTR(watch);
+        return 0;
+}
+
+static void load(DeviceWatch *watch)
+{
+        _cleanup_json_ json_t *json = NULL;
+        Error error;
+        int r;
+
+        if (watch->loaded)
+                return;
+        watch->loaded = true;
+        r = state_file_read(watch->state_file, DEVICE_LEDGER_FORMAT, &json, &error);
+        if (r == -ENOENT)
+                return;
+        if (r >= 0) {
+                r = device_ledger_from_json(json, &watch->ledger, &error);
+                if (r == -EBADMSG)
+                        state_file_set_aside(watch->state_file);
+        }
+        if (r < 0)
+                log_warning("The list of expected devices begins anew: %s", error.text);
+        else
+                watch->saved = TAKE_PTR(json);
+}
+
+static void save(DeviceWatch *watch)
+{
+        json_t *json = device_ledger_to_json(&watch->ledger);
+        Error error;
+        int r;
+
+        if (!json || watch->read_only || (watch->saved && json_equal(json, watch->saved))) {
+                json_decref(json);
+                return;
+        }
+        r = state_file_write(watch->state_file, json, &error);
+        if (r < 0) {
+                if (r != watch->write_error)
+                        log_warning("The list of expected devices cannot be kept: %s; retrying.",
+                                    error.text);
+                watch->write_error = r;
+                json_decref(json);
+                return;
+        }
+        watch->write_error = 0;
+        json_decref(watch->saved);
+        watch->saved = json;
+}
+
+static void on_news(const LedgerDevice *device, bool back, void *userdata)
+{
+        const char *const *fields = LOG_FIELDS(LOG_FIELD_DEVICE, device->name, LOG_FIELD_PROVIDER,
+                                               device->provider.text);
+
+        if (back)
+                log_event(LOG_NOTICE, MESSAGE_DEVICE_BACK, fields,
+                          "Device %s is back; its capacity can be used again.", device->name);
+        else
+                log_event(LOG_WARNING, MESSAGE_DEVICE_MISSING, fields,
+                          "Device %s is missing. Its %llu %s are withheld until it is back.",
+                          device->name, (unsigned long long)device->total, device->resource_class);
+}
+
+static void ignore_news(const LedgerDevice *device, bool back, void *userdata)
+{
+}
+
+/* The same on a copy of the ledger. */
+static int apply_to_copy(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
+                         const Uuid *root, Error *reterr)
+{
+        _cleanup_json_ json_t *json = device_ledger_to_json(&watch->ledger);
+        _cleanup_(device_ledger_done) DeviceLedger copy = DEVICE_LEDGER_INIT;
+        int r;
+
+        if (!json)
+                return error_oom(reterr);
+        r = device_ledger_from_json(json, &copy, reterr);
+        if (r == 0)
+                r = device_ledger_update(&copy, snapshot, tree, root, &watch->boot, &watch->config,
+                                         ignore_news, NULL, reterr);
+        watch->n_missing = device_ledger_count_missing(&copy);
+        return r;
+}
+
+int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
+                       const Uuid *root, bool known, Error *reterr)
+{
+        int r;
+
+        load(watch);
+        if (!known)
+                return apply_to_copy(watch, snapshot, tree, root, reterr);
+        r = device_ledger_update(&watch->ledger, snapshot, tree, root, &watch->boot, &watch->config,
+                                 on_news, watch, reterr);
+        watch->n_missing = device_ledger_count_missing(&watch->ledger);
+        if (r == 0)
+                save(watch);
+        return r;
+}
+
+size_t device_watch_count_missing(const DeviceWatch *watch)
+{
+        return watch->n_missing;
+}

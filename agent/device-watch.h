@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The device ledger at work: kept in "devices.json" of state_path, written before anything is sent,
+ * with a journal message when a device goes missing or comes back. Main thread; blocks on the disk.
+ */
+
+#include "agent/device-ledger.h"
+#include "drivers/driver.h"
+
+typedef struct DeviceWatch DeviceWatch;
+
+/* The configuration is borrowed. read_only: never write the file (--dry-run). -ENOMEM. */
+int device_watch_new(DeviceWatch **ret, const char *state_path, const DriverConfig *config,
+                     char *const device_specs[], bool read_only);
+DeviceWatch *device_watch_free(DeviceWatch *watch);
+DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
+
+/* Edits tree, which the driver has just made of snapshot. known: it was made from what Placement
+ * holds; else it is a first picture, of which nothing is remembered or told. -ENOMEM, -EINVAL with
+ * words. */
+int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
+                       const Uuid *root, bool known, Error *reterr);
+
+/* Devices that were missing in the last picture. */
+size_t device_watch_count_missing(const DeviceWatch *watch);
