@@ -271,8 +271,13 @@ static void note_device_error(Tracker *tracker, const Error *error)
         tracker->status.device_error = *error;
 }
 
+static bool is_placement_read(const Tracker *tracker)
+{
+        return !tracker->config.reporter || (tracker->reporter && reporter_tree(tracker->reporter));
+}
+
 /* What Placement holds; before it answered, what this host held before the start; else nothing. */
-static const ProviderTree *known_tree(const Tracker *tracker)
+static const ProviderTree *base_tree(const Tracker *tracker)
 {
         const ProviderTree *mirror = tracker->reporter ? reporter_tree(tracker->reporter) : NULL;
         const ProviderTree *remembered;
@@ -289,13 +294,13 @@ static const ProviderTree *known_tree(const Tracker *tracker)
 
 static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
 {
-        const ProviderTree *known = known_tree(tracker);
+        const ProviderTree *base = base_tree(tracker);
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
-        bool known = mirror || !tracker->config.reporter;
+        bool known = is_placement_read(tracker);
         Error error = ERROR_NULL;
         int r;
 
-        r = known ? provider_tree_copy(&tree, known) : provider_tree_new(&tree);
+        r = base ? provider_tree_copy(&tree, base) : provider_tree_new(&tree);
         if (r < 0)
                 return error_oom(reterr);
         r = ensure_root(tracker, tree, reterr);
