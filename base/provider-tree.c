@@ -199,6 +199,37 @@ bool provider_tree_has_children(const ProviderTree *tree, const Uuid *uuid)
         return false;
 }
 
+/* Those of the subtree come behind all others; both keep their order. */
+static int put_behind(ProviderTree *tree, const Uuid *root)
+{
+        Provider **ordered = reallocarray(NULL, tree->n_providers, sizeof(Provider *));
+        size_t n = 0;
+
+        if (!ordered)
+                return -ENOMEM;
+        for (int inside = 0; inside <= 1; inside++)
+                for (size_t i = 0; i < tree->n_providers; i++)
+                        if (provider_tree_in_subtree(tree, tree->providers[i], root) == inside)
+                                ordered[n++] = tree->providers[i];
+        memcpy(tree->providers, ordered, n * sizeof(Provider *));
+        free(ordered);
+        return 0;
+}
+
+int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *parent)
+{
+        const Provider *target = provider_tree_find(tree, parent);
+
+        if (!target)
+                return -ENOENT;
+        if (provider_tree_in_subtree(tree, target, &provider->uuid))
+                return -ELOOP;
+        if (put_behind(tree, &provider->uuid) < 0)
+                return -ENOMEM;
+        provider->parent = target->uuid;
+        return 0;
+}
+
 int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
 {
         _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;

@@ -59,6 +59,10 @@ int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, co
 /* Removes the provider and all below it. False when it is not there. */
 bool provider_tree_remove(ProviderTree *tree, const Uuid *uuid);
 
+/* Puts a provider, with all below it, under another parent. -ENOENT for a parent that is not in the
+ * tree, -ELOOP for one that is the provider itself or lies below it, -ENOMEM. */
+int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *parent);
+
 /* Borrowed, or NULL. By uuid in O(log n), by name in O(n). */
 Provider *provider_tree_find(const ProviderTree *tree, const Uuid *uuid);
 Provider *provider_tree_find_name(const ProviderTree *tree, const char *name);

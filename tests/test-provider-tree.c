@@ -169,6 +169,34 @@ static void test_remove_is_recursive(void **state)
         assert_order(tree);
 }
 
+static void test_move(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        Uuid host = uuid_of(5), first = uuid_of(9), second = uuid_of(1), gpu = uuid_of(7),
+             nobody = uuid_of(99);
+        Provider *cell = provider_tree_find(tree, &first), *moved;
+
+        /* below one that comes later in the array */
+        assert_int_equal(provider_tree_move(tree, cell, &gpu), 0);
+        assert_order(tree);
+        assert_true(uuid_equal(&cell->parent, &gpu));
+        /* with all that is below it, contents untouched */
+        moved = provider_tree_find(tree, &gpu);
+        assert_int_equal(provider_tree_move(tree, moved, &host), 0);
+        assert_order(tree);
+        assert_ptr_equal(provider_tree_find(tree, &gpu), moved);
+        assert_true(provider_tree_in_subtree(tree, cell, &gpu));
+        assert_int_equal(provider_find_inventory(moved, "VGPU")->total, 8);
+        assert_false(provider_tree_has_children(tree, &second));
+        assert_int_equal(tree->n_providers, 5);
+
+        assert_int_equal(provider_tree_move(tree, moved, &nobody), -ENOENT);
+        assert_int_equal(provider_tree_move(tree, moved, &gpu), -ELOOP);
+        assert_int_equal(provider_tree_move(tree, moved, &first), -ELOOP);
+        assert_true(uuid_equal(&moved->parent, &host));
+        assert_order(tree);
+}
+
 static void test_deep_and_wide(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL, *copy = NULL;
@@ -420,6 +448,7 @@ int main(void)
                 cmocka_unit_test(test_add_refuses_table),
                 cmocka_unit_test(test_name_length),
                 cmocka_unit_test(test_remove_is_recursive),
+                cmocka_unit_test(test_move),
                 cmocka_unit_test(test_deep_and_wide),
                 cmocka_unit_test(test_copy_is_deep),
                 cmocka_unit_test(test_copy_keeps_invalid_records),
