@@ -67,6 +67,23 @@ bool cpu_set_equal(const CpuSet *a, const CpuSet *b)
         return true;
 }
 
+bool cpu_set_is_subset(const CpuSet *set, const CpuSet *of)
+{
+        for (size_t i = 0; i < set->n_words; i++)
+                if (set->words[i] & ~word_at(of, i))
+                        return false;
+        return true;
+}
+
+unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b)
+{
+        unsigned count = 0;
+
+        for (size_t i = 0; i < a->n_words; i++)
+                count += (unsigned)__builtin_popcountll(a->words[i] & word_at(b, i));
+        return count;
+}
+
 int cpu_set_copy(CpuSet *ret, const CpuSet *set)
 {
         uint64_t *words = NULL;
@@ -107,7 +124,7 @@ static int parse_cpu(const char **text, unsigned *ret)
         return 0;
 }
 
-/* One item, "3", "0-3" or "^3", up to the comma or the end. */
+/* One item, "3", "0-3", "^3" or "^0-3", up to the comma or the end. */
 static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
 {
         const char *c = skip_spaces(*text);
@@ -124,7 +141,7 @@ static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
                 return r;
         last = first;
         c = skip_spaces(c);
-        if (*c == '-' && set == include) {
+        if (*c == '-') {
                 c = skip_spaces(c + 1);
                 r = parse_cpu(&c, &last);
                 if (r < 0)

@@ -21,13 +21,15 @@ void cpu_set_remove(CpuSet *set, unsigned cpu);
 bool cpu_set_contains(const CpuSet *set, unsigned cpu);
 unsigned cpu_set_count(const CpuSet *set);
 bool cpu_set_equal(const CpuSet *a, const CpuSet *b);
+bool cpu_set_is_subset(const CpuSet *set, const CpuSet *of);
+unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b); /* that are in both */
 
 /* Replaces ret with a copy. -ENOMEM leaves ret as it was. */
 int cpu_set_copy(CpuSet *ret, const CpuSet *set);
 
-/* Parses nova.conf's syntax: numbers and ranges, "^5" takes one out wherever it stands, spaces and
- * empty items are nothing. An empty text is an empty set. ret must be initialised; untouched on
- * failure. -EINVAL with words, -ENOMEM. */
+/* Parses nova.conf's syntax: numbers and ranges, "^5" and "^5-7" take out wherever they stand,
+ * spaces and empty items are nothing. An empty text is an empty set. ret must be initialised;
+ * untouched on failure. -EINVAL with words, -ENOMEM. */
 int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr);
 
 /* "0-3,8"; "" for an empty set. NULL when out of memory. The caller frees. */

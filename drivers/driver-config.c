@@ -7,6 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "drivers/cpu-plan.h"
+#include "drivers/huge-pages.h"
+
 #define VIRTUAL_DEVICES "/sys/devices/virtual/"
 
 static int check_ratio(const char *option, double ratio, Error *reterr)
@@ -79,6 +82,41 @@ static int check_mdev_type(const DriverConfig *config, size_t index, Error *rete
         return 0;
 }
 
+static int check_memory(const DriverConfig *config, Error *reterr)
+{
+        int r = check_amount("[libvirt] file_backed_memory", config->file_backed_memory, reterr);
+
+        if (r < 0 || config->file_backed_memory == 0)
+                return r;
+        if (config->ram_allocation_ratio > 0 && config->ram_allocation_ratio != 1.0)
+                return error_setf(reterr, EINVAL,
+                                  "[libvirt] file_backed_memory = %llu needs ram_allocation_ratio "
+                                  "= 1.0, not %g: memory in files cannot be promised twice",
+                                  (unsigned long long)config->file_backed_memory,
+                                  config->ram_allocation_ratio);
+        if (config->reserved_host_memory_mb >= config->file_backed_memory)
+                return error_setf(reterr, EINVAL,
+                                  "reserved_host_memory_mb = %llu leaves nothing of [libvirt] "
+                                  "file_backed_memory = %llu: set the first to 0",
+                                  (unsigned long long)config->reserved_host_memory_mb,
+                                  (unsigned long long)config->file_backed_memory);
+        if (config->virt_type != DRIVER_VIRT_KVM && config->virt_type != DRIVER_VIRT_QEMU)
+                return error_setf(reterr, EINVAL,
+                                  "[libvirt] file_backed_memory needs virt_type = kvm or qemu");
+        return 0;
+}
+
+static int check_images(const DriverConfig *config, Error *reterr)
+{
+        if (config->images_type == DRIVER_IMAGES_FILES ||
+            (config->images_storage_pool && config->images_storage_pool[0]))
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "[libvirt] images_type = %s needs images_storage_pool, the name of the "
+                          "storage pool of libvirt that has the disks",
+                          config->images_type == DRIVER_IMAGES_LVM ? "lvm" : "rbd");
+}
+
 int driver_config_check(const DriverConfig *config, Error *reterr)
 {
         int r;
@@ -96,6 +134,10 @@ int driver_config_check(const DriverConfig *config, Error *reterr)
             (r = check_amount("reserved_host_memory_mb", config->reserved_host_memory_mb, reterr)) <
                     0 ||
             (r = check_amount("reserved_host_disk_mb", config->reserved_host_disk_mb, reterr)) < 0)
+                return r;
+        if ((r = cpu_plan_check(config, reterr)) < 0 ||
+            (r = huge_pages_check(config, reterr)) < 0 || (r = check_memory(config, reterr)) < 0 ||
+            (r = check_images(config, reterr)) < 0)
                 return r;
         if (config->owner_trait && config->owner_trait[0] &&
             !resource_class_valid(config->owner_trait))

@@ -28,6 +28,30 @@ typedef struct DriverMdevType {
         uint64_t max_instances;  /* 0: no limit */
 } DriverMdevType;
 
+typedef enum DriverVirtType {
+        DRIVER_VIRT_KVM,
+        DRIVER_VIRT_QEMU,
+        DRIVER_VIRT_LXC,
+        DRIVER_VIRT_PARALLELS,
+        _DRIVER_VIRT_TYPE_MAX,
+} DriverVirtType;
+
+typedef enum DriverCpuMode {
+        DRIVER_CPU_DEFAULT, /* not set: host-passthrough on aarch64, else host-model */
+        DRIVER_CPU_HOST_MODEL,
+        DRIVER_CPU_HOST_PASSTHROUGH,
+        DRIVER_CPU_CUSTOM,
+        DRIVER_CPU_NONE,
+        _DRIVER_CPU_MODE_MAX,
+} DriverCpuMode;
+
+typedef enum DriverImagesType {
+        DRIVER_IMAGES_FILES, /* default, raw, flat, qcow2, ploop: files below instances_path */
+        DRIVER_IMAGES_LVM,
+        DRIVER_IMAGES_RBD,
+        _DRIVER_IMAGES_TYPE_MAX,
+} DriverImagesType;
+
 /* The options that the drivers obey, under nova.conf's names. Filled by agent/; everything in it
  * belongs to whoever filled it and must outlive the driver. A ratio of 0 means "not set". */
 typedef struct DriverConfig {
@@ -36,6 +60,24 @@ typedef struct DriverConfig {
         const char *static_path;         /* [static] path, the JSON file of the static driver */
         uint64_t keepalive_interval_sec; /* [libvirt] keepalive_interval, 0 off */
         uint64_t keepalive_count;        /* [libvirt] keepalive_count */
+        int virt_type;                   /* [libvirt] virt_type, DriverVirtType */
+        int cpu_mode;                    /* [libvirt] cpu_mode, DriverCpuMode */
+        char **cpu_models;               /* [libvirt] cpu_models, of cpu_mode = custom; or NULL */
+        char **cpu_model_extra_flags;    /* [libvirt] cpu_model_extra_flags, or NULL */
+        int images_type;                 /* [libvirt] images_type, DriverImagesType */
+        const char *images_storage_pool; /* [libvirt] images_storage_pool: DISK_GB is the size of
+                                            this pool of libvirt; NULL for instances_path */
+        bool force_raw_images;
+        bool swtpm_enabled;                   /* [libvirt] swtpm_enabled */
+        char **supported_tpm_secret_security; /* [libvirt], words, or NULL */
+        char **image_type_exclude_list;       /* [compute], words, or NULL */
+        const char *cpu_shared_set; /* [compute], lists of CPUs; NULL or "" when not set */
+        const char *cpu_dedicated_set;
+        const char *vcpu_pin_set;    /* [DEFAULT], what was before the two */
+        bool cpu_power_management;   /* [libvirt] cpu_power_management */
+        bool numa_in_placement;      /* [compute] numa_in_placement */
+        uint64_t file_backed_memory; /* [libvirt] file_backed_memory, MiB; 0: the host's memory */
+        char **reserved_huge_pages;  /* "node:0,size:2048,count:64", or NULL */
         uint64_t reserved_host_cpus;
         uint64_t reserved_host_memory_mb;
         uint64_t reserved_host_disk_mb;

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "drivers/numa-providers.h"
+
 /* More than Placement takes: a name that does not even fit this is refused all the same. */
 #define NAME_SIZE (2 * PROVIDER_NAME_MAX)
 
@@ -25,9 +27,31 @@ Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
         return provider_tree_find_name(tree, name);
 }
 
-static int ensure_provider(ProviderTree *tree, const Provider *root, const SnapshotDevice *device,
-                           Provider **ret, Error *reterr)
+static const Provider *choose_parent(const DriverConfig *config, const ProviderTree *tree,
+                                     const Provider *root, const SnapshotDevice *device)
 {
+        return numa_parent(tree, &root->uuid, root->name, config, device->numa_node);
+}
+
+bool mdev_providers_misplaced(const DriverConfig *config, const MdevPlan *plan,
+                              const ProviderTree *tree, const Provider *root)
+{
+        for (size_t i = 0; i < plan->n_offers; i++) {
+                const SnapshotDevice *device = plan->offers[i].device;
+                const Provider *provider = mdev_providers_find(tree, root, device);
+
+                if (provider && provider_tree_in_subtree(tree, provider, &root->uuid) &&
+                    !uuid_equal(&provider->parent,
+                                &choose_parent(config, tree, root, device)->uuid))
+                        return true;
+        }
+        return false;
+}
+
+static int ensure_provider(const DriverConfig *config, ProviderTree *tree, const Provider *root,
+                           const SnapshotDevice *device, Provider **ret, Error *reterr)
+{
+        const Provider *parent = choose_parent(config, tree, root, device);
         char name[NAME_SIZE];
         Provider *provider;
         Uuid uuid;
@@ -40,11 +64,17 @@ static int ensure_provider(ProviderTree *tree, const Provider *root, const Snaps
                                   "Provider %s (%s) is not below %s: remove or rename it", name,
                                   provider->uuid.text, root->name);
         if (provider) {
+                r = uuid_equal(&provider->parent, &parent->uuid)
+                            ? 0
+                            : provider_tree_move(tree, provider, &parent->uuid);
+                if (r < 0)
+                        return error_setf(reterr, r, "Provider %s cannot be put below %s: %s", name,
+                                          parent->name, strerror(-r));
                 *ret = provider;
                 return 0;
         }
         uuid = uuid_make_child(&root->uuid, name);
-        r = provider_tree_add(tree, &uuid, name, &root->uuid, ret, reterr);
+        r = provider_tree_add(tree, &uuid, name, &parent->uuid, ret, reterr);
         return r == -EEXIST ? error_prefixf(reterr, -EINVAL, "Provider %s", name) : r;
 }
 
@@ -167,7 +197,7 @@ int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, Prov
                 Provider *provider;
                 int r;
 
-                r = ensure_provider(tree, root, plan->offers[i].device, &provider, reterr);
+                r = ensure_provider(config, tree, root, plan->offers[i].device, &provider, reterr);
                 if (r < 0)
                         return r;
                 r = update_provider(config, &plan->offers[i], provider, reterr);

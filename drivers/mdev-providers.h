@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One child provider "<nodename>_<device>" per device that offers mediated devices. Pure. */
+/* One provider "<nodename>_<device>" per device that offers mediated devices, below the root or,
+ * with cells in Placement, below the cell that the device is attached to. Pure. */
 
 #include "drivers/mdev-plan.h"
 
@@ -12,6 +13,10 @@
  * -EINVAL when a name is too long or taken elsewhere in the tree, -ENOMEM. */
 int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
                           const Provider *root, Error *reterr);
+
+/* True when the provider of a device is there and has another parent than it is to have. */
+bool mdev_providers_misplaced(const DriverConfig *config, const MdevPlan *plan,
+                              const ProviderTree *tree, const Provider *root);
 
 /* The provider of a device, or NULL. */
 Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,

@@ -4,6 +4,7 @@
  * brought to it, and providers with our trait that are in no view go. */
 
 #include "drivers/pci-providers.h"
+#include "drivers/numa-providers.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -207,10 +208,11 @@ static int add_used(PciUpdate *update)
 
 /* The tree */
 
-/* Where PCI providers hang. */
+/* Where a new provider of the device hangs; one that is there already stays where it is. */
 static const Provider *parent_of(const PciUpdate *update, const SnapshotDevice *device)
 {
-        return update->root;
+        return numa_parent(update->tree, &update->root->uuid, update->root->name, update->config,
+                           device ? device->numa_node : NUMA_NODE_NONE);
 }
 
 static void make_name(const PciUpdate *update, const char *address, char ret[NAME_SIZE])

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 
+#include "drivers/host-traits.h"
 #include "drivers/mdev-providers.h"
 #include "drivers/mdev-reshape.h"
+#include "drivers/memory-encryption.h"
+#include "drivers/numa-providers.h"
 #include "drivers/pci-providers.h"
 #include "drivers/root-inventory.h"
 
@@ -19,38 +22,108 @@ static int add_root_traits(const DriverConfig *config, Provider *root)
         return 0;
 }
 
+/* What the update works with. */
+typedef struct Update {
+        const DriverConfig *config;
+        const Snapshot *snapshot;
+        ProviderTree *tree;
+        Provider *root;
+        CpuPlan cpus;
+        HostAmounts amounts;
+        MdevPlan mdevs;
+        bool moves_mdevs; /* from the root to the GPUs' providers */
+} Update;
+
+static void update_done(Update *update)
+{
+        cpu_plan_done(&update->cpus);
+        mdev_plan_done(&update->mdevs);
+}
+
+static int make_plans(Update *update, Error *reterr)
+{
+        const DriverConfig *config = update->config;
+        const Snapshot *snapshot = update->snapshot;
+        int r;
+
+        if ((r = cpu_plan_make(config, snapshot, &update->cpus, reterr)) < 0 ||
+            (r = host_amounts_make(config, snapshot, &update->cpus, &update->amounts, reterr)) <
+                    0 ||
+            (r = numa_check(config, snapshot, &update->cpus, reterr)) < 0)
+                return r;
+        if (mdev_plan_make(config, snapshot, &update->mdevs) < 0)
+                return error_oom(reterr);
+        update->moves_mdevs = mdev_reshape_needed(&update->mdevs, update->root);
+        return 0;
+}
+
+static bool reshape_needed(const Update *update)
+{
+        return update->moves_mdevs ||
+               numa_reshape_needed(update->config, update->tree, update->root) ||
+               mdev_providers_misplaced(update->config, &update->mdevs, update->tree,
+                                        update->root) ||
+               memory_encryption_reshape_needed(update->snapshot, update->root);
+}
+
+/* Cells come first, since devices go under them. */
+static int edit_providers(Update *update, Allocations *allocations, Error *reterr)
+{
+        const DriverConfig *config = update->config;
+        const Snapshot *snapshot = update->snapshot;
+        ProviderTree *tree = update->tree;
+        Provider *root = update->root;
+        int r;
+
+        r = numa_providers_update(config, snapshot, &update->cpus, &update->amounts, tree, root,
+                                  reterr);
+        if (r == 0)
+                r = mdev_providers_update(config, &update->mdevs, tree, root, reterr);
+        if (r == 0 && update->moves_mdevs)
+                r = mdev_reshape(snapshot, &update->mdevs, tree, root, allocations, reterr);
+        if (r == 0)
+                r = memory_encryption_update(config, snapshot, tree, root, allocations, reterr);
+        if (r == 0)
+                r = root_inventory_update(config, &update->amounts, root,
+                                          numa_find_any_cell(tree, root), reterr);
+        return r;
+}
+
 int provider_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
                     const char *nodename, Allocations *allocations, Error *reterr)
 {
-        _cleanup_(mdev_plan_done) MdevPlan mdevs = { 0 };
-        Provider *root = provider_tree_find_name(tree, nodename);
-        bool reshape;
+        _cleanup_(update_done) Update update = {
+                .config = config,
+                .snapshot = snapshot,
+                .tree = tree,
+                .root = provider_tree_find_name(tree, nodename),
+        };
         int r;
 
-        if (!root || !uuid_empty(&root->parent))
+        if (!update.root || !uuid_empty(&update.root->parent))
                 return error_setf(reterr, ENOENT, "The tree has no root provider named \"%.100s\"",
                                   nodename);
-        if (mdev_plan_make(config, snapshot, &mdevs) < 0)
-                return error_oom(reterr);
-
-        /* nothing is edited before this is decided: the caller keeps the tree as it is then */
-        reshape = mdev_reshape_needed(&mdevs, root);
-        if (reshape && !allocations)
-                return DRIVER_RESHAPE_NEEDED;
-
-        r = mdev_providers_update(config, &mdevs, tree, root, reterr);
+        r = make_plans(&update, reterr);
         if (r < 0)
                 return r;
-        if (reshape) {
-                r = mdev_reshape(snapshot, &mdevs, tree, root, allocations, reterr);
+
+        /* nothing is edited before this is decided: the caller keeps the tree as it is then */
+        if (!allocations && reshape_needed(&update))
+                return DRIVER_RESHAPE_NEEDED;
+        if (allocations) {
+                r = numa_check_allocations(config, tree, update.root, allocations, reterr);
                 if (r < 0)
                         return r;
         }
-        r = root_inventory_update(config, snapshot, root, reterr);
+        r = edit_providers(&update, allocations, reterr);
         if (r < 0)
                 return r;
-        if (add_root_traits(config, root) < 0)
+        if (add_root_traits(config, update.root) < 0 ||
+            host_traits_update(config, snapshot, update.root) < 0)
                 return error_oom(reterr);
-        /* last: its words must not be written over */
-        return pci_providers_update(config, snapshot, tree, root, reterr);
+        /* last but for cells, which go when devices have left them: its words must stay */
+        r = pci_providers_update(config, snapshot, tree, update.root, reterr);
+        if (r >= 0)
+                numa_providers_remove_gone(config, snapshot, tree, update.root);
+        return r;
 }

@@ -55,6 +55,15 @@ typedef struct Field {
                 .n_fields = ARRAY_SIZE(fields_)                                           \
         }
 
+/* A StringSet; in order only after snapshot_seal(). */
+#define STRINGS(key_, struct_, member_)                                                          \
+        {                                                                                        \
+                .key = (key_), .type = FIELD_ARRAY, .offset = offsetof(struct_, member_.items),  \
+                .count_offset = offsetof(struct_, member_.n_items), .item_size = sizeof(char *), \
+                .fields = text_fields, .n_fields = 1                                             \
+        }
+
+static const Field text_fields[] = { { .type = FIELD_TEXT } };
 static const Field uuid_fields[] = { { .type = FIELD_UUID } };
 static const Field address_fields[] = { { .type = FIELD_ADDRESS } };
 
@@ -86,6 +95,24 @@ static const Field cell_fields[] = {
         ARRAY("cpus", SnapshotCell, cpus, cpu_fields),
         ARRAY("pages", SnapshotCell, pages, page_fields),
         ARRAY("distances", SnapshotCell, distances, distance_fields),
+};
+
+static const Field emulator_fields[] = {
+        REQUIRED("arch", FIELD_TEXT, SnapshotEmulator, arch),
+        REQUIRED("machine", FIELD_TEXT, SnapshotEmulator, machine),
+        STRINGS("disk_buses", SnapshotEmulator, disk_buses),
+        STRINGS("video_models", SnapshotEmulator, video_models),
+        STRINGS("filesystem_drivers", SnapshotEmulator, filesystem_drivers),
+        STRINGS("tpm_models", SnapshotEmulator, tpm_models),
+        STRINGS("tpm_backends", SnapshotEmulator, tpm_backends),
+        STRINGS("tpm_versions", SnapshotEmulator, tpm_versions),
+        OPTIONAL("uefi", FIELD_BOOL, SnapshotEmulator, uefi),
+        OPTIONAL("secure_boot", FIELD_BOOL, SnapshotEmulator, secure_boot),
+        OPTIONAL("sev", FIELD_BOOL, SnapshotEmulator, sev),
+        OPTIONAL("sev_es", FIELD_BOOL, SnapshotEmulator, sev_es),
+        OPTIONAL("sev_snp", FIELD_BOOL, SnapshotEmulator, sev_snp),
+        OPTIONAL("sev_max_guests", FIELD_U64, SnapshotEmulator, sev_max_guests),
+        OPTIONAL("sev_es_max_guests", FIELD_U64, SnapshotEmulator, sev_es_max_guests),
 };
 
 static const Field mdev_type_fields[] = {
@@ -138,11 +165,15 @@ static const Field snapshot_fields[] = {
         OPTIONAL("cpu_model", FIELD_TEXT, Snapshot, cpu_model),
         OPTIONAL("hypervisor", FIELD_TEXT, Snapshot, hypervisor),
         OPTIONAL("hypervisor_version", FIELD_U64, Snapshot, hypervisor_version),
+        OPTIONAL("libvirt_version", FIELD_U64, Snapshot, libvirt_version),
         OPTIONAL("memory_kib", FIELD_U64, Snapshot, memory_kib),
         OPTIONAL("online_cpus", FIELD_CPU_SET, Snapshot, online_cpus),
+        OPTIONAL("present_cpus", FIELD_CPU_SET, Snapshot, present_cpus),
+        STRINGS("cpu_features", Snapshot, cpu_features),
         OPTIONAL("disk_total_bytes", FIELD_U64, Snapshot, disk_total_bytes),
         OPTIONAL("taken_realtime_usec", FIELD_U64, Snapshot, taken_realtime_usec),
         ARRAY("cells", Snapshot, cells, cell_fields),
+        ARRAY("emulators", Snapshot, emulators, emulator_fields),
         ARRAY("devices", Snapshot, devices, device_fields),
         ARRAY("mdevs", Snapshot, mdevs, mdev_fields),
         ARRAY("domains", Snapshot, domains, domain_fields),

@@ -5,6 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
+#define EMULATOR_SETS(e)                                                                  \
+        &(e)->disk_buses, &(e)->video_models, &(e)->filesystem_drivers, &(e)->tpm_models, \
+                &(e)->tpm_backends, &(e)->tpm_versions
+
 static const char *const domain_state_table[_DOMAIN_STATE_MAX] = {
         [DOMAIN_SHUTOFF] = "shutoff",
         [DOMAIN_RUNNING] = "running",
@@ -32,6 +36,17 @@ void snapshot_cell_done(SnapshotCell *cell)
         free(cell->pages);
         free(cell->distances);
         *cell = (SnapshotCell){ 0 };
+}
+
+void snapshot_emulator_done(SnapshotEmulator *emulator)
+{
+        StringSet *sets[] = { EMULATOR_SETS(emulator) };
+
+        for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+                string_set_done(sets[i]);
+        free(emulator->arch);
+        free(emulator->machine);
+        *emulator = (SnapshotEmulator){ 0 };
 }
 
 void snapshot_device_done(SnapshotDevice *device)
@@ -70,6 +85,8 @@ static void snapshot_free(Snapshot *snapshot)
 {
         for (size_t i = 0; i < snapshot->n_cells; i++)
                 snapshot_cell_done(&snapshot->cells[i]);
+        for (size_t i = 0; i < snapshot->n_emulators; i++)
+                snapshot_emulator_done(&snapshot->emulators[i]);
         for (size_t i = 0; i < snapshot->n_devices; i++)
                 snapshot_device_done(&snapshot->devices[i]);
         for (size_t i = 0; i < snapshot->n_mdevs; i++)
@@ -77,10 +94,13 @@ static void snapshot_free(Snapshot *snapshot)
         for (size_t i = 0; i < snapshot->n_domains; i++)
                 snapshot_domain_done(&snapshot->domains[i]);
         free(snapshot->cells);
+        free(snapshot->emulators);
         free(snapshot->devices);
         free(snapshot->mdevs);
         free(snapshot->domains);
         cpu_set_done(&snapshot->online_cpus);
+        cpu_set_done(&snapshot->present_cpus);
+        string_set_done(&snapshot->cpu_features);
         free(snapshot->driver);
         free(snapshot->nodename);
         free(snapshot->arch);
@@ -130,6 +150,19 @@ static int order_cells(const void *a, const void *b)
         return x < y ? -1 : x > y;
 }
 
+static int order_emulators(const void *a, const void *b)
+{
+        const SnapshotEmulator *x = a, *y = b;
+        int order = strcmp(x->arch, y->arch);
+
+        return order ? order : strcmp(x->machine, y->machine);
+}
+
+static int order_texts(const void *a, const void *b)
+{
+        return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 static int order_devices(const void *a, const void *b)
 {
         return strcmp(((const SnapshotDevice *)a)->name, ((const SnapshotDevice *)b)->name);
@@ -169,13 +202,52 @@ static const void *sort_unique(void *items, size_t n, size_t size,
         return NULL;
 }
 
+/* A set that was filled from foreign text is neither in order nor without repetitions. */
+static void put_in_order(StringSet *set)
+{
+        size_t n = 0;
+
+        if (set->n_items > 1)
+                qsort(set->items, set->n_items, sizeof(char *), order_texts);
+        for (size_t i = 0; i < set->n_items; i++) {
+                if (n > 0 && strcmp(set->items[n - 1], set->items[i]) == 0)
+                        free(set->items[i]);
+                else
+                        set->items[n++] = set->items[i];
+        }
+        set->n_items = n;
+        set->n_allocated = MAX(set->n_allocated, n);
+}
+
+static int seal_emulators(Snapshot *snapshot, Error *reterr)
+{
+        const SnapshotEmulator *twice;
+
+        for (size_t i = 0; i < snapshot->n_emulators; i++) {
+                StringSet *sets[] = { EMULATOR_SETS(&snapshot->emulators[i]) };
+
+                for (size_t j = 0; j < ARRAY_SIZE(sets); j++)
+                        put_in_order(sets[j]);
+        }
+        put_in_order(&snapshot->cpu_features);
+        twice = sort_unique(snapshot->emulators, snapshot->n_emulators, sizeof(SnapshotEmulator),
+                            order_emulators);
+        if (twice)
+                return error_setf(reterr, EBADMSG, "Emulator %.40s %.60s is listed twice",
+                                  twice->arch, twice->machine);
+        return 0;
+}
+
 int snapshot_seal(Snapshot *snapshot, Error *reterr)
 {
         const SnapshotCell *cell;
         const SnapshotDevice *device;
         const SnapshotMdev *mdev;
         const SnapshotDomain *domain;
+        int r = seal_emulators(snapshot, reterr);
 
+        if (r < 0)
+                return r;
         cell = sort_unique(snapshot->cells, snapshot->n_cells, sizeof(SnapshotCell), order_cells);
         if (cell)
                 return error_setf(reterr, EBADMSG, "NUMA cell %u is listed twice", cell->id);

@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "base/string-set.h"
 #include "base/uuid.h"
 #include "drivers/cpu-set.h"
 #include "drivers/pci-address.h"
@@ -111,6 +112,23 @@ typedef struct SnapshotDomain {
         size_t n_pci_addresses;
 } SnapshotDomain;
 
+/* What guests of one architecture and machine type may have: libvirt's domain capabilities. The
+ * words are libvirt's. */
+typedef struct SnapshotEmulator {
+        char *arch;    /* "x86_64" */
+        char *machine; /* "pc-q35-7.2" */
+        StringSet disk_buses;
+        StringSet video_models;
+        StringSet filesystem_drivers;
+        StringSet tpm_models;   /* "tpm-tis" */
+        StringSet tpm_backends; /* "emulator" */
+        StringSet tpm_versions; /* "2.0"; empty with a libvirt that does not tell them */
+        bool uefi, secure_boot;
+        bool sev, sev_es, sev_snp;
+        uint64_t sev_max_guests; /* INT64_MAX when not told */
+        uint64_t sev_es_max_guests;
+} SnapshotEmulator;
+
 typedef struct Snapshot {
         unsigned n_references; /* atomic; snapshot_ref() and snapshot_unref() */
         char *driver;          /* "libvirt", "static" */
@@ -119,12 +137,17 @@ typedef struct Snapshot {
         char *cpu_model;  /* "" when unknown */
         char *hypervisor; /* "QEMU" */
         uint64_t hypervisor_version; /* libvirt's form: 7002011 is 7.2.11 */
+        uint64_t libvirt_version;    /* the same form; 0 when unknown */
         uint64_t memory_kib;         /* of the host */
         CpuSet online_cpus;
-        uint64_t disk_total_bytes;    /* file system of instances_path; 0 when there is none */
+        CpuSet present_cpus;       /* online or not; empty when not told */
+        StringSet cpu_features;    /* that guests may have, libvirt's names; empty when not told */
+        uint64_t disk_total_bytes; /* file system of instances_path; 0 when there is none */
         uint64_t taken_realtime_usec; /* when the poll ended, CLOCK_REALTIME */
         SnapshotCell *cells;
         size_t n_cells; /* 0: the host tells no cells */
+        SnapshotEmulator *emulators;
+        size_t n_emulators; /* 0: not told */
         SnapshotDevice *devices;
         size_t n_devices;
         SnapshotMdev *mdevs;
@@ -143,9 +166,10 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
         snapshot_unref(*snapshot);
 }
 
-/* The last step of making one: brings every list into its one order (cells by id, devices by name,
- * their mdev types by id, mdevs and domains by uuid), so that two polls of an unchanged host are
- * the same whatever order the hypervisor listed things in. -EBADMSG when something is listed twice.
+/* The last step of making one: brings every list into its one order (cells by id, emulators by
+ * architecture and machine, devices by name, their mdev types by id, mdevs and domains by uuid), so
+ * that two polls of an unchanged host are the same whatever order the hypervisor listed things in.
+ * -EBADMSG when something is listed twice.
  */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 
@@ -156,6 +180,7 @@ const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid 
 
 /* Free what the struct owns and leave it zeroed, for those who build one piece by piece. */
 void snapshot_cell_done(SnapshotCell *cell);
+void snapshot_emulator_done(SnapshotEmulator *emulator);
 void snapshot_device_done(SnapshotDevice *device);
 void snapshot_mdev_done(SnapshotMdev *mdev);
 void snapshot_domain_done(SnapshotDomain *domain);

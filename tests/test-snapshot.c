@@ -20,6 +20,15 @@ static const char whole_host[] =
         "              \"siblings\": \"0,2\"}, {\"id\": 2}],"
         "   \"pages\": [{\"size_kib\": 4, \"count\": 524288}, {\"size_kib\": 2048, \"count\": 8}],"
         "   \"distances\": [{\"cell\": 0, \"distance\": 10}, {\"cell\": 2, \"distance\": 21}]}],"
+        " \"libvirt_version\": 9000000, \"present_cpus\": \"0-9\","
+        " \"cpu_features\": [\"sse2\", \"avx\", \"sse2\"],"
+        " \"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"pc-q35-7.2\","
+        "   \"disk_buses\": [\"virtio\", \"sata\"], \"video_models\": [\"vga\"],"
+        "   \"filesystem_drivers\": [\"virtiofs\"], \"tpm_models\": [\"tpm-crb\"],"
+        "   \"tpm_backends\": [\"emulator\"], \"tpm_versions\": [\"2.0\"], \"uefi\": true,"
+        "   \"secure_boot\": true, \"sev\": true, \"sev_es\": true, \"sev_snp\": true,"
+        "   \"sev_max_guests\": 15, \"sev_es_max_guests\": 500},"
+        "  {\"arch\": \"i686\", \"machine\": \"pc\"}],"
         " \"devices\": [{\"name\": \"mtty_mtty\"},"
         "  {\"name\": \"pci_0000_41_00_0\", \"parent\": \"computer\", \"driver\": \"nvidia\","
         "   \"address\": \"0000:41:00.0\", \"vendor_id\": 4318, \"product_id\": 5053,"
@@ -55,6 +64,12 @@ static void test_whole_host(void **state)
         assert_string_equal(host->nodename, "cn1");
         assert_int_equal(host->hypervisor_version, 7002011);
         assert_int_equal(cpu_set_count(&host->online_cpus), 5);
+        assert_int_equal(host->cpu_features.n_items, 2); /* a set */
+        assert_true(string_set_contains(&host->cpu_features, "avx"));
+        assert_int_equal(host->n_emulators, 2);
+        assert_string_equal(host->emulators[0].arch, "i686"); /* sorted */
+        assert_int_equal(host->emulators[1].sev_es_max_guests, 500);
+        assert_true(string_set_contains(&host->emulators[1].disk_buses, "sata"));
         assert_int_equal(host->n_cells, 2);
         assert_int_equal(host->cells[0].id, 0); /* sorted */
         assert_true(cpu_set_contains(&host->cells[0].cpus[0].siblings, 2));
@@ -94,9 +109,11 @@ static void test_round_trip(void **state)
         assert_true(json_equal(first, second));
 
         /* and nothing of the source was lost on the way */
-        assert_int_equal(json_object_size(first), 15);
+        assert_int_equal(json_object_size(first), 19);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
                          16);
+        assert_int_equal(json_object_size(json_array_get(json_object_get(first, "emulators"), 0)),
+                         15);
 }
 
 static void test_empty(void **state)

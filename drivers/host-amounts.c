@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/host-amounts.h"
+
+#include <errno.h>
+
+static uint64_t round_up_to_gb(uint64_t mb)
+{
+        return mb / 1024 + (mb % 1024 != 0);
+}
+
+static int check_reserved(const ClassAmount *amount, Error *reterr)
+{
+        if (amount->total == 0 || amount->reserved <= amount->total)
+                return 0;
+        return error_setf(reterr, EINVAL, "%s reserves %llu of %s, but the host has only %llu",
+                          amount->reserved_option, (unsigned long long)amount->reserved,
+                          amount->resource_class, (unsigned long long)amount->total);
+}
+
+static uint64_t memory_mb(const DriverConfig *config, const Snapshot *snapshot)
+{
+        return config->file_backed_memory > 0 ? config->file_backed_memory
+                                              : snapshot->memory_kib / 1024;
+}
+
+int host_amounts_make(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+                      HostAmounts *ret, Error *reterr)
+{
+        /* memory in files cannot be promised twice, whatever Placement has come to say */
+        double ram_ratio = config->file_backed_memory > 0 ? 1.0 : config->ram_allocation_ratio;
+        HostAmounts amounts = {
+                .vcpu = { "VCPU", "reserved_host_cpus", cpu_set_count(&cpus->shared),
+                          config->reserved_host_cpus, config->cpu_allocation_ratio,
+                          config->initial_cpu_allocation_ratio },
+                .pcpu = { "PCPU", "", cpu_set_count(&cpus->dedicated), 0, 1.0, 1.0 },
+                .memory = { "MEMORY_MB", "reserved_host_memory_mb", memory_mb(config, snapshot),
+                            config->reserved_host_memory_mb, ram_ratio,
+                            config->initial_ram_allocation_ratio },
+                .disk = { "DISK_GB", "reserved_host_disk_mb", snapshot->disk_total_bytes >> 30,
+                          round_up_to_gb(config->reserved_host_disk_mb),
+                          config->disk_allocation_ratio, config->initial_disk_allocation_ratio },
+        };
+        int r;
+
+        amounts.memory.total = MIN(amounts.memory.total, INVENTORY_MAX_AMOUNT);
+        amounts.disk.total = MIN(amounts.disk.total, INVENTORY_MAX_AMOUNT);
+        if ((r = check_reserved(&amounts.vcpu, reterr)) < 0 ||
+            (r = check_reserved(&amounts.memory, reterr)) < 0 ||
+            (r = check_reserved(&amounts.disk, reterr)) < 0)
+                return r;
+        *ret = amounts;
+        return 0;
+}
+
+static double choose_ratio(const ClassAmount *amount, const Provider *provider,
+                           const Provider *heir)
+{
+        const Inventory *present = provider_find_inventory(provider, amount->resource_class);
+
+        if (!present && heir)
+                present = provider_find_inventory(heir, amount->resource_class);
+        if (amount->ratio > 0)
+                return amount->ratio;
+        if (present)
+                return present->allocation_ratio;
+        return amount->initial_ratio > 0 ? amount->initial_ratio : 1.0;
+}
+
+Inventory class_amount_record(const ClassAmount *amount, const Provider *provider,
+                              const Provider *heir)
+{
+        return (Inventory){
+                .total = amount->total,
+                .reserved = amount->reserved,
+                .min_unit = 1,
+                .max_unit = amount->total,
+                .step_size = 1,
+                .allocation_ratio = choose_ratio(amount, provider, heir),
+        };
+}

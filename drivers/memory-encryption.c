@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/memory-encryption.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* More than Placement takes: a name that does not even fit this is refused all the same. */
+#define NAME_SIZE (2 * PROVIDER_NAME_MAX)
+
+static const char context_class[] = "MEM_ENCRYPTION_CONTEXT";
+
+typedef enum Model {
+        MODEL_SEV,
+        MODEL_SEV_ES,
+        MODEL_SEV_SNP,
+        _MODEL_MAX,
+} Model;
+
+static const struct {
+        const char *suffix;
+        const char *trait;
+} models[_MODEL_MAX] = {
+        [MODEL_SEV] = { "_amd_sev", "HW_CPU_X86_AMD_SEV" },
+        [MODEL_SEV_ES] = { "_amd_sev_es", "HW_CPU_X86_AMD_SEV_ES" },
+        [MODEL_SEV_SNP] = { "_amd_sev_snp", "HW_CPU_X86_AMD_SEV_SNP" },
+};
+
+/* How many contexts of each the host has: the most that any of its machine types may use. SNP takes
+ * the contexts of SEV-ES for itself. */
+static void count_contexts(const Snapshot *snapshot, uint64_t ret[static _MODEL_MAX])
+{
+        memset(ret, 0, _MODEL_MAX * sizeof(uint64_t));
+        if (strcmp(snapshot->arch, "x86_64") != 0)
+                return;
+        for (size_t i = 0; i < snapshot->n_emulators; i++) {
+                const SnapshotEmulator *emulator = &snapshot->emulators[i];
+
+                if (emulator->sev)
+                        ret[MODEL_SEV] = MAX(ret[MODEL_SEV], emulator->sev_max_guests);
+                if (emulator->sev_es)
+                        ret[MODEL_SEV_ES] = MAX(ret[MODEL_SEV_ES], emulator->sev_es_max_guests);
+                if (emulator->sev_snp)
+                        ret[MODEL_SEV_SNP] = MAX(ret[MODEL_SEV_SNP], emulator->sev_es_max_guests);
+        }
+        if (ret[MODEL_SEV_SNP] > 0)
+                ret[MODEL_SEV_ES] = 0;
+        for (Model model = 0; model < _MODEL_MAX; model++)
+                ret[model] = MIN(ret[model], INVENTORY_MAX_AMOUNT);
+}
+
+static Provider *find_provider(const ProviderTree *tree, const Provider *root, Model model,
+                               char name[static NAME_SIZE])
+{
+        snprintf(name, NAME_SIZE, "%s%s", root->name, models[model].suffix);
+        return provider_tree_find_name(tree, name);
+}
+
+bool memory_encryption_reshape_needed(const Snapshot *snapshot, const Provider *root)
+{
+        uint64_t contexts[_MODEL_MAX];
+
+        count_contexts(snapshot, contexts);
+        return contexts[MODEL_SEV] > 0 && provider_find_inventory(root, context_class);
+}
+
+static int ensure_provider(ProviderTree *tree, const Provider *root, Model model, Provider **ret,
+                           Error *reterr)
+{
+        char name[NAME_SIZE];
+        Provider *provider = find_provider(tree, root, model, name);
+        Uuid uuid;
+        int r;
+
+        if (provider && !uuid_equal(&provider->parent, &root->uuid))
+                return error_setf(reterr, EINVAL,
+                                  "Provider %s (%s) is not a child of %s: remove or rename it",
+                                  name, provider->uuid.text, root->name);
+        if (provider) {
+                *ret = provider;
+                return 0;
+        }
+        uuid = uuid_make_child(&root->uuid, name);
+        r = provider_tree_add(tree, &uuid, name, &root->uuid, ret, reterr);
+        return r == -EEXIST ? error_prefixf(reterr, -EINVAL, "Provider %s", name) : r;
+}
+
+static int offer(const DriverConfig *config, ProviderTree *tree, const Provider *root, Model model,
+                 uint64_t contexts, Error *reterr)
+{
+        const Inventory record = {
+                .total = contexts,
+                .min_unit = 1,
+                .max_unit = 1,
+                .step_size = 1,
+                .allocation_ratio = 1.0,
+        };
+        Provider *provider;
+        int r = ensure_provider(tree, root, model, &provider, reterr);
+
+        if (r < 0)
+                return r;
+        provider_clear_inventories(provider);
+        if (provider_set_inventory(provider, context_class, &record) < 0 ||
+            string_set_add(&provider->traits, models[model].trait) < 0 ||
+            (config->owner_trait && config->owner_trait[0] &&
+             string_set_add(&provider->traits, config->owner_trait) < 0))
+                return error_oom(reterr);
+        return 0;
+}
+
+static void withdraw(ProviderTree *tree, const Provider *root, Model model)
+{
+        char name[NAME_SIZE];
+        Provider *provider = find_provider(tree, root, model, name);
+
+        if (!provider || !uuid_equal(&provider->parent, &root->uuid) ||
+            !string_set_contains(&provider->traits, models[model].trait))
+                return;
+        if (!provider_tree_has_children(tree, &provider->uuid)) {
+                provider_tree_remove(tree, &provider->uuid);
+                return;
+        }
+        provider_clear_inventories(provider);
+        string_set_remove(&provider->traits, models[model].trait);
+}
+
+static int move_allocations(const ProviderTree *tree, const Provider *root,
+                            Allocations *allocations)
+{
+        char name[NAME_SIZE];
+        const Provider *sev = find_provider(tree, root, MODEL_SEV, name);
+
+        for (size_t i = 0; sev && i < allocations->n_consumers; i++) {
+                Consumer *consumer = allocations->consumers[i];
+                const Resources *held = consumer_find(consumer, &root->uuid);
+
+                if (!held || resources_get(held, context_class) == 0)
+                        continue;
+                if (consumer_set(consumer, &root->uuid, context_class, 0) < 0 ||
+                    consumer_set(consumer, &sev->uuid, context_class, 1) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int memory_encryption_update(const DriverConfig *config, const Snapshot *snapshot,
+                             ProviderTree *tree, const Provider *root, Allocations *allocations,
+                             Error *reterr)
+{
+        uint64_t contexts[_MODEL_MAX];
+
+        if (snapshot->n_emulators == 0)
+                return 0;
+        count_contexts(snapshot, contexts);
+        for (Model model = 0; model < _MODEL_MAX; model++) {
+                int r = 0;
+
+                if (contexts[model] > 0)
+                        r = offer(config, tree, root, model, contexts[model], reterr);
+                else
+                        withdraw(tree, root, model);
+                if (r < 0)
+                        return r;
+        }
+        if (allocations && contexts[MODEL_SEV] > 0 && move_allocations(tree, root, allocations) < 0)
+                return error_oom(reterr);
+        return 0;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/numa-providers.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "drivers/huge-pages.h"
+
+/* More than Placement takes: a name that does not even fit this is refused all the same. */
+#define NAME_SIZE (2 * PROVIDER_NAME_MAX)
+
+#define OPTION "[compute] numa_in_placement"
+
+static const char cell_trait[] = "HW_NUMA_ROOT";
+static const char infix[] = "_NUMA";
+static const char *const moving_classes[] = { "VCPU", "PCPU", "MEMORY_MB" };
+
+static void make_name(const char *nodename, unsigned cell, char ret[static NAME_SIZE])
+{
+        snprintf(ret, NAME_SIZE, "%s%s%u", nodename, infix, cell);
+}
+
+/* Was this provider made here for a cell? Whose it is, its name and its trait tell together. */
+static bool is_cell_provider(const ProviderTree *tree, const Provider *root,
+                             const Provider *provider, unsigned *ret_cell)
+{
+        size_t n = strlen(root->name);
+        char *end;
+        unsigned long cell;
+
+        if (provider == root || strncmp(provider->name, root->name, n) != 0 ||
+            strncmp(provider->name + n, infix, strlen(infix)) != 0)
+                return false;
+        n += strlen(infix);
+        if (!isdigit((unsigned char)provider->name[n]))
+                return false;
+        errno = 0;
+        cell = strtoul(provider->name + n, &end, 10);
+        if (*end || errno || cell > UINT32_MAX)
+                return false;
+        *ret_cell = (unsigned)cell;
+        return string_set_contains(&provider->traits, cell_trait) &&
+               provider_tree_in_subtree(tree, provider, &root->uuid);
+}
+
+const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const char *nodename,
+                            const DriverConfig *config, int numa_node)
+{
+        const Provider *top = provider_tree_find(tree, root), *cell;
+        char name[NAME_SIZE];
+
+        if (!config->numa_in_placement || numa_node < 0 || !top)
+                return top;
+        make_name(nodename, (unsigned)numa_node, name);
+        cell = provider_tree_find_name(tree, name);
+        return cell && provider_tree_in_subtree(tree, cell, root) ? cell : top;
+}
+
+/* Which cells the CPUs are in */
+
+static int add_cpus(const SnapshotCell *cell, CpuSet *ret)
+{
+        for (size_t i = 0; i < cell->n_cpus; i++) {
+                int r = cpu_set_add(ret, cell->cpus[i].id);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static const SnapshotCell *find_cell_of_cpu(const Snapshot *snapshot, unsigned cpu)
+{
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                for (size_t j = 0; j < snapshot->cells[i].n_cpus; j++)
+                        if (snapshot->cells[i].cpus[j].id == cpu)
+                                return &snapshot->cells[i];
+        return NULL;
+}
+
+/* Adds a cell's CPUs to those of the cells before it. */
+static int check_cell_cpus(const Snapshot *snapshot, const SnapshotCell *cell, CpuSet *all,
+                           Error *reterr)
+{
+        for (size_t i = 0; i < cell->n_cpus; i++) {
+                unsigned cpu = cell->cpus[i].id;
+
+                if (cpu_set_contains(all, cpu))
+                        return error_setf(reterr, EINVAL,
+                                          OPTION
+                                          " = true: the hypervisor says that CPU %u is in cell %u "
+                                          "and in cell %u; set it to false for this host",
+                                          cpu, find_cell_of_cpu(snapshot, cpu)->id, cell->id);
+                if (cpu_set_add(all, cpu) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+static int check_covered(const char *kind, const CpuSet *set, const CpuSet *all, Error *reterr)
+{
+        if (cpu_set_is_subset(set, all))
+                return 0;
+        for (unsigned cpu = 0; cpu < CPU_SET_MAX; cpu++)
+                if (cpu_set_contains(set, cpu) && !cpu_set_contains(all, cpu))
+                        return error_setf(reterr, EINVAL,
+                                          OPTION
+                                          " = true: CPU %u, one of the %s CPUs, is in no cell; "
+                                          "leave it out of [compute] cpu_%s_set, or set it to "
+                                          "false for this host",
+                                          cpu, kind, kind);
+        return 0;
+}
+
+static int check_pages(const DriverConfig *config, const SnapshotCell *cell, Error *reterr)
+{
+        for (size_t i = 0; i < cell->n_pages; i++) {
+                const PageSize *pages = &cell->pages[i];
+                uint64_t reserved = huge_pages_reserved(config, cell->id, pages->size_kib);
+
+                if (reserved > pages->count)
+                        return error_setf(reterr, EINVAL,
+                                          "reserved_huge_pages reserves %llu pages of %llu KiB in "
+                                          "cell %u, but it has only %llu",
+                                          (unsigned long long)reserved,
+                                          (unsigned long long)pages->size_kib, cell->id,
+                                          (unsigned long long)pages->count);
+        }
+        return 0;
+}
+
+int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+               Error *reterr)
+{
+        _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT;
+        int r;
+
+        if (!config->numa_in_placement)
+                return 0;
+        if (snapshot->n_cells == 0)
+                return error_setf(reterr, EINVAL,
+                                  OPTION
+                                  " = true: the hypervisor tells no NUMA cells; set it to false "
+                                  "for this host");
+        for (size_t i = 0; i < snapshot->n_cells; i++) {
+                r = check_cell_cpus(snapshot, &snapshot->cells[i], &all, reterr);
+                if (r == 0)
+                        r = check_pages(config, &snapshot->cells[i], reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = check_covered("shared", &cpus->shared, &all, reterr);
+        return r < 0 ? r : check_covered("dedicated", &cpus->dedicated, &all, reterr);
+}
+
+/* What has to move */
+
+static bool has_moving_class(const Provider *provider)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(moving_classes); i++)
+                if (provider_find_inventory(provider, moving_classes[i]))
+                        return true;
+        return false;
+}
+
+/* Does this provider give up what it has of those classes? */
+static bool gives_up(const DriverConfig *config, const ProviderTree *tree, const Provider *root,
+                     const Provider *provider)
+{
+        unsigned cell;
+
+        if (config->numa_in_placement)
+                return provider == root;
+        return is_cell_provider(tree, root, provider, &cell);
+}
+
+bool numa_reshape_needed(const DriverConfig *config, const ProviderTree *tree, const Provider *root)
+{
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (gives_up(config, tree, root, tree->providers[i]) &&
+                    has_moving_class(tree->providers[i]))
+                        return true;
+        return false;
+}
+
+static const char *find_held_class(const Resources *held, bool root)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(moving_classes); i++)
+                if (resources_get(held, moving_classes[i]) > 0)
+                        return moving_classes[i];
+        for (size_t i = 0; !root && i < held->n_items; i++)
+                if (held->items[i].amount > 0)
+                        return held->items[i].resource_class;
+        return NULL;
+}
+
+int numa_check_allocations(const DriverConfig *config, const ProviderTree *tree,
+                           const Provider *root, const Allocations *allocations, Error *reterr)
+{
+        for (size_t i = 0; i < allocations->n_consumers; i++) {
+                const Consumer *consumer = allocations->consumers[i];
+
+                for (size_t j = 0; j < tree->n_providers; j++) {
+                        const Provider *provider = tree->providers[j];
+                        const Resources *held = consumer_find(consumer, &provider->uuid);
+                        const char *name;
+
+                        if (!held || !gives_up(config, tree, root, provider))
+                                continue;
+                        name = find_held_class(held, provider == root);
+                        if (name)
+                                return error_setf(
+                                        reterr, EINVAL,
+                                        OPTION
+                                        " changed, but consumer %s holds %s of %.60s: set it back, "
+                                        "or move the guest away first",
+                                        consumer->uuid.text, name, provider->name);
+                }
+        }
+        return 0;
+}
+
+/* Sharing out */
+
+/* The part of total that falls to the weights from before up to before + own, of all: parts of
+ * consecutive weights add up to total. */
+static uint64_t share(uint64_t total, uint64_t before, uint64_t own, uint64_t all)
+{
+        __extension__ typedef unsigned __int128 Wide;
+
+        if (all == 0)
+                return 0;
+        return (uint64_t)((Wide)total * (before + own) / all - (Wide)total * before / all);
+}
+
+/* What the cells before this one have, and all together. */
+typedef struct Shares {
+        uint64_t cpus_before, cpus_all;
+        uint64_t memory_before, memory_all; /* KiB */
+} Shares;
+
+static uint64_t add_saturating(uint64_t a, uint64_t b)
+{
+        return u64_add_overflow(a, b, &a) ? UINT64_MAX : a;
+}
+
+static uint64_t cell_memory_mb(const DriverConfig *config, const SnapshotCell *cell,
+                               const HostAmounts *amounts, const Shares *shares)
+{
+        /* every cell its own to the page, and what rounding leaves to the next */
+        if (config->file_backed_memory == 0)
+                return add_saturating(shares->memory_before, cell->memory_kib) / 1024 -
+                       shares->memory_before / 1024;
+        return share(amounts->memory.total, shares->memory_before, cell->memory_kib,
+                     shares->memory_all);
+}
+
+static int set_amount(const ClassAmount *amount, const Provider *heir, Provider *from, Provider *to,
+                      Error *reterr)
+{
+        Inventory record;
+        int r;
+
+        if (amount->total == 0)
+                return 0;
+        record = class_amount_record(amount, from, heir);
+        r = provider_set_inventory(to, amount->resource_class, &record);
+        return r < 0 ? error_prefixf(reterr, r, "Inventory %s of %s", amount->resource_class,
+                                     to->name)
+                     : 0;
+}
+
+static int set_pages(const DriverConfig *config, const SnapshotCell *cell, uint64_t ordinary_kib,
+                     Provider *to, Error *reterr)
+{
+        for (size_t i = 0; i < cell->n_pages; i++) {
+                const PageSize *pages = &cell->pages[i];
+                char name[HUGE_PAGES_CLASS_SIZE];
+                ClassAmount amount = {
+                        .resource_class = huge_pages_class(MAX(pages->size_kib, 1), name),
+                        .total = MIN(pages->count, INVENTORY_MAX_AMOUNT),
+                        .reserved = huge_pages_reserved(config, cell->id, pages->size_kib),
+                        .ratio = 1.0,
+                };
+                int r;
+
+                if (pages->size_kib == 0 || pages->size_kib == ordinary_kib)
+                        continue;
+                r = set_amount(&amount, NULL, to, to, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int make_cell_amounts(const DriverConfig *config, const SnapshotCell *cell,
+                             const CpuPlan *cpus, const HostAmounts *amounts, Shares *shares,
+                             HostAmounts *ret)
+{
+        _cleanup_(cpu_set_done) CpuSet own = CPU_SET_INIT;
+
+        if (add_cpus(cell, &own) < 0)
+                return -ENOMEM;
+        *ret = *amounts;
+        ret->vcpu.total = cpu_set_count_common(&cpus->shared, &own);
+        ret->pcpu.total = cpu_set_count_common(&cpus->dedicated, &own);
+        ret->memory.total =
+                MIN(cell_memory_mb(config, cell, amounts, shares), INVENTORY_MAX_AMOUNT);
+        ret->vcpu.reserved = share(amounts->vcpu.reserved, shares->cpus_before, ret->vcpu.total,
+                                   shares->cpus_all);
+        ret->memory.reserved = share(amounts->memory.reserved, shares->memory_before,
+                                     cell->memory_kib, shares->memory_all);
+        shares->cpus_before += ret->vcpu.total;
+        shares->memory_before = add_saturating(shares->memory_before, cell->memory_kib);
+        return 0;
+}
+
+static int update_cell(const DriverConfig *config, const Snapshot *snapshot,
+                       const SnapshotCell *cell, const HostAmounts *own, const Provider *root,
+                       Provider *provider, Error *reterr)
+{
+        Provider fresh = { .name = provider->name };
+        int r;
+
+        /* beside the old ones, whose ratios are read */
+        if ((r = set_amount(&own->vcpu, root, provider, &fresh, reterr)) == 0 &&
+            (r = set_amount(&own->pcpu, root, provider, &fresh, reterr)) == 0 &&
+            (r = set_amount(&own->memory, root, provider, &fresh, reterr)) == 0)
+                r = set_pages(config, cell, huge_pages_ordinary_size(snapshot), &fresh, reterr);
+        if (r == 0 && provider_copy_inventories(provider, &fresh) < 0)
+                r = error_oom(reterr);
+        provider_clear_inventories(&fresh);
+        free(fresh.inventories);
+        if (r < 0)
+                return r;
+        if (string_set_add(&provider->traits, cell_trait) < 0 ||
+            (config->owner_trait && config->owner_trait[0] &&
+             string_set_add(&provider->traits, config->owner_trait) < 0))
+                return error_oom(reterr);
+        return 0;
+}
+
+static int ensure_provider(ProviderTree *tree, const Provider *root, unsigned cell, Provider **ret,
+                           Error *reterr)
+{
+        char name[NAME_SIZE];
+        Provider *provider;
+        Uuid uuid;
+        int r;
+
+        make_name(root->name, cell, name);
+        provider = provider_tree_find_name(tree, name);
+        if (provider && !uuid_equal(&provider->parent, &root->uuid))
+                return error_setf(reterr, EINVAL,
+                                  "Provider %s (%s) is not a child of %s: remove or rename it",
+                                  name, provider->uuid.text, root->name);
+        if (provider) {
+                *ret = provider;
+                return 0;
+        }
+        uuid = uuid_make_child(&root->uuid, name);
+        r = provider_tree_add(tree, &uuid, name, &root->uuid, ret, reterr);
+        return r == -EEXIST ? error_prefixf(reterr, -EINVAL, "Provider %s", name) : r;
+}
+
+int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+                          const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
+                          Error *reterr)
+{
+        Shares shares = { .cpus_all = amounts->vcpu.total };
+
+        if (!config->numa_in_placement)
+                return 0;
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                shares.memory_all =
+                        add_saturating(shares.memory_all, snapshot->cells[i].memory_kib);
+        for (size_t i = 0; i < snapshot->n_cells; i++) {
+                const SnapshotCell *cell = &snapshot->cells[i];
+                HostAmounts own;
+                Provider *provider;
+                int r;
+
+                if (make_cell_amounts(config, cell, cpus, amounts, &shares, &own) < 0)
+                        return error_oom(reterr);
+                r = ensure_provider(tree, root, cell->id, &provider, reterr);
+                if (r < 0)
+                        return r;
+                r = update_cell(config, snapshot, cell, &own, root, provider, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static bool has_cell(const Snapshot *snapshot, unsigned id)
+{
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                if (snapshot->cells[i].id == id)
+                        return true;
+        return false;
+}
+
+void numa_providers_remove_gone(const DriverConfig *config, const Snapshot *snapshot,
+                                ProviderTree *tree, const Provider *root)
+{
+        for (size_t i = tree->n_providers; i > 0; i--) {
+                Provider *provider = tree->providers[i - 1];
+                unsigned cell;
+
+                if (!is_cell_provider(tree, root, provider, &cell) ||
+                    (config->numa_in_placement && has_cell(snapshot, cell)))
+                        continue;
+                if (!provider_tree_has_children(tree, &provider->uuid)) {
+                        provider_tree_remove(tree, &provider->uuid);
+                        continue;
+                }
+                provider_clear_inventories(provider);
+                string_set_remove(&provider->traits, cell_trait);
+        }
+}
+
+const Provider *numa_find_any_cell(const ProviderTree *tree, const Provider *root)
+{
+        unsigned cell;
+
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (is_cell_provider(tree, root, tree->providers[i], &cell) &&
+                    tree->providers[i]->n_inventories > 0)
+                        return tree->providers[i];
+        return NULL;
+}

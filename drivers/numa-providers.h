@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* NUMA cells as providers, with [compute] numa_in_placement = true: one child "<nodename>_NUMA<id>"
+ * of the root per cell that the hypervisor tells, with the trait HW_NUMA_ROOT and the cell's share
+ * of VCPU, PCPU and MEMORY_MB, and its hugepages as CUSTOM_HUGEPAGES_<size> (facts C9, G1: Nova has
+ * no such providers). Pure.
+ *
+ * Shares add up to what the root would have. What is reserved of the host is shared out by size. */
+
+#include "base/allocation.h"
+#include "drivers/host-amounts.h"
+
+/* The provider that a device of that NUMA node belongs under: the cell's, or the root when cells
+ * are not in Placement, the device has no node, or its cell has no provider. NULL only when the
+ * root is not in the tree. Borrowed from the tree. Cells must have been brought up to date. */
+const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const char *nodename,
+                            const DriverConfig *config, int numa_node);
+
+/* Can this host be told by cells? -EINVAL with words when cells are wanted and the hypervisor tells
+ * none, a CPU is in two of them, a CPU for guests or a cell's hugepages are not as they must be. 0
+ * when cells are not wanted. */
+int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+               Error *reterr);
+
+/* True when VCPU, PCPU or MEMORY_MB are where they will not be any more: on the root with cells
+ * wanted, on cells without. */
+bool numa_reshape_needed(const DriverConfig *config, const ProviderTree *tree,
+                         const Provider *root);
+
+/* -EINVAL with the consumer's uuid when somebody holds what numa_reshape_needed() speaks of: moving
+ * it needs to know where its guest is. 0 when nobody does. */
+int numa_check_allocations(const DriverConfig *config, const ProviderTree *tree,
+                           const Provider *root, const Allocations *allocations, Error *reterr);
+
+/* Makes or adopts (by its name) the provider of each cell and sets its inventories and traits. Does
+ * nothing when cells are not wanted. -EINVAL when a name is too long or taken elsewhere in the
+ * tree, -ENOMEM. */
+int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+                          const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
+                          Error *reterr);
+
+/* Removes the providers of cells that are gone, or of all when cells are not wanted; devices must
+ * have been moved from under them. One that somebody else put providers under stays, without
+ * inventories and trait. */
+void numa_providers_remove_gone(const DriverConfig *config, const Snapshot *snapshot,
+                                ProviderTree *tree, const Provider *root);
+
+/* A cell's provider, whose ratios the root inherits when cells are given up; NULL when there is
+ * none. */
+const Provider *numa_find_any_cell(const ProviderTree *tree, const Provider *root);

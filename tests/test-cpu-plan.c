@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/cpu-plan.h"
+#include "drivers/host-amounts.h"
+#include "tests/host-fixture.h"
+
+#define CPUS(online, present) "\"online_cpus\": \"" online "\", \"present_cpus\": \"" present "\""
+
+static void expect_set(const CpuSet *set, const char *expected, const char *what)
+{
+        _cleanup_free_ char *text = cpu_set_format(set);
+
+        if (strcmp(text, expected) != 0)
+                fail_msg("%s: %s, expected %s", what, text, expected);
+}
+
+/* C3: who has which CPUs */
+static void test_sets_c3(void **state)
+{
+        static const struct {
+                const char *shared, *dedicated, *pin;
+                bool power;
+                const char *expected_shared, *expected_dedicated;
+        } cases[] = {
+                { NULL, NULL, NULL, false, "0-7", "" },
+                { "", "", "", false, "0-7", "" },
+                { "0-3", NULL, NULL, false, "0-3", "" },
+                { NULL, "4-7,^6", NULL, false, "", "4-5,7" },
+                { " 0 , 2-3,", "4-7", NULL, false, "0,2-3", "4-7" },
+                { NULL, NULL, "2-5", false, "2-5", "" },
+                /* the older option counts for VCPU, the newer is for emulator threads then */
+                { "0-1", NULL, "2-5", false, "2-5", "" },
+                /* CPUs that power management has taken offline are there */
+                { "0-3", "4-9", NULL, true, "0-3", "4-9" },
+        };
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(CPUS("0-7", "0-9"));
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
+                DriverConfig config = config_make(NULL, 0);
+                Error error = ERROR_NULL;
+
+                config.cpu_shared_set = cases[i].shared;
+                config.cpu_dedicated_set = cases[i].dedicated;
+                config.vcpu_pin_set = cases[i].pin;
+                config.cpu_power_management = cases[i].power;
+                if (cpu_plan_make(&config, host, &plan, &error) < 0)
+                        fail_msg("case %zu: %s", i, error.text);
+                expect_set(&plan.shared, cases[i].expected_shared, "shared");
+                expect_set(&plan.dedicated, cases[i].expected_dedicated, "dedicated");
+                assert_int_equal(cpu_plan_check(&config, NULL), 0);
+        }
+}
+
+/* C3: every refusal names its option and says what to change */
+static void test_refusals_c3(void **state)
+{
+        static const struct {
+                const char *shared, *dedicated, *pin;
+                uint64_t reserved;
+                bool power, needs_host;
+                const char *words, *advice;
+        } cases[] = {
+                { "0-3", "3-5", NULL, 0, false, false,
+                  "cpu_dedicated_set = 3-5 have CPUs in common", "name each in one of them" },
+                { "0-3", NULL, NULL, 1, false, false, "reserved_host_cpus = 1", "set it to 0" },
+                { NULL, "0-3", NULL, 2, false, false, "beside [compute] cpu_dedicated_set",
+                  "set it to 0" },
+                { NULL, "0-3", "4-7", 0, false, false, "vcpu_pin_set", "take vcpu_pin_set away" },
+                { "0-1,^0-1", NULL, NULL, 0, false, false, "[compute] cpu_shared_set",
+                  "name some" },
+                { NULL, "^3", NULL, 0, false, false, "[compute] cpu_dedicated_set", "name some" },
+                { NULL, NULL, ",", 0, false, false, "vcpu_pin_set", "name some" },
+                { "0-", NULL, NULL, 0, false, false, "[compute] cpu_shared_set", "0-3,^2,8" },
+                { NULL, "a", NULL, 0, false, false, "[compute] cpu_dedicated_set", "0-3,^2,8" },
+                { NULL, NULL, "5-4", 0, false, false, "vcpu_pin_set", "0-3,^2,8" },
+                { "x", NULL, "4", 0, false, false, "[compute] cpu_shared_set", "0-3,^2,8" },
+                { "6-8", NULL, NULL, 0, false, true, "cpu_shared_set names CPU 8, but online",
+                  "take it out" },
+                { NULL, "7-9", NULL, 0, false, true, "cpu_dedicated_set names CPU 8-9, but online",
+                  "bring it online" },
+                { NULL, "9-12", NULL, 0, true, true, "CPU 10-12, but present are 0-9",
+                  "take it out" },
+                { "8", NULL, NULL, 0, true, true, "cpu_shared_set names CPU 8, but online are 0-7",
+                  "take it out" },
+                { NULL, NULL, "0-8", 0, false, true, "vcpu_pin_set names CPU 8", "take it out" },
+        };
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(CPUS("0-7", "0-9"));
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
+                DriverConfig config = config_make(NULL, 0);
+                Error error = ERROR_NULL;
+
+                config.cpu_shared_set = cases[i].shared;
+                config.cpu_dedicated_set = cases[i].dedicated;
+                config.vcpu_pin_set = cases[i].pin;
+                config.reserved_host_cpus = cases[i].reserved;
+                config.cpu_power_management = cases[i].power;
+                assert_int_equal(cpu_plan_make(&config, host, &plan, &error), -EINVAL);
+                if (!strstr(error.text, cases[i].words) || !strstr(error.text, cases[i].advice))
+                        fail_msg("case %zu: %s", i, error.text);
+                assert_int_equal(cpu_plan_check(&config, NULL), cases[i].needs_host ? 0 : -EINVAL);
+        }
+}
+
+/* C3: what Nova allows beside each other */
+static void test_reserved_cpus_beside_pin_set_c3(void **state)
+{
+        DriverConfig config = config_make(NULL, 0);
+
+        config.vcpu_pin_set = "0-3";
+        config.reserved_host_cpus = 1;
+        assert_int_equal(cpu_plan_check(&config, NULL), 0);
+}
+
+/* A4: memory in files */
+static void test_memory_amounts_a4(void **state)
+{
+        static const struct {
+                uint64_t files, reserved;
+                double ratio, present;
+                uint64_t total;
+                double expected;
+        } cases[] = {
+                { 0, 512, 0, 0, 8192, 1.5 },
+                { 0, 512, 2.0, 0, 8192, 2.0 },
+                { 0, 0, 0, 3.0, 8192, 3.0 },
+                { 100000, 0, 0, 0, 100000, 1.0 },
+                { 4096, 512, 1.0, 9.0, 4096, 1.0 },
+                /* what somebody made of it in Placement does not count there */
+                { 4096, 0, 0, 9.0, 4096, 1.0 },
+        };
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new("\"memory_kib\": 8388608");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Provider *root;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                DriverConfig config = config_make(NULL, 0);
+                const CpuPlan none = { 0 };
+                HostAmounts amounts;
+                Inventory record;
+
+                config.file_backed_memory = cases[i].files;
+                config.reserved_host_memory_mb = cases[i].reserved;
+                config.ram_allocation_ratio = cases[i].ratio;
+                config.initial_ram_allocation_ratio = 1.5;
+                if (cases[i].present > 0) {
+                        record = INVENTORY_DEFAULT(1);
+                        record.allocation_ratio = cases[i].present;
+                        assert_int_equal(provider_set_inventory(root, "MEMORY_MB", &record), 0);
+                }
+                assert_int_equal(host_amounts_make(&config, host, &none, &amounts, NULL), 0);
+                record = class_amount_record(&amounts.memory, root, NULL);
+                assert_int_equal(record.total, cases[i].total);
+                assert_int_equal(record.reserved, cases[i].reserved);
+                assert_true(record.allocation_ratio == cases[i].expected);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_sets_c3),
+                cmocka_unit_test(test_refusals_c3),
+                cmocka_unit_test(test_reserved_cpus_beside_pin_set_c3),
+                cmocka_unit_test(test_memory_amounts_a4),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* [compute] numa_in_placement through the whole update: facts C9 and G1, which Nova has not. */
+
+#include "drivers/numa-providers.h"
+#include "drivers/provider-update.h"
+#include "tests/host-fixture.h"
+
+#define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
+#define UUID_OTHER "aaaaaaaa-0000-4000-8000-000000000009"
+
+#define CPU(n)              "{\"id\": " n "}"
+#define CELL(id, kib, cpus) CELL_PAGES(id, kib, cpus, "")
+#define CELL_PAGES(id, kib, cpus, pages) \
+        "{\"id\": " id ", \"memory_kib\": " kib ", \"cpus\": [" cpus "], \"pages\": [" pages "]}"
+#define PAGES(size, count) "{\"size_kib\": " size ", \"count\": " count "}"
+#define HOST(online, kib, cells)                                                           \
+        "\"online_cpus\": \"" online "\", \"memory_kib\": " kib ", \"disk_total_bytes\": " \
+        "107374182400, \"cells\": [" cells "]"
+
+#define TWO_CELLS                                                                            \
+        HOST("0-5", "12582912",                                                              \
+             CELL("0", "8388608", CPU("0") "," CPU("1") "," CPU("2") "," CPU("3")) "," CELL( \
+                     "1", "4194304", CPU("4") "," CPU("5")))
+#define GPU(slot, node)                                                                 \
+        "{\"name\": \"pci_0000_41_0" slot "_0\", \"address\": \"0000:41:0" slot ".0\"," \
+        " \"numa_node\": " node ", \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 4}]}"
+
+static DriverMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
+
+static DriverConfig numa_config(void)
+{
+        DriverConfig config = config_make(NULL, 0);
+
+        config.numa_in_placement = true;
+        return config;
+}
+
+static void update(const DriverConfig *config, const char *members, ProviderTree *tree,
+                   Allocations *allocations, int expected, const char *words)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
+        Error error = ERROR_NULL;
+        int r = provider_update(config, host, tree, "cn1", allocations, &error);
+
+        if (r != expected || (words && !strstr(error.text, words)))
+                fail_msg("%d (%s), expected %d (%s)", r, error.text, expected, words ? words : "");
+}
+
+static Provider *find(const ProviderTree *tree, const char *name)
+{
+        Provider *provider = provider_tree_find_name(tree, name);
+
+        if (!provider)
+                fail_msg("no provider %s", name);
+        return provider;
+}
+
+/* "CLASS=TOTAL/RESERVED …" of one provider, sorted by class; "" when there is none. */
+static void expect(const ProviderTree *tree, const char *name, const char *expected)
+{
+        const Provider *provider = find(tree, name);
+        char text[1024] = "";
+        size_t n = 0;
+
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                const Inventory *record = &provider->inventories[i].inventory;
+
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s=%llu/%llu", n ? " " : "",
+                                      provider->inventories[i].resource_class,
+                                      (unsigned long long)record->total,
+                                      (unsigned long long)record->reserved);
+                if (strcmp(provider->inventories[i].resource_class, "CUSTOM_X") != 0)
+                        assert_int_equal(record->max_unit, record->total);
+        }
+        if (strcmp(text, expected) != 0)
+                fail_msg("%s: %s, expected %s", name, text, expected);
+}
+
+static void test_two_cells(void **state)
+{
+        Provider *root, *cell;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *again = NULL;
+        DriverConfig config = numa_config();
+        Uuid uuid = uuid_make_child(&root->uuid, "cn1_NUMA1");
+
+        config.reserved_host_cpus = 3;
+        config.reserved_host_memory_mb = 512;
+        config.reserved_host_disk_mb = 1024;
+        update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
+        assert_int_equal(tree->n_providers, 3);
+        expect(tree, "cn1", "DISK_GB=100/1");
+        expect(tree, "cn1_NUMA0", "MEMORY_MB=8192/341 VCPU=4/2");
+        expect(tree, "cn1_NUMA1", "MEMORY_MB=4096/171 VCPU=2/1");
+        cell = find(tree, "cn1_NUMA1");
+        assert_true(uuid_equal(&cell->uuid, &uuid));
+        assert_true(uuid_equal(&cell->parent, &root->uuid));
+        assert_int_equal(cell->traits.n_items, 2);
+        assert_true(string_set_contains(&cell->traits, "HW_NUMA_ROOT"));
+        assert_true(string_set_contains(&cell->traits, "OWNER_COMPUTE_AGENT"));
+        assert_true(provider_find_inventory(cell, "VCPU")->allocation_ratio == 4.0);
+        assert_false(string_set_contains(&root->traits, "HW_NUMA_ROOT"));
+
+        assert_int_equal(provider_tree_copy(&again, tree), 0);
+        update(&config, TWO_CELLS, again, NULL, DRIVER_UPDATED, NULL);
+        assert_true(provider_tree_equal(tree, again));
+}
+
+/* Uneven hosts, and what each cell is to have */
+static void test_uneven_hosts(void **state)
+{
+        static const struct {
+                const char *host, *shared, *dedicated;
+                uint64_t reserved_mb, files;
+                size_t n_cells;
+                const char *names[3], *expected[3];
+        } cases[] = {
+                /* sparse ids, a cell without CPUs, one without memory */
+                { HOST("0-1,8", "3145728",
+                       CELL("0", "2097152", CPU("0") "," CPU("1")) "," CELL(
+                               "3", "1048576", "") "," CELL("250", "0", CPU("8"))),
+                  NULL,
+                  NULL,
+                  301,
+                  0,
+                  3,
+                  { "cn1_NUMA0", "cn1_NUMA3", "cn1_NUMA250" },
+                  { "MEMORY_MB=2048/200 VCPU=2/0", "MEMORY_MB=1024/101", "VCPU=1/0" } },
+                /* memory that is no whole MiB: nothing of the sum is lost */
+                { HOST("0-2", "3072",
+                       CELL("0", "1000", CPU("0")) "," CELL("1", "1072", CPU("1")) "," CELL(
+                               "2", "1000", CPU("2"))),
+                  NULL,
+                  NULL,
+                  3,
+                  0,
+                  3,
+                  { "cn1_NUMA0", "cn1_NUMA1", "cn1_NUMA2" },
+                  { "VCPU=1/0", "MEMORY_MB=2/2 VCPU=1/0", "MEMORY_MB=1/1 VCPU=1/0" } },
+                /* shared and dedicated CPUs, unevenly */
+                { HOST("0-3", "2097152",
+                       CELL("0", "1048576", CPU("0") "," CPU("1")) "," CELL("1", "1048576",
+                                                                            CPU("2") "," CPU("3"))),
+                  "0",
+                  "2-3",
+                  0,
+                  0,
+                  2,
+                  { "cn1_NUMA0", "cn1_NUMA1" },
+                  { "MEMORY_MB=1024/0 VCPU=1/0", "MEMORY_MB=1024/0 PCPU=2/0" } },
+                /* memory in files, shared out by what the cells have */
+                { HOST("0-1", "3145728",
+                       CELL("0", "1048576", CPU("0")) "," CELL("1", "2097152", CPU("1"))),
+                  NULL,
+                  NULL,
+                  10,
+                  10001,
+                  2,
+                  { "cn1_NUMA0", "cn1_NUMA1" },
+                  { "MEMORY_MB=3333/3 VCPU=1/0", "MEMORY_MB=6668/7 VCPU=1/0" } },
+                /* A CPU that is offline belongs to a cell and to no inventory; pages of two sizes,
+                 * none of one in cell 1 (G4.7) */
+                { HOST("0", "2097152",
+                       CELL_PAGES("0", "1048576", CPU("0") "," CPU("1"),
+                                  PAGES("4", "250000") "," PAGES("2048", "64") "," PAGES(
+                                          "1048576",
+                                          "2")) "," CELL_PAGES("1", "1048576", "",
+                                                               PAGES("4", "250000") "," PAGES(
+                                                                       "2048", "0"))),
+                  NULL,
+                  NULL,
+                  0,
+                  0,
+                  2,
+                  { "cn1_NUMA0", "cn1_NUMA1" },
+                  { "CUSTOM_HUGEPAGES_1G=2/0 CUSTOM_HUGEPAGES_2M=64/3 MEMORY_MB=1024/0 VCPU=1/0",
+                    "MEMORY_MB=1024/0" } },
+        };
+        char *pages[] = { TEXT("node:0,size:2MB,count:3"), TEXT("node:7,size:2MB,count:3"), NULL };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                DriverConfig config = numa_config();
+
+                config.cpu_shared_set = cases[i].shared;
+                config.cpu_dedicated_set = cases[i].dedicated;
+                config.reserved_host_memory_mb = cases[i].reserved_mb;
+                config.file_backed_memory = cases[i].files;
+                config.reserved_huge_pages = pages;
+                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
+                assert_int_equal(tree->n_providers, 1 + cases[i].n_cells);
+                for (size_t j = 0; j < cases[i].n_cells; j++)
+                        expect(tree, cases[i].names[j], cases[i].expected[j]);
+                expect(tree, "cn1", "DISK_GB=100/0");
+        }
+}
+
+static void test_refused_in_words(void **state)
+{
+        static const struct {
+                const char *host, *words, *advice;
+        } cases[] = {
+                { "\"online_cpus\": \"0\"", "tells no NUMA cells", "set it to false" },
+                { HOST("0-1", "1024",
+                       CELL("0", "512", CPU("0") "," CPU("1")) "," CELL("2", "512", CPU("1"))),
+                  "CPU 1 is in cell 0 and in cell 2", "set it to false" },
+                { HOST("0", "1024", CELL("0", "512", CPU("0") "," CPU("0"))),
+                  "CPU 0 is in cell 0 and in cell 0", "set it to false" },
+                { HOST("0-4", "1024", CELL("0", "1024", CPU("0"))), "CPU 1, one of the shared",
+                  "cpu_shared_set" },
+                { HOST("0", "1024", CELL_PAGES("0", "1024", CPU("0"), PAGES("2048", "2"))),
+                  "reserves 3 pages of 2048 KiB in cell 0", "has only 2" },
+        };
+        char *pages[] = { TEXT("node:0,size:2MB,count:3"), NULL };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                DriverConfig config = numa_config();
+
+                config.reserved_huge_pages = pages;
+                update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].words);
+                update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].advice);
+                /* the same host is fine without cells */
+                config.numa_in_placement = false;
+                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
+        }
+}
+
+static void test_name_taken_or_too_long(void **state)
+{
+        Provider *root, *other;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        DriverConfig config = numa_config();
+        Uuid uuid;
+
+        assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
+        assert_int_equal(provider_tree_add(tree, &uuid, "cn1_NUMA1", NULL, &other, NULL), 0);
+        update(&config, TWO_CELLS, tree, NULL, -EINVAL, "is not a child of cn1");
+}
+
+/* GPUs are below the cell that they are attached to; the one without a cell below the root */
+static void test_devices(void **state)
+{
+        static const struct {
+                int node;
+                const char *parent;
+        } cases[] = { { 0, "cn1_NUMA0" }, { 1, "cn1_NUMA1" }, { 2, "cn1" }, { -1, "cn1" } };
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        DriverConfig config = numa_config();
+
+        config.mdev_types = type_a;
+        config.n_mdev_types = 1;
+        update(&config,
+               TWO_CELLS ", \"devices\": [" GPU("0", "1") "," GPU("1", "-1") "," GPU("2", "0") "]",
+               tree, NULL, DRIVER_UPDATED, NULL);
+        assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent,
+                               &find(tree, "cn1_NUMA1")->uuid));
+        assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_01_0")->parent, &root->uuid));
+        assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_02_0")->parent,
+                               &find(tree, "cn1_NUMA0")->uuid));
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_string_equal(
+                        numa_parent(tree, &root->uuid, "cn1", &config, cases[i].node)->name,
+                        cases[i].parent);
+        config.numa_in_placement = false;
+        assert_ptr_equal(numa_parent(tree, &root->uuid, "cn1", &config, 0), root);
+}
+
+/* A cell that is gone goes, with its GPU's provider moved; one with a stranger below it stays bare
+ */
+static void test_gone_cells(void **state)
+{
+        Provider *root, *cell;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        DriverConfig config = numa_config();
+        Uuid uuid;
+
+        update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
+        update(&config, HOST("0", "1048576", CELL("1", "1048576", CPU("0"))), tree, NULL,
+               DRIVER_UPDATED, NULL);
+        assert_int_equal(tree->n_providers, 2);
+        assert_null(provider_tree_find_name(tree, "cn1_NUMA0"));
+
+        cell = find(tree, "cn1_NUMA1");
+        assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
+        assert_int_equal(provider_tree_add(tree, &uuid, "stranger", &cell->uuid, NULL, NULL), 0);
+        update(&config, HOST("0", "1048576", CELL("0", "1048576", CPU("0"))), tree, NULL,
+               DRIVER_UPDATED, NULL);
+        assert_int_equal(tree->n_providers, 4);
+        expect(tree, "cn1_NUMA1", "");
+        assert_false(string_set_contains(&cell->traits, "HW_NUMA_ROOT"));
+}
+
+/* C10: what is not ours looks alike and stays */
+static void test_foreign_providers_c10(void **state)
+{
+        static const char *const names[] = { "cn1_NUMA",   "cn1_NUMA0x",          "cn1_NUMAx",
+                                             "cn10_NUMA0", "cn1_NUMA99999999999", "cn1_NUMA7" };
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        const Inventory record = INVENTORY_DEFAULT(5);
+        DriverConfig config = config_make(NULL, 0);
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                Uuid uuid = uuid_make_child(&root->uuid, names[i]);
+                Provider *provider;
+
+                assert_int_equal(
+                        provider_tree_add(tree, &uuid, names[i], &root->uuid, &provider, NULL), 0);
+                assert_int_equal(provider_set_inventory(provider, "CUSTOM_X", &record), 0);
+                /* the last has the right name and not the trait */
+                if (i + 1 < ARRAY_SIZE(names))
+                        assert_int_equal(string_set_add(&provider->traits, "HW_NUMA_ROOT"), 1);
+        }
+        update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
+        assert_int_equal(tree->n_providers, 1 + ARRAY_SIZE(names));
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                expect(tree, names[i], "CUSTOM_X=5/0");
+}
+
+static Allocations *allocations_with(const Provider *provider, const char *resource_class)
+{
+        Allocations *allocations = NULL;
+        Consumer *consumer;
+        Uuid uuid;
+
+        assert_int_equal(uuid_from_text(UUID_GUEST, &uuid), 0);
+        assert_int_equal(allocations_new(&allocations), 0);
+        assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
+        assert_int_equal(consumer_set(consumer, &provider->uuid, resource_class, 1), 0);
+        return allocations;
+}
+
+/* From flat to cells and back: needs a reshape, which is easy while nobody holds anything */
+static void test_switch(void **state)
+{
+        static const char host[] = TWO_CELLS ", \"devices\": [" GPU("0", "1") "]";
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *before = NULL;
+        _cleanup_(allocations_freep) Allocations *none = NULL, *disk = NULL, *held = NULL,
+                                                 *held_in_cell = NULL;
+        DriverConfig flat = config_make(type_a, 1), cells = config_make(type_a, 1);
+        Uuid gpu;
+
+        cells.numa_in_placement = true;
+        assert_int_equal(allocations_new(&none), 0);
+        update(&flat, host, tree, NULL, DRIVER_UPDATED, NULL);
+        gpu = find(tree, "cn1_pci_0000_41_00_0")->uuid;
+        /* an operator's ratio goes along */
+        provider_find_inventory(root, "VCPU")->allocation_ratio = 7.0;
+
+        assert_int_equal(provider_tree_copy(&before, tree), 0);
+        update(&cells, host, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
+        assert_true(provider_tree_equal(tree, before));
+        held = allocations_with(root, "VCPU");
+        update(&cells, host, tree, held, -EINVAL, "consumer " UUID_GUEST " holds VCPU of cn1");
+        assert_true(provider_tree_equal(tree, before));
+        disk = allocations_with(root, "DISK_GB");
+        update(&cells, host, tree, disk, DRIVER_UPDATED, NULL);
+        expect(tree, "cn1", "DISK_GB=100/0");
+        expect(tree, "cn1_NUMA0", "MEMORY_MB=8192/0 VCPU=4/0");
+        assert_true(provider_find_inventory(find(tree, "cn1_NUMA1"), "VCPU")->allocation_ratio ==
+                    7.0);
+        assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->uuid, &gpu));
+        assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent,
+                               &find(tree, "cn1_NUMA1")->uuid));
+        update(&cells, host, tree, NULL, DRIVER_UPDATED, NULL);
+
+        update(&flat, host, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
+        held_in_cell = allocations_with(find(tree, "cn1_NUMA0"), "MEMORY_MB");
+        update(&flat, host, tree, held_in_cell, -EINVAL, "holds MEMORY_MB of cn1_NUMA0");
+        update(&flat, host, tree, none, DRIVER_UPDATED, NULL);
+        assert_int_equal(tree->n_providers, 2);
+        expect(tree, "cn1", "DISK_GB=100/0 MEMORY_MB=12288/0 VCPU=6/0");
+        assert_true(provider_find_inventory(root, "VCPU")->allocation_ratio == 7.0);
+        assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent, &root->uuid));
+}
+
+/* A GPU that comes to another cell moves, which is a reshape, too */
+static void test_gpu_changes_cell(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        _cleanup_(allocations_freep) Allocations *none = NULL;
+        DriverConfig config = numa_config();
+
+        config.mdev_types = type_a;
+        config.n_mdev_types = 1;
+        assert_int_equal(allocations_new(&none), 0);
+        update(&config, TWO_CELLS ", \"devices\": [" GPU("0", "1") "]", tree, NULL, DRIVER_UPDATED,
+               NULL);
+        update(&config, TWO_CELLS ", \"devices\": [" GPU("0", "0") "]", tree, NULL,
+               DRIVER_RESHAPE_NEEDED, NULL);
+        update(&config, TWO_CELLS ", \"devices\": [" GPU("0", "0") "]", tree, none, DRIVER_UPDATED,
+               NULL);
+        assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent,
+                               &find(tree, "cn1_NUMA0")->uuid));
+}
+
+/* Whatever the cells are like, their sums are those of the root */
+static void test_sums(void **state)
+{
+        static const uint64_t kibs[] = { 0, 1, 1023, 1024, 1025, 999999, 16777216, 33554431 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(kibs); i++)
+                for (uint64_t reserved = 0; reserved < 2000; reserved += 97) {
+                        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                        DriverConfig config = numa_config();
+                        uint64_t total = 0, kept = 0, all_kib = kibs[i] + 4000000 + 1500;
+                        char host[1024];
+
+                        config.reserved_host_memory_mb = reserved;
+                        snprintf(host, sizeof(host),
+                                 "\"online_cpus\": \"0-2\", \"memory_kib\": %llu, \"cells\": ["
+                                 "{\"id\": 0, \"memory_kib\": %llu, \"cpus\": [{\"id\": 0}]},"
+                                 "{\"id\": 1, \"memory_kib\": 4000000, \"cpus\": [{\"id\": 1}]},"
+                                 "{\"id\": 2, \"memory_kib\": 1500, \"cpus\": [{\"id\": 2}]}]",
+                                 (unsigned long long)all_kib, (unsigned long long)kibs[i]);
+                        update(&config, host, tree, NULL, DRIVER_UPDATED, NULL);
+                        for (size_t j = 0; j < tree->n_providers; j++) {
+                                const Inventory *record =
+                                        provider_find_inventory(tree->providers[j], "MEMORY_MB");
+
+                                total += record ? record->total : 0;
+                                kept += record ? record->reserved : 0;
+                        }
+                        assert_int_equal(total, all_kib / 1024);
+                        /* a cell that is less than a MiB has no inventory to reserve from */
+                        assert_true(kept <= reserved && kept + 1 >= reserved);
+                }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_two_cells),
+                cmocka_unit_test(test_uneven_hosts),
+                cmocka_unit_test(test_refused_in_words),
+                cmocka_unit_test(test_name_taken_or_too_long),
+                cmocka_unit_test(test_devices),
+                cmocka_unit_test(test_gone_cells),
+                cmocka_unit_test(test_foreign_providers_c10),
+                cmocka_unit_test(test_switch),
+                cmocka_unit_test(test_gpu_changes_cell),
+                cmocka_unit_test(test_sums),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
