@@ -263,24 +263,26 @@ static int add_entry(ConfigFile *file, const char *section, const char *key,
         return entry->section && entry->key && entry->value ? 0 : -ENOMEM;
 }
 
+/* Every value of a name, which may have several. */
 static int add_values(ConfigFile *file, struct ini_cfgobj *ini, const char *section,
                       const char *key)
 {
-        struct value_obj *value = NULL;
-        int mode = INI_GET_FIRST_VALUE, r;
+        int which = INI_GET_FIRST_VALUE;
 
         for (;;) {
-                r = -ini_get_config_valueobj(section, key, ini, mode, &value);
+                struct value_obj *value = NULL;
+                int r = -ini_get_config_valueobj(section, key, ini, which, &value);
+
                 if (r < 0 || !value)
                         return r;
                 r = add_entry(file, section, key, value);
                 if (r < 0)
                         return r;
-                mode = INI_GET_NEXT_VALUE;
+                which = INI_GET_NEXT_VALUE;
         }
 }
 
-static bool is_listed_before(char *const keys[], int i)
+static bool is_repeated(char *const keys[], int i)
 {
         for (int j = 0; j < i; j++)
                 if (strcasecmp(keys[j], keys[i]) == 0)
@@ -297,8 +299,7 @@ static int add_entries(ConfigFile *file, struct ini_cfgobj *ini, char *section)
         if (!keys)
                 return failed ? -failed : -ENOMEM;
         for (int i = 0; i < n; i++) {
-                /* one that is there twice is listed twice */
-                if (is_listed_before(keys, i))
+                if (is_repeated(keys, i))
                         continue;
                 r = add_values(file, ini, section, keys[i]);
                 if (r < 0)

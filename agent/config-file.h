@@ -33,7 +33,7 @@ typedef struct ConfigFile {
         bool world_readable;
         ConfigSection *sections; /* no two of a name */
         size_t n_sections, n_sections_allocated;
-        ConfigEntry *entries; /* by line; a name may be there more than once */
+        ConfigEntry *entries; /* by line, also of a name that is there twice */
         size_t n_entries, n_entries_allocated;
 } ConfigFile;
 

@@ -110,6 +110,38 @@ int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEn
         return 0;
 }
 
+static int set_from_file(const ConfigOption *option, void *base, const ConfigFile *file,
+                         const char *state_path, Error *reterr)
+{
+        for (size_t i = 0; i < file->n_entries; i++) {
+                const ConfigEntry *entry = &file->entries[i];
+                int r = 0;
+
+                if (same_name(entry->key, option->key, option->old_key) &&
+                    same_name(entry->section, option->section, NULL))
+                        r = config_set_from_entry(option, base, entry, state_path, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int config_set_from_settings(const ConfigOption *option, void *base, const ConfigSettings *settings,
+                             const char *state_path, Error *reterr)
+{
+        if (option->type != CONFIG_MULTI)
+                return config_set_from_entry(option, base,
+                                             config_settings_find_option(settings, option),
+                                             state_path, reterr);
+        for (size_t i = 0; i < settings->n_files; i++) {
+                int r = set_from_file(option, base, settings->files[i], state_path, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 void config_warn(ConfigWarning warning, void *userdata, const char *format, ...)
 {
         Error text = ERROR_NULL;

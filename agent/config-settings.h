@@ -38,6 +38,11 @@ bool config_settings_find_section(const ConfigSettings *settings, const char *se
 int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
                           const char *state_path, Error *reterr);
 
+/* Sets an option of base from all its entries, in the order of reading (CONFIG_MULTI), or from the
+ * last. */
+int config_set_from_settings(const ConfigOption *option, void *base, const ConfigSettings *settings,
+                             const char *state_path, Error *reterr);
+
 /* A warning for each section and option that nobody knows. */
 void config_warn_unknown(const ConfigSettings *settings, ConfigWarning warning, void *userdata);
 

@@ -27,10 +27,39 @@ static const ConfigWord auth_types[] = {
         {},
 };
 
+static const ConfigWord virt_types[] = {
+        { "kvm", DRIVER_VIRT_KVM },
+        { "qemu", DRIVER_VIRT_QEMU },
+        { "lxc", DRIVER_VIRT_LXC },
+        { "parallels", DRIVER_VIRT_PARALLELS },
+        {},
+};
+
+static const ConfigWord cpu_modes[] = {
+        { "host-model", DRIVER_CPU_HOST_MODEL },
+        { "host-passthrough", DRIVER_CPU_HOST_PASSTHROUGH },
+        { "custom", DRIVER_CPU_CUSTOM },
+        { "none", DRIVER_CPU_NONE },
+        {},
+};
+
+static const ConfigWord images_types[] = {
+        { "default", DRIVER_IMAGES_FILES }, { "raw", DRIVER_IMAGES_FILES },
+        { "flat", DRIVER_IMAGES_FILES },    { "qcow2", DRIVER_IMAGES_FILES },
+        { "ploop", DRIVER_IMAGES_FILES },   { "lvm", DRIVER_IMAGES_LVM },
+        { "rbd", DRIVER_IMAGES_RBD },       {},
+};
+
 static bool is_driver_name(const char *text)
 {
         return strcmp(text, "libvirt") == 0 || strcmp(text, "libvirt.LibvirtDriver") == 0 ||
                strcmp(text, "static") == 0;
+}
+
+static bool is_tpm_secret_security(const char *text)
+{
+        return strcasecmp(text, "user") == 0 || strcasecmp(text, "host") == 0 ||
+               strcasecmp(text, "deployment") == 0;
 }
 
 static bool is_file_below(const char *text)
@@ -78,6 +107,10 @@ static bool is_file_below(const char *text)
         {                                                                                       \
                 OPTION(s, k, CONFIG_LIST, m), .old_key = old, .valid = check, .allowed = words_ \
         }
+#define CPUS(s, k, m)                                                                           \
+        {                                                                                       \
+                OPTION(s, k, CONFIG_STRING, m), .allowed = "a list of CPUs such as 4-12,^8,15", \
+        }
 #define SECRET(k, m, check, words_, name)                                                    \
         {                                                                                    \
                 OPTION("placement", k, CONFIG_STRING, m), .valid = check, .allowed = words_, \
@@ -115,6 +148,10 @@ static const ConfigOption options[] = {
         RESERVED("reserved_host_cpus", driver.reserved_host_cpus, "0"),
         RESERVED("reserved_host_memory_mb", driver.reserved_host_memory_mb, "512"),
         RESERVED("reserved_host_disk_mb", driver.reserved_host_disk_mb, "0"),
+        { OPTION("DEFAULT", "reserved_huge_pages", CONFIG_MULTI, driver.reserved_huge_pages),
+          .allowed = "of the form node:0,size:2048,count:64" },
+        CPUS("DEFAULT", "vcpu_pin_set", driver.vcpu_pin_set),
+        BOOL("DEFAULT", "force_raw_images", driver.force_raw_images, "true"),
         RATIO("cpu_allocation_ratio", driver.cpu_allocation_ratio, NULL, 0),
         RATIO("ram_allocation_ratio", driver.ram_allocation_ratio, NULL, 0),
         RATIO("disk_allocation_ratio", driver.disk_allocation_ratio, NULL, 0),
@@ -132,11 +169,36 @@ static const ConfigOption options[] = {
              "a trait's name (A-Z, 0-9, _; up to 255), or nothing for none"),
         PATH("agent", "metrics_file", metrics_file, NULL),
 
+        CPUS("compute", "cpu_shared_set", driver.cpu_shared_set),
+        CPUS("compute", "cpu_dedicated_set", driver.cpu_dedicated_set),
+        BOOL("compute", "numa_in_placement", driver.numa_in_placement, "false"),
+        LIST("compute", "image_type_exclude_list", NULL, driver.image_type_exclude_list,
+             config_is_word, "a list such as vmdk, raw, with commas between them"),
+
         TEXT("libvirt", "connection_uri", connection_uri, "qemu:///system", config_is_driver_uri,
              "a libvirt URI such as qemu:///system"),
         NUMBER("libvirt", "keepalive_interval", CONFIG_U64, driver.keepalive_interval_sec, "5", 0,
                3600),
         NUMBER("libvirt", "keepalive_count", CONFIG_U64, driver.keepalive_count, "5", 0, 1000),
+
+        WORD("libvirt", "virt_type", driver.virt_type, "kvm", virt_types,
+             "kvm, qemu, lxc or parallels"),
+        WORD("libvirt", "cpu_mode", driver.cpu_mode, NULL, cpu_modes,
+             "host-model, host-passthrough, custom or none"),
+        LIST("libvirt", "cpu_models", "cpu_model", driver.cpu_models, config_is_word,
+             "a list of libvirt's CPU models, with commas between them"),
+        LIST("libvirt", "cpu_model_extra_flags", NULL, driver.cpu_model_extra_flags, config_is_word,
+             "a list of CPU features, + or - before each, with commas between them"),
+        BOOL("libvirt", "cpu_power_management", driver.cpu_power_management, "false"),
+        WORD("libvirt", "images_type", driver.images_type, "default", images_types,
+             "default, raw, flat, qcow2, ploop, lvm or rbd"),
+        TEXT("libvirt", "images_storage_pool", driver.images_storage_pool, NULL, config_is_word,
+             "the name of a storage pool of libvirt"),
+        NUMBER("libvirt", "file_backed_memory", CONFIG_U64, driver.file_backed_memory, "0", 0,
+               2147483647),
+        BOOL("libvirt", "swtpm_enabled", driver.swtpm_enabled, "false"),
+        LIST("libvirt", "supported_tpm_secret_security", NULL, driver.supported_tpm_secret_security,
+             is_tpm_secret_security, "a list of user, host and deployment"),
 
         PATH("static", "path", static_path, NULL),
 
@@ -245,7 +307,7 @@ bool config_knows_section(const char *section)
         for (size_t i = 0; i < ARRAY_SIZE(options); i++)
                 if (strcasecmp(options[i].section, section) == 0)
                         return true;
-        return strcasecmp(section, "compute") == 0;
+        return false;
 }
 
 const ConfigOption *config_find_option(const ConfigOption *table, size_t n_options,
@@ -401,20 +463,22 @@ static int set_list(const ConfigOption *option, char ***member, const char *text
         return 0;
 }
 
-static int add_text(char ***member, const char *text)
+static int add_item(const ConfigOption *option, char ***member, const char *text, Error *reterr)
 {
         size_t n = 0;
         char **grown;
 
+        if (option->valid && !option->valid(text))
+                return refuse(option, text, reterr);
         while (*member && (*member)[n])
                 n++;
         grown = reallocarray(*member, n + 2, sizeof(char *));
         if (!grown)
-                return -ENOMEM;
+                return error_oom(reterr);
         *member = grown;
         grown[n + 1] = NULL;
         grown[n] = strdup(text);
-        return grown[n] ? 0 : -ENOMEM;
+        return grown[n] ? 0 : error_oom(reterr);
 }
 
 static bool is_not_set(const ConfigOption *option, const char *text)
@@ -432,7 +496,7 @@ int config_option_set(const ConfigOption *option, void *base, const char *text,
         int r;
 
         if (option->type == CONFIG_MULTI)
-                return add_text(member, text) < 0 ? error_oom(reterr) : 0;
+                return text[0] ? add_item(option, member, text, reterr) : 0;
         if (is_not_set(option, text)) {
                 config_option_done(option, base);
                 text = option->default_value;

@@ -17,8 +17,7 @@ typedef enum ConfigType {
         CONFIG_STRING,
         CONFIG_PATH,   /* a string in which $state_path is replaced */
         CONFIG_LIST,   /* char **, NULL-terminated */
-        CONFIG_MULTI,  /* char **, NULL-terminated: one text per time that the key is there, in all
-                          files */
+        CONFIG_MULTI,  /* the same, of an option that may stand several times: one item each */
         CONFIG_ENUM,   /* int */
         CONFIG_UNUSED, /* known from nova.conf and without effect here: taken in silence */
         _CONFIG_TYPE_MAX,

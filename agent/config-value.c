@@ -216,6 +216,11 @@ bool config_is_endpoint(const char *text)
         return config_is_http_url(text) || is_unix_url(text);
 }
 
+bool config_is_word(const char *text)
+{
+        return text[0] != '\0' && is_plain(text) && strlen(text) <= NAME_MAX_LENGTH;
+}
+
 bool config_is_mdev_class(const char *text)
 {
         static const char custom[] = "CUSTOM_";

@@ -34,6 +34,7 @@ bool config_is_token(const char *text);
 bool config_is_driver_uri(const char *text);
 bool config_is_endpoint(const char *text);
 bool config_is_http_url(const char *text);
+bool config_is_word(const char *text); /* printable, no white space */
 bool config_is_mdev_class(const char *text);
 bool config_is_mdev_type(const char *text);
 bool config_is_device_address(const char *text);

@@ -97,22 +97,6 @@ static int try_credential(const ConfigOption *option, Config *config, Error *ret
         return set_from_credential(option, config, path, reterr);
 }
 
-/* All of an option that may be repeated. */
-static int set_multi(const ConfigOption *option, Config *config, const ConfigSettings *settings,
-                     Error *reterr)
-{
-        const ConfigEntry *entry;
-        size_t file = 0, i = 0;
-
-        while ((entry = config_settings_next(settings, option, &file, &i))) {
-                int r = config_set_from_entry(option, config, entry, NULL, reterr);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 /* [pci] device_spec, with the place of a bad one in the words. */
 static int load_pci_specs(Config *config, const ConfigSettings *settings, Error *reterr)
 {
@@ -147,13 +131,9 @@ static int set_options(Config *config, const ConfigSettings *settings, Error *re
         options = config_get_options(&n);
         for (size_t i = 0; i < n; i++) {
                 r = try_credential(&options[i], config, reterr);
-                if (r == 0 && options[i].type == CONFIG_MULTI)
-                        r = set_multi(&options[i], config, settings, reterr);
-                else if (r == 0)
-                        r = config_set_from_entry(
-                                &options[i], config,
-                                config_settings_find_option(settings, &options[i]),
-                                config->state_path, reterr);
+                if (r == 0)
+                        r = config_set_from_settings(&options[i], config, settings,
+                                                     config->state_path, reterr);
                 if (r < 0)
                         return r;
         }
@@ -175,6 +155,18 @@ static int finish_agent(Config *config, const ConfigSettings *settings, Error *r
                                   "file of a host",
                                   driver->file, driver->line);
         return 0;
+}
+
+static void warn_old_options(const ConfigSettings *settings, ConfigWarning warning, void *userdata)
+{
+        const ConfigEntry *entry =
+                config_settings_find(settings, "DEFAULT", NULL, "vcpu_pin_set", NULL);
+
+        if (entry && entry->value[0])
+                config_warn(warning, userdata,
+                            "%s:%u: vcpu_pin_set is deprecated: name its CPUs in [compute] "
+                            "cpu_shared_set, or in cpu_dedicated_set",
+                            entry->file, entry->line);
 }
 
 /* What the authentication needs, once every value is known to be good. */
@@ -282,6 +274,7 @@ static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarni
         r = finish_agent(config, settings, reterr);
         if (r < 0)
                 return r;
+        warn_old_options(settings, warning, userdata);
         r = config_load_mdev_types(config, settings, warning, userdata, reterr);
         if (r < 0)
                 return r;

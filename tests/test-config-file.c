@@ -53,7 +53,7 @@ static void test_good(void **state)
                 { "[a]\nk=x,\n  y,\n\tz\nl=1\n", "[a]@1\n2:a.k=x,  y,\tz\n5:a.l=1\n" },
                 { "[a]\nk=\n  y\n", "[a]@1\n2:a.k=y\n" },
                 { "[a]\r\nk=x,\r\n y\r\n", "[a]@1\n2:a.k=x, y\n" },
-                /* All that are there, each with its line. */
+                /* Every value, each with its line: the reader decides which counts. */
                 { "[a]\nk=1\nl=2\nk=3\n", "[a]@1\n2:a.k=1\n3:a.l=2\n4:a.k=3\n" },
                 { "[a]\nk=1\n[b]\nk=2\n[a]\nk=3\n", "[a]@1\n[b]@3\n2:a.k=1\n4:b.k=2\n6:a.k=3\n" },
                 { "[a]\nk=1\n[A]\nK=3\n", "[a]@1\n2:a.k=1\n4:a.k=3\n" },

@@ -123,6 +123,16 @@ static void test_defaults_lent(void **state)
         assert_true(d->ram_allocation_ratio == 0 && d->initial_ram_allocation_ratio == 1.0);
         assert_true(d->disk_allocation_ratio == 0 && d->initial_disk_allocation_ratio == 1.0);
         assert_int_equal(d->n_mdev_types, 0);
+        assert_null(d->cpu_shared_set);
+        assert_null(d->cpu_dedicated_set);
+        assert_null(d->vcpu_pin_set);
+        assert_null(d->reserved_huge_pages);
+        assert_false(d->numa_in_placement);
+        assert_true(d->force_raw_images);
+        assert_int_equal(d->virt_type, DRIVER_VIRT_KVM);
+        assert_int_equal(d->cpu_mode, DRIVER_CPU_DEFAULT);
+        assert_int_equal(d->images_type, DRIVER_IMAGES_FILES);
+        assert_int_equal(d->file_backed_memory, 0);
 
         assert_null(p->endpoint);
         assert_int_equal(p->auth, REPORTER_AUTH_NONE);
@@ -438,6 +448,76 @@ static void test_secrets_are_not_told(void **state)
         }
 }
 
+/* A4: what the driver is told of CPUs, memory and images */
+static void test_host_options_a4(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c =
+                load_text(f, "[DEFAULT]\n"
+                             "reserved_huge_pages = node:0,size:2048,count:64\n"
+                             "force_raw_images = false\n"
+                             "vcpu_pin_set = 1-2\n"
+                             "reserved_huge_pages = node:1,size:1GB,count:1\n"
+                             "reserved_huge_pages =\n"
+                             "[compute]\n"
+                             "cpu_shared_set = 0-3,^2\n"
+                             "cpu_dedicated_set = 4-7\n"
+                             "numa_in_placement = true\n"
+                             "image_type_exclude_list = vmdk, raw\n"
+                             "[libvirt]\n"
+                             "virt_type = qemu\n"
+                             "cpu_mode = custom\n"
+                             "cpu_model = Haswell, EPYC\n"
+                             "cpu_model_extra_flags = +pcid, -vmx\n"
+                             "cpu_power_management = true\n"
+                             "images_type = lvm\n"
+                             "images_storage_pool = guests\n"
+                             "file_backed_memory = 4096\n"
+                             "swtpm_enabled = true\n"
+                             "supported_tpm_secret_security = user, HOST\n");
+        const DriverConfig *d = &c->driver;
+
+        assert_string_equal(d->reserved_huge_pages[0], "node:0,size:2048,count:64");
+        assert_string_equal(d->reserved_huge_pages[1], "node:1,size:1GB,count:1");
+        assert_null(d->reserved_huge_pages[2]);
+        assert_false(d->force_raw_images);
+        assert_string_equal(d->vcpu_pin_set, "1-2");
+        assert_string_equal(d->cpu_shared_set, "0-3,^2");
+        assert_string_equal(d->cpu_dedicated_set, "4-7");
+        assert_true(d->numa_in_placement);
+        assert_string_equal(d->image_type_exclude_list[1], "raw");
+        assert_int_equal(d->virt_type, DRIVER_VIRT_QEMU);
+        assert_int_equal(d->cpu_mode, DRIVER_CPU_CUSTOM);
+        assert_string_equal(d->cpu_models[1], "EPYC");
+        assert_string_equal(d->cpu_model_extra_flags[0], "+pcid");
+        assert_true(d->cpu_power_management);
+        assert_int_equal(d->images_type, DRIVER_IMAGES_LVM);
+        assert_string_equal(d->images_storage_pool, "guests");
+        assert_int_equal(d->file_backed_memory, 4096);
+        assert_true(d->swtpm_enabled);
+        assert_string_equal(d->supported_tpm_secret_security[1], "HOST");
+        assert_string_equal(f->warnings,
+                            "x.conf:4: vcpu_pin_set is deprecated: name its CPUs in [compute] "
+                            "cpu_shared_set, or in cpu_dedicated_set\n");
+}
+
+/* An option that may stand several times gathers those of all files, in their order. */
+static void test_several_times_over_files(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = NULL;
+        char **pages;
+
+        scratch_write(f->folder, "x.conf.d/10-a.conf", "[DEFAULT]\nreserved_huge_pages = b\n");
+        scratch_write(f->folder, "x.conf.d/20-b.conf", "[DEFAULT]\nreserved_huge_pages = c\n");
+        c = load_text(f, "[DEFAULT]\nreserved_huge_pages = a\n");
+        pages = c->driver.reserved_huge_pages;
+        assert_string_equal(pages[0], "a");
+        assert_string_equal(pages[1], "b");
+        assert_string_equal(pages[2], "c");
+        assert_null(pages[3]);
+}
+
 static void test_warnings(void **state)
 {
         Fixture *f = *state;
@@ -449,9 +529,9 @@ static void test_warnings(void **state)
                                                          "more = 1\n"
                                                          "[neutron]\n"
                                                          "[compute]\n"
-                                                         "cpu_shared_set = 0-3\n"
+                                                         "cpu_set = 0-3\n"
                                                          "[libvirt]\n"
-                                                         "virt_type = kvm\n"
+                                                         "virt_kind = kvm\n"
                                                          "[mdev_x]\n"
                                                          "address = 0000:00:00.0\n"
                                                          "[vgpu_x]\n"
@@ -461,8 +541,8 @@ static void test_warnings(void **state)
                             "x.conf:4: unknown section [glance], ignoring\n"
                             "x.conf:7: unknown section [neutron], ignoring\n"
                             "x.conf:3: unknown option [DEFAULT] transport_url, ignoring\n"
-                            "x.conf:9: unknown option [compute] cpu_shared_set, ignoring\n"
-                            "x.conf:11: unknown option [libvirt] virt_type, ignoring\n"
+                            "x.conf:9: unknown option [compute] cpu_set, ignoring\n"
+                            "x.conf:11: unknown option [libvirt] virt_kind, ignoring\n"
                             "x.conf:13: unknown option [mdev_x] address, ignoring\n"
                             "x.conf:15: unknown option [vgpu_x] mdev_class, ignoring\n"
                             "x.conf:12: [devices] enabled_mdev_types does not list the type of "
@@ -774,6 +854,8 @@ int main(void)
                 TEST(test_pasted_from_nova),
                 TEST(test_log_level),
                 TEST(test_refused),
+                TEST(test_host_options_a4),
+                TEST(test_several_times_over_files),
                 TEST(test_secrets_are_not_told),
                 TEST(test_warnings),
                 TEST(test_readable_secret),
