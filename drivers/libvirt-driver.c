@@ -26,6 +26,7 @@
 
 #include "drivers/libvirt-connection.h"
 #include "drivers/libvirt-event-loop.h"
+#include "drivers/libvirt-facts.h"
 #include "drivers/libvirt-poll.h"
 #include "drivers/mailbox.h"
 #include "drivers/provider-update.h"
@@ -38,6 +39,9 @@ typedef struct LibvirtState {
         Mailbox *mailbox;
         char *uri;
         char *instances_path;
+        char *images_storage_pool; /* NULL: none */
+        char **cpu_models, **cpu_model_extra_flags;
+        LibvirtFactsOptions facts_options;
         unsigned keepalive_interval;
         unsigned keepalive_count;
         int order_fd;
@@ -51,6 +55,13 @@ typedef struct LibvirtState {
         bool ended;
 } LibvirtState;
 
+static void free_strings(char **strings)
+{
+        for (char **string = strings; string && *string; string++)
+                free(*string);
+        free(strings);
+}
+
 static LibvirtState *state_unref(LibvirtState *state)
 {
         if (!state || __atomic_sub_fetch(&state->n_references, 1, __ATOMIC_ACQ_REL) > 0)
@@ -61,6 +72,9 @@ static LibvirtState *state_unref(LibvirtState *state)
         mailbox_unref(state->mailbox);
         free(state->uri);
         free(state->instances_path);
+        free(state->images_storage_pool);
+        free_strings(state->cpu_models);
+        free_strings(state->cpu_model_extra_flags);
         free(state);
         return NULL;
 }
@@ -68,34 +82,74 @@ DEFINE_CLEANUP(LibvirtState *, state_unref);
 
 /* The virt thread */
 
-static int ensure_connection(const LibvirtState *state, LibvirtConnection **connection,
-                             Error *reterr)
+static int open_connection(const LibvirtState *state, LibvirtConnection **connection, Error *reterr)
 {
-        if (*connection && libvirt_connection_is_alive(*connection))
-                return 0;
-        *connection = libvirt_connection_free(*connection);
         return libvirt_connection_open(connection, state->uri, state->keepalive_interval,
                                        state->keepalive_count, state->mailbox, reterr);
 }
 
-static void poll_once(const LibvirtState *state, LibvirtConnection **connection)
+/* The connection, and what is read once over each. */
+typedef struct Link {
+        LibvirtConnection *connection;
+        LibvirtFacts *facts;
+} Link;
+
+static void link_done(Link *link)
+{
+        link->facts = libvirt_facts_free(link->facts);
+        link->connection = libvirt_connection_free(link->connection);
+}
+
+static int ensure_link(const LibvirtState *state, Link *link, Error *reterr)
+{
+        int r = 0;
+
+        if (!link->connection || !libvirt_connection_is_alive(link->connection)) {
+                link_done(link);
+                r = open_connection(state, &link->connection, reterr);
+        }
+        if (r == 0 && !link->facts)
+                r = libvirt_facts_read(&link->facts, libvirt_connection_get(link->connection),
+                                       &state->facts_options, reterr);
+        return r;
+}
+
+static int poll_link(const LibvirtState *state, const Link *link, Snapshot **ret, Error *reterr)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        virConnectPtr connection = libvirt_connection_get(link->connection);
+        bool pool = state->images_storage_pool;
+        int r;
+
+        r = libvirt_poll(connection, libvirt_connection_cache(link->connection),
+                         pool ? NULL : state->instances_path, &snapshot, reterr);
+        if (r == 0 && libvirt_facts_apply(link->facts, snapshot) < 0)
+                r = error_oom(reterr);
+        if (r == 0 && pool)
+                r = libvirt_read_pool(connection, state->images_storage_pool,
+                                      &snapshot->disk_total_bytes, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(snapshot);
+        return 0;
+}
+
+static void poll_once(const LibvirtState *state, Link *link)
 {
         Snapshot *snapshot;
         Error error = ERROR_NULL;
         int r;
 
-        r = ensure_connection(state, connection, &error);
+        r = ensure_link(state, link, &error);
         if (r == 0)
-                r = libvirt_poll(libvirt_connection_get(*connection),
-                                 libvirt_connection_cache(*connection), state->instances_path,
-                                 &snapshot, &error);
+                r = poll_link(state, link, &snapshot, &error);
         if (r < 0) {
                 error_prefixf(&error, r, "%.60s", state->uri);
                 mailbox_post_error(state->mailbox, DRIVER_EVENT_POLL_FAILED, &error);
                 return;
         }
         mailbox_post_snapshot(state->mailbox, snapshot);
-        libvirt_connection_report_loss(*connection);
+        libvirt_connection_report_loss(link->connection);
 }
 
 /* Waits for an order. True when it is a poll, which is then under way; false to end. */
@@ -123,15 +177,15 @@ static bool wait_for_order(LibvirtState *state)
 static void *run_virt_thread(void *data)
 {
         LibvirtState *state = data;
-        LibvirtConnection *connection = NULL;
+        Link link = { 0 };
 
         while (wait_for_order(state)) {
-                poll_once(state, &connection);
+                poll_once(state, &link);
                 pthread_mutex_lock(&state->lock);
                 state->polling = false;
                 pthread_mutex_unlock(&state->lock);
         }
-        libvirt_connection_free(connection);
+        link_done(&link);
 
         pthread_mutex_lock(&state->lock);
         state->ended = true;
@@ -162,6 +216,46 @@ static int init_lock(LibvirtState *state)
         return -r;
 }
 
+static int copy_strings(char *const strings[], char ***ret)
+{
+        size_t n = 0;
+        char **copy;
+
+        while (strings && strings[n])
+                n++;
+        copy = calloc(n + 1, sizeof(char *));
+        if (!copy)
+                return -ENOMEM;
+        *ret = copy;
+        for (size_t i = 0; i < n; i++)
+                if (!(copy[i] = strdup(strings[i])))
+                        return -ENOMEM;
+        return 0;
+}
+
+static int copy_options(LibvirtState *state, const DriverConfig *config)
+{
+        static const char *const domain_types[_DRIVER_VIRT_TYPE_MAX] = {
+                [DRIVER_VIRT_KVM] = "kvm",
+                [DRIVER_VIRT_QEMU] = "qemu",
+                [DRIVER_VIRT_LXC] = "lxc",
+                [DRIVER_VIRT_PARALLELS] = "parallels",
+        };
+        const char *pool = config->images_storage_pool;
+
+        if ((pool && pool[0] && !(state->images_storage_pool = strdup(pool))) ||
+            copy_strings(config->cpu_models, &state->cpu_models) < 0 ||
+            copy_strings(config->cpu_model_extra_flags, &state->cpu_model_extra_flags) < 0)
+                return -ENOMEM;
+        state->facts_options = (LibvirtFactsOptions){
+                .domain_type = domain_types[config->virt_type],
+                .cpu_mode = config->cpu_mode,
+                .cpu_models = state->cpu_models,
+                .cpu_model_extra_flags = state->cpu_model_extra_flags,
+        };
+        return 0;
+}
+
 static int state_new(LibvirtState **ret, const DriverConfig *config)
 {
         _cleanup_(state_unrefp) LibvirtState *state = NULL;
@@ -187,7 +281,7 @@ static int state_new(LibvirtState **ret, const DriverConfig *config)
         state->keepalive_count = (unsigned)MIN(config->keepalive_count, INT32_MAX);
         state->uri = strdup(config->connection_uri);
         state->instances_path = strdup(config->instances_path ? config->instances_path : "");
-        if (!state->uri || !state->instances_path)
+        if (!state->uri || !state->instances_path || copy_options(state, config) < 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(state);
         return 0;

@@ -100,9 +100,11 @@ static int poll_online_cpus(Poll *poll, unsigned n_cpus, Error *reterr)
                 return libvirt_error(reterr, "Cannot get the online CPUs");
         if (n < 0)
                 r = guess_online_cpus(poll->snapshot, n_cpus, &poll->snapshot->online_cpus);
-        for (int cpu = 0; cpu < n && r == 0; cpu++)
-                if (VIR_CPU_USED(map, cpu))
+        for (int cpu = 0; cpu < n && r == 0; cpu++) {
+                r = cpu_set_add(&poll->snapshot->present_cpus, (unsigned)cpu);
+                if (r == 0 && VIR_CPU_USED(map, cpu))
                         r = cpu_set_add(&poll->snapshot->online_cpus, (unsigned)cpu);
+        }
         return r < 0 ? error_setf(reterr, r, "Online CPUs: %s", strerror(-r)) : 0;
 }
 

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/libvirt-facts.h"
+
+#include <errno.h>
+#include <libvirt/virterror.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "drivers/cpu-model.h"
+#include "drivers/domain-capabilities.h"
+#include "drivers/libvirt-error.h"
+
+struct LibvirtFacts {
+        uint64_t libvirt_version;
+        StringSet cpu_features;
+        SnapshotEmulator *emulators;
+        size_t n_emulators;
+        size_t n_emulators_allocated;
+};
+
+LibvirtFacts *libvirt_facts_free(LibvirtFacts *facts)
+{
+        if (!facts)
+                return NULL;
+        for (size_t i = 0; i < facts->n_emulators; i++)
+                snapshot_emulator_done(&facts->emulators[i]);
+        free(facts->emulators);
+        string_set_done(&facts->cpu_features);
+        free(facts);
+        return NULL;
+}
+
+/* A refusal is an answer; a connection that broke is none. */
+static int check_alive(virConnectPtr connection, const char *what, Error *reterr)
+{
+        if (virConnectIsAlive(connection) != 1)
+                return libvirt_error(reterr, what);
+        log_debug("%s: %s", what, virGetLastErrorMessage());
+        return 0;
+}
+
+/* CPU features */
+
+static int add_baseline(virConnectPtr connection, const char *arch, const char *model,
+                        const char *vendor, const StringSet *beside, StringSet *ret, Error *reterr)
+{
+        _cleanup_free_ char *xml = cpu_model_format(arch, model, vendor, beside);
+        _cleanup_free_ char *expanded = NULL;
+        const char *models[] = { xml };
+
+        if (!xml)
+                return 0;
+        expanded = virConnectBaselineCPU(connection, models, 1,
+                                         VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES);
+        if (!expanded)
+                return check_alive(connection, "Cannot get the features of a CPU model", reterr);
+        return cpu_model_read_features(expanded, ret, reterr);
+}
+
+static int read_host_features(LibvirtFacts *facts, virConnectPtr connection,
+                              const GuestCapabilities *capabilities, Error *reterr)
+{
+        /* libvirt knows no baseline of CPUs that have no model */
+        if (capabilities->cpu_model[0] && strcmp(capabilities->cpu_arch, "aarch64") != 0) {
+                int r = add_baseline(connection, capabilities->cpu_arch, capabilities->cpu_model,
+                                     capabilities->cpu_vendor, &capabilities->cpu_features,
+                                     &facts->cpu_features, reterr);
+
+                if (r < 0 || facts->cpu_features.n_items > 0)
+                        return r;
+        }
+        return string_set_copy(&facts->cpu_features, &capabilities->cpu_features) < 0
+                       ? error_oom(reterr)
+                       : 0;
+}
+
+static int read_model_features(LibvirtFacts *facts, virConnectPtr connection,
+                               const GuestCapabilities *capabilities,
+                               const LibvirtFactsOptions *options, Error *reterr)
+{
+        const char *arch = capabilities->cpu_arch;
+        const char *fallback = cpu_model_of_arch(arch);
+
+        if (options->cpu_mode == DRIVER_CPU_NONE)
+                return fallback ? add_baseline(connection, arch, fallback, NULL, NULL,
+                                               &facts->cpu_features, reterr)
+                                : 0;
+        for (char **model = options->cpu_models; model && *model; model++) {
+                int r = add_baseline(connection, arch, *model, NULL, NULL, &facts->cpu_features,
+                                     reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int read_features(LibvirtFacts *facts, virConnectPtr connection,
+                         const GuestCapabilities *capabilities, const LibvirtFactsOptions *options,
+                         Error *reterr)
+{
+        bool of_models =
+                options->cpu_mode == DRIVER_CPU_CUSTOM || options->cpu_mode == DRIVER_CPU_NONE;
+        int r = of_models ? read_model_features(facts, connection, capabilities, options, reterr)
+                          : read_host_features(facts, connection, capabilities, reterr);
+
+        if (r < 0 || options->cpu_mode == DRIVER_CPU_NONE)
+                return r;
+        return cpu_model_apply_flags(options->cpu_model_extra_flags, &facts->cpu_features) < 0
+                       ? error_oom(reterr)
+                       : 0;
+}
+
+/* Emulators */
+
+/* The machine type that guests have unless they ask for another; NULL for libvirt's own choice. */
+static const char *default_machine(const char *arch)
+{
+        static const struct {
+                const char *arch, *machine;
+        } machines[] = {
+                { "x86_64", "pc" },
+                { "i686", "pc" },
+                { "aarch64", "virt" },
+                { "armv7l", "virt" },
+                { "ppc64le", "pseries" },
+                { "s390", "s390-ccw-virtio" },
+                { "s390x", "s390-ccw-virtio" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
+                if (strcmp(machines[i].arch, arch) == 0)
+                        return machines[i].machine;
+        return NULL;
+}
+
+static bool has_emulator(const LibvirtFacts *facts, const SnapshotEmulator *emulator)
+{
+        for (size_t i = 0; i < facts->n_emulators; i++)
+                if (strcmp(facts->emulators[i].arch, emulator->arch) == 0 &&
+                    strcmp(facts->emulators[i].machine, emulator->machine) == 0)
+                        return true;
+        return false;
+}
+
+static int read_emulator(LibvirtFacts *facts, virConnectPtr connection, const GuestEmulator *guest,
+                         const char *machine, const char *domain_type, Error *reterr)
+{
+        _cleanup_(snapshot_emulator_done) SnapshotEmulator emulator = { 0 };
+        _cleanup_free_ char *xml =
+                virConnectGetDomainCapabilities(connection, guest->path[0] ? guest->path : NULL,
+                                                guest->arch, machine, domain_type, 0);
+        int r;
+
+        if (!xml)
+                return check_alive(connection, "Cannot get the domain capabilities", reterr);
+        r = domain_capabilities_parse(xml, &emulator, reterr);
+        if (r < 0)
+                return r;
+        if (has_emulator(facts, &emulator))
+                return 0;
+        if (array_grow(&facts->emulators, sizeof(SnapshotEmulator), facts->n_emulators,
+                       &facts->n_emulators_allocated) < 0)
+                return error_oom(reterr);
+        facts->emulators[facts->n_emulators++] = emulator;
+        emulator = (SnapshotEmulator){ 0 };
+        return 0;
+}
+
+static int read_emulators(LibvirtFacts *facts, virConnectPtr connection,
+                          const GuestCapabilities *capabilities, const char *domain_type,
+                          Error *reterr)
+{
+        for (size_t i = 0; i < capabilities->n_emulators; i++) {
+                const GuestEmulator *guest = &capabilities->emulators[i];
+                int r = read_emulator(facts, connection, guest, default_machine(guest->arch),
+                                      domain_type, reterr);
+
+                for (size_t j = 0; j < guest->machines.n_items && r == 0; j++)
+                        r = read_emulator(facts, connection, guest, guest->machines.items[j],
+                                          domain_type, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int libvirt_facts_read(LibvirtFacts **ret, virConnectPtr connection,
+                       const LibvirtFactsOptions *options, Error *reterr)
+{
+        _cleanup_(guest_capabilities_done) GuestCapabilities capabilities = { 0 };
+        _cleanup_(libvirt_facts_freep) LibvirtFacts *facts = calloc(1, sizeof(LibvirtFacts));
+        _cleanup_free_ char *xml = NULL;
+        unsigned long version = 0;
+        int r;
+
+        if (!facts)
+                return error_oom(reterr);
+        if (virConnectGetLibVersion(connection, &version) == 0)
+                facts->libvirt_version = version;
+        xml = virConnectGetCapabilities(connection);
+        if (!xml)
+                return libvirt_error(reterr, "Cannot get the capabilities of the host");
+        if ((r = guest_capabilities_parse(xml, options->domain_type, &capabilities, reterr)) < 0 ||
+            (r = read_features(facts, connection, &capabilities, options, reterr)) < 0 ||
+            (r = read_emulators(facts, connection, &capabilities, options->domain_type, reterr)) <
+                    0)
+                return r;
+        *ret = TAKE_PTR(facts);
+        return 0;
+}
+
+/* Into a snapshot */
+
+static int copy_emulator(SnapshotEmulator *ret, const SnapshotEmulator *from)
+{
+        _cleanup_(snapshot_emulator_done) SnapshotEmulator copy = *from;
+
+        copy.arch = strdup(from->arch);
+        copy.machine = strdup(from->machine);
+        copy.disk_buses = copy.video_models = copy.filesystem_drivers = STRING_SET_INIT;
+        copy.tpm_models = copy.tpm_backends = copy.tpm_versions = STRING_SET_INIT;
+        if (!copy.arch || !copy.machine ||
+            string_set_copy(&copy.disk_buses, &from->disk_buses) < 0 ||
+            string_set_copy(&copy.video_models, &from->video_models) < 0 ||
+            string_set_copy(&copy.filesystem_drivers, &from->filesystem_drivers) < 0 ||
+            string_set_copy(&copy.tpm_models, &from->tpm_models) < 0 ||
+            string_set_copy(&copy.tpm_backends, &from->tpm_backends) < 0 ||
+            string_set_copy(&copy.tpm_versions, &from->tpm_versions) < 0)
+                return -ENOMEM;
+        *ret = copy;
+        copy = (SnapshotEmulator){ 0 };
+        return 0;
+}
+
+int libvirt_facts_apply(const LibvirtFacts *facts, Snapshot *snapshot)
+{
+        snapshot->libvirt_version = facts->libvirt_version;
+        if (string_set_copy(&snapshot->cpu_features, &facts->cpu_features) < 0)
+                return -ENOMEM;
+        if (facts->n_emulators == 0)
+                return 0;
+        snapshot->emulators = calloc(facts->n_emulators, sizeof(SnapshotEmulator));
+        if (!snapshot->emulators)
+                return -ENOMEM;
+        for (size_t i = 0; i < facts->n_emulators; i++) {
+                if (copy_emulator(&snapshot->emulators[i], &facts->emulators[i]) < 0)
+                        return -ENOMEM;
+                snapshot->n_emulators++;
+        }
+        return 0;
+}
+
+int libvirt_read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes,
+                      Error *reterr)
+{
+        virStoragePoolPtr pool = virStoragePoolLookupByName(connection, name);
+        virStoragePoolInfo info;
+        int r = 0;
+
+        if (!pool)
+                return error_prefixf(reterr, libvirt_error(reterr, "Cannot find the storage pool"),
+                                     "[libvirt] images_storage_pool = %.60s", name);
+        if (virStoragePoolGetInfo(pool, &info) < 0)
+                r = error_prefixf(reterr, libvirt_error(reterr, "Cannot get its size"),
+                                  "[libvirt] images_storage_pool = %.60s", name);
+        else if (info.state == VIR_STORAGE_POOL_INACTIVE)
+                r = error_setf(reterr, EIO,
+                               "[libvirt] images_storage_pool = %.60s: the pool is not started "
+                               "(virsh pool-start)",
+                               name);
+        else
+                *ret_bytes = info.capacity;
+        virStoragePoolFree(pool);
+        return r;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a hypervisor says of itself that stays true while the connection lives: CPU features,
+ * emulators with what guests may have, versions. Asked for once per connection; and the size of a
+ * storage pool, which is asked for each time.
+ *
+ * Blocks as long as the hypervisor does: virt thread only. */
+
+#include <libvirt/libvirt.h>
+
+#include "drivers/snapshot.h"
+
+/* Copies of the options that count here. */
+typedef struct LibvirtFactsOptions {
+        const char *domain_type; /* "kvm" */
+        int cpu_mode;            /* DriverCpuMode */
+        char **cpu_models;
+        char **cpu_model_extra_flags;
+} LibvirtFactsOptions;
+
+typedef struct LibvirtFacts LibvirtFacts;
+
+/* What a hypervisor does not support or refuses to say is left out. Negative errno with words when
+ * the connection broke. */
+int libvirt_facts_read(LibvirtFacts **ret, virConnectPtr connection,
+                       const LibvirtFactsOptions *options, Error *reterr);
+LibvirtFacts *libvirt_facts_free(LibvirtFacts *facts);
+DEFINE_CLEANUP(LibvirtFacts *, libvirt_facts_free);
+
+/* Adds them to a snapshot that nobody else has seen yet. -ENOMEM. */
+int libvirt_facts_apply(const LibvirtFacts *facts, Snapshot *snapshot);
+
+/* The size of libvirt's storage pool of that name. Negative errno with the option's name. */
+int libvirt_read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes,
+                      Error *reterr);

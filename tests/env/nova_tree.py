@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The trees that Nova's own libvirt driver makes of a host, as JSON on standard output.
+
+    /usr/bin/python3 nova_tree.py NOVA_CONF...
+
+Prints one object per file: {"tree": {provider name: ...}}, or {"refused": words}. Needs Debian's
+python3-nova. Run it where libvirtd is, in its mount namespace. It starts no service and needs no
+database: only the driver, its configuration checks and its update_provider_tree() on a tree with
+nothing but the root in it.
+"""
+
+import json
+import os
+import sys
+
+ROOT = 'aaaaaaaa-0000-4000-8000-000000000001'
+
+
+def load():
+    """Import Nova, which takes seconds; eventlet's patches come first, as in nova-compute."""
+    import nova.monkey_patch  # noqa: F401
+    import nova.conf
+    from nova import objects
+    from nova.virt.libvirt import driver  # noqa: F401
+    from oslo_log import log
+    log.register_options(nova.conf.CONF)
+    objects.register_all()
+
+
+def make_tree(path):
+    import nova.conf
+    from nova.compute import provider_tree
+    from nova.virt import fake
+    from nova.virt.libvirt import driver
+    nova.conf.CONF([], project='nova', default_config_files=[path])
+    drv = driver.LibvirtDriver(fake.FakeVirtAPI())
+    host = drv._host
+    # it asks the database for guests with CPUs of their own, to move their VCPU to PCPU: none here
+    drv._update_provider_tree_for_pcpu = lambda *args, **kwargs: None
+    host.initialize()
+    drv._update_host_specific_capabilities()
+    drv._check_cpu_set_configuration()
+    drv._check_file_backed_memory_support()
+    name = host.get_hostname()
+    tree = provider_tree.ProviderTree()
+    tree.new_root(name, ROOT)
+    drv.update_provider_tree(tree, name)
+    for trait, supported in drv.capabilities_as_traits().items():
+        (tree.add_traits if supported else tree.remove_traits)(name, trait)
+    told = {}
+    for uuid in tree.get_provider_uuids():
+        data = tree.data(uuid)
+        parent = tree.data(data.parent_uuid).name if data.parent_uuid else None
+        told[data.name] = {'parent': parent, 'inventories': data.inventory,
+                           'traits': sorted(data.traits)}
+    return told
+
+
+def answer(path, out):
+    try:
+        told = {'tree': make_tree(path)}
+    except Exception as error:
+        told = {'refused': '%s: %s' % (type(error).__name__, error)}
+    with os.fdopen(out, 'w') as stream:
+        json.dump(told, stream)
+    # threads of eventlet's pool would wait for ever
+    os._exit(0)
+
+
+def main(paths):
+    load()
+    answers = []
+    for path in paths:
+        # a configuration and a driver are of a whole process
+        ours, theirs = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            answer(path, theirs)
+        os.close(theirs)
+        with os.fdopen(ours) as stream:
+            answers.append(json.loads(stream.read() or '{"refused": "nothing was said"}'))
+        os.waitpid(pid, 0)
+    json.dump(answers, sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])

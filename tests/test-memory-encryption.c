@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/memory-encryption.h"
+#include "drivers/provider-update.h"
+#include "tests/host-fixture.h"
+
+#define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
+
+#define HOST(members)                                                                        \
+        "\"arch\": \"x86_64\", \"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"pc\"}," \
+        " {\"arch\": \"x86_64\", \"machine\": \"q35\"" members "}]"
+#define SEV     ", \"sev\": true, \"sev_max_guests\": 15"
+#define SEV_ES  SEV ", \"sev_es\": true, \"sev_es_max_guests\": 500"
+#define SEV_SNP SEV_ES ", \"sev_snp\": true"
+
+static void update(const char *members, ProviderTree *tree, Allocations *allocations, int expected)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
+        DriverConfig config = config_make(NULL, 0);
+        Error error = ERROR_NULL;
+        int r = provider_update(&config, host, tree, "cn1", allocations, &error);
+
+        if (r != expected)
+                fail_msg("%d (%s), expected %d", r, error.text, expected);
+}
+
+/* The contexts of a provider of that name; 0 when it is not there. */
+static uint64_t contexts_of(const ProviderTree *tree, const char *name, const char *trait)
+{
+        const Provider *provider = provider_tree_find_name(tree, name);
+        const Inventory *record;
+
+        if (!provider)
+                return 0;
+        record = provider_find_inventory(provider, "MEM_ENCRYPTION_CONTEXT");
+        assert_non_null(record);
+        assert_int_equal(provider->n_inventories, 1);
+        assert_int_equal(record->max_unit, 1);
+        assert_true(string_set_contains(&provider->traits, trait));
+        assert_true(string_set_contains(&provider->traits, "OWNER_COMPUTE_AGENT"));
+        return record->total;
+}
+
+/* C6: SNP takes the place of ES; what a host cannot do any more goes */
+static void test_models_c6(void **state)
+{
+        static const struct {
+                const char *host;
+                uint64_t sev, es, snp;
+        } cases[] = {
+                { HOST(""), 0, 0, 0 },
+                { HOST(SEV), 15, 0, 0 },
+                { HOST(SEV_ES), 15, 500, 0 },
+                { HOST(SEV_SNP), 15, 0, 500 },
+                { HOST(SEV_ES), 15, 500, 0 },
+                { HOST(", \"sev\": true, \"sev_max_guests\": 0"), 0, 0, 0 },
+                /* not told how many: as many as Placement can count */
+                { HOST(", \"sev\": true, \"sev_max_guests\": 9223372036854775807"),
+                  INVENTORY_MAX_AMOUNT, 0, 0 },
+                /* nothing is told of the emulators: nothing changes */
+                { "\"arch\": \"x86_64\"", INVENTORY_MAX_AMOUNT, 0, 0 },
+                { "\"arch\": \"aarch64\", \"emulators\": [{\"arch\": \"x86_64\", \"machine\": "
+                  "\"q35\"" SEV_ES "}]",
+                  0, 0, 0 },
+        };
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                update(cases[i].host, tree, NULL, DRIVER_UPDATED);
+                assert_int_equal(contexts_of(tree, "cn1_amd_sev", "HW_CPU_X86_AMD_SEV"),
+                                 cases[i].sev);
+                assert_int_equal(contexts_of(tree, "cn1_amd_sev_es", "HW_CPU_X86_AMD_SEV_ES"),
+                                 cases[i].es);
+                assert_int_equal(contexts_of(tree, "cn1_amd_sev_snp", "HW_CPU_X86_AMD_SEV_SNP"),
+                                 cases[i].snp);
+                assert_int_equal(tree->n_providers,
+                                 1 + !!cases[i].sev + !!cases[i].es + !!cases[i].snp);
+        }
+}
+
+/* C5.3, F3: from the root, where older Novas had it, one context a guest */
+static void test_reshape_c5_3(void **state)
+{
+        Provider *root;
+        const Provider *sev;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *before = NULL;
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        const Inventory record = INVENTORY_DEFAULT(15);
+        Consumer *consumer;
+        Uuid uuid;
+
+        assert_int_equal(provider_set_inventory(root, "MEM_ENCRYPTION_CONTEXT", &record), 0);
+        assert_int_equal(string_set_add(&root->traits, "HW_CPU_X86_AMD_SEV"), 1);
+        assert_int_equal(uuid_from_text(UUID_GUEST, &uuid), 0);
+        assert_int_equal(allocations_new(&allocations), 0);
+        assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
+        assert_int_equal(consumer_set(consumer, &root->uuid, "MEM_ENCRYPTION_CONTEXT", 1), 0);
+        assert_int_equal(consumer_set(consumer, &root->uuid, "VCPU", 2), 0);
+
+        assert_int_equal(provider_tree_copy(&before, tree), 0);
+        update(HOST(SEV), tree, NULL, DRIVER_RESHAPE_NEEDED);
+        assert_true(provider_tree_equal(tree, before));
+        update(HOST(SEV), tree, allocations, DRIVER_UPDATED);
+        sev = provider_tree_find_name(tree, "cn1_amd_sev");
+        assert_non_null(sev);
+        assert_int_equal(
+                resources_get(consumer_find(consumer, &sev->uuid), "MEM_ENCRYPTION_CONTEXT"), 1);
+        assert_int_equal(resources_get(consumer_find(consumer, &root->uuid), "VCPU"), 2);
+        assert_int_equal(consumer_sum(consumer, "MEM_ENCRYPTION_CONTEXT"), 1);
+        assert_null(provider_find_inventory(root, "MEM_ENCRYPTION_CONTEXT"));
+        assert_false(string_set_contains(&root->traits, "HW_CPU_X86_AMD_SEV"));
+        update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
+}
+
+/* C10: an admin's traits on the provider stay; one of that name that is not ours is not touched */
+static void test_ownership_c10(void **state)
+{
+        Provider *root, *sev, *stranger;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        Uuid uuid = uuid_make_child(&(Uuid){ UUID_ROOT }, "x");
+
+        update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
+        sev = provider_tree_find_name(tree, "cn1_amd_sev");
+        assert_int_equal(string_set_add(&sev->traits, "CUSTOM_BY_HAND"), 1);
+        update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
+        assert_true(string_set_contains(&sev->traits, "CUSTOM_BY_HAND"));
+        assert_int_equal(
+                provider_tree_add(tree, &uuid, "cn1_amd_sev_es", &root->uuid, &stranger, NULL), 0);
+        update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
+        assert_int_equal(tree->n_providers, 3);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_models_c6),
+                cmocka_unit_test(test_reshape_c5_3),
+                cmocka_unit_test(test_ownership_c10),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
