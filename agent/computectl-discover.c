@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* computectl-discover [FILE]: polls the hypervisor once, as the configuration (or FILE) says, and
- * prints the host as JSON. computectl runs it when there is no service to ask. */
+/* computectl-discover [--verify] [FILE]: polls the hypervisor once, as the configuration (or FILE)
+ * says, and prints the host as JSON, or what of the configuration does not fit the host. computectl
+ * runs it when there is no service to ask. */
 
 #include <poll.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "agent/config.h"
 #include "base/json.h"
 #include "drivers/driver.h"
+#include "drivers/verify.h"
 
 #define TIMEOUT_SEC 30
 
@@ -87,19 +89,8 @@ static int poll_once(const Config *config, Snapshot **ret, Error *reterr)
         return r < 0 ? r : 0;
 }
 
-static int discover(const char *file, Error *reterr)
+static int print_document(const json_t *document, Error *reterr)
 {
-        _cleanup_(config_freep) Config *config = NULL;
-        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        _cleanup_json_ json_t *document = NULL;
-        int r = config_load(&config, file, print_warning, NULL, reterr);
-
-        if (r < 0)
-                return r;
-        r = poll_once(config, &snapshot, reterr);
-        if (r < 0)
-                return r;
-        document = snapshot_to_json(snapshot);
         if (!document)
                 return error_oom(reterr);
         if (json_dumpf(document, stdout, JSON_COMPACT) < 0 || fflush(stdout) != 0)
@@ -107,11 +98,49 @@ static int discover(const char *file, Error *reterr)
         return 0;
 }
 
+static int discover(const Config *config, Error *reterr)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        int r = poll_once(config, &snapshot, reterr);
+
+        if (r < 0)
+                return r;
+        document = snapshot_to_json(snapshot);
+        return print_document(document, reterr);
+}
+
+static int verify(const Config *config, Error *reterr)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        _cleanup_(findings_done) Findings findings = { 0 };
+        _cleanup_json_ json_t *document = NULL;
+
+        if (verify_config(&config->driver, &findings) < 0)
+                return error_oom(reterr);
+        /* no driver would take a configuration that is wrong by itself */
+        if (findings.n_items == 0) {
+                int r = poll_once(config, &snapshot, reterr);
+
+                if (r < 0)
+                        return r;
+                if (verify_host(&config->driver, snapshot, &findings) < 0)
+                        return error_oom(reterr);
+        }
+        document = findings_to_json(&findings, snapshot ? snapshot->nodename : "");
+        return print_document(document, reterr);
+}
+
 int main(int argc, char *argv[])
 {
+        _cleanup_(config_freep) Config *config = NULL;
+        bool verifies = argc > 1 && strcmp(argv[1], "--verify") == 0;
+        const char *file = argc > 1 + verifies ? argv[1 + verifies] : NULL;
         Error error = ERROR_NULL;
-        int r = discover(argc > 1 ? argv[1] : NULL, &error);
+        int r = config_load(&config, file, print_warning, NULL, &error);
 
+        if (r == 0)
+                r = verifies ? verify(config, &error) : discover(config, &error);
         if (r >= 0)
                 return EXIT_SUCCESS;
         fprintf(stderr, "computectl: %s\n", error_text(&error, r));

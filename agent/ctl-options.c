@@ -51,7 +51,7 @@ static const Option table[] = {
         FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
         FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
         FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
-        TEXT("config", 'c', "FILE", "discover|doctor|cat-config|check-config",
+        TEXT("config", 'c', "FILE", "discover|verify|doctor|cat-config|check-config",
              "Take FILE for the configuration", config),
         TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),
         REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",

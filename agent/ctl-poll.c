@@ -9,6 +9,7 @@
 
 #include "agent/ctl-json.h"
 #include "drivers/snapshot.h"
+#include "drivers/verify.h"
 
 #define PROGRAM  "computectl-discover"
 #define TEXT_MAX (64U << 20) /* of its output */
@@ -63,7 +64,8 @@ static int read_all(int fd, char **ret)
         return 0;
 }
 
-static int run(const char *path, const char *config, char **ret_text, int *ret_status)
+static int run(const char *path, const char *order, const char *config, char **ret_text,
+               int *ret_status)
 {
         _cleanup_close_ int input = -EBADF, output = -EBADF;
         int fds[2], r;
@@ -78,7 +80,8 @@ static int run(const char *path, const char *config, char **ret_text, int *ret_s
                 return -errno;
         if (pid == 0) {
                 if (dup2(output, STDOUT_FILENO) >= 0)
-                        (void)execl(path, PROGRAM, config, NULL);
+                        (void)execl(path, PROGRAM, order ? order : config, order ? config : NULL,
+                                    NULL);
                 _exit(127);
         }
         close(TAKE_FD(output));
@@ -89,7 +92,8 @@ static int run(const char *path, const char *config, char **ret_text, int *ret_s
         return r;
 }
 
-int ctl_poll(const char *config, json_t **ret, Error *reterr)
+static int poll_host(const char *order, const char *config, const char *format, json_t **ret,
+                     Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
         char path[PATH_MAX];
@@ -98,10 +102,20 @@ int ctl_poll(const char *config, json_t **ret, Error *reterr)
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s; is the package installed whole?", path,
                                   strerror(-r));
-        r = run(path, config, &text, &status);
+        r = run(path, order, config, &text, &status);
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s", path, strerror(-r));
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
                 return error_setf(reterr, EIO, "The host could not be polled");
-        return ctl_json_read_document(text, false, SNAPSHOT_FORMAT, ret, reterr);
+        return ctl_json_read_document(text, false, format, ret, reterr);
+}
+
+int ctl_poll(const char *config, json_t **ret, Error *reterr)
+{
+        return poll_host(NULL, config, SNAPSHOT_FORMAT, ret, reterr);
+}
+
+int ctl_poll_verify(const char *config, json_t **ret, Error *reterr)
+{
+        return poll_host("--verify", config, FINDINGS_FORMAT, ret, reterr);
 }

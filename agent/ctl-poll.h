@@ -12,3 +12,6 @@
  * Blocks until the program has ended. -errno with words; what the program had to say went to
  * standard error. */
 int ctl_poll(const char *config, json_t **ret, Error *reterr);
+
+/* The same; what of the configuration does not fit the host, the document of drivers/verify.h. */
+int ctl_poll_verify(const char *config, json_t **ret, Error *reterr);

@@ -12,6 +12,7 @@
 #include "agent/ctl-claims.h"
 #include "agent/ctl-config.h"
 #include "agent/ctl-doctor.h"
+#include "agent/ctl-findings.h"
 #include "agent/ctl-host.h"
 #include "agent/ctl-journal.h"
 #include "agent/ctl-plan.h"
@@ -224,6 +225,22 @@ static int verb_discover(Ctl *ctl, Error *reterr)
         return oom_or(ctl_host_print(snapshot, &ctl->style, stdout), reterr);
 }
 
+static int verb_verify(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r = ctl_poll_verify(ctl->options.config, &document, reterr);
+
+        if (r < 0)
+                return r;
+        if (!ctl->options.quiet) {
+                page(ctl);
+                r = wants_json(ctl)
+                            ? print_json(ctl, document, reterr)
+                            : oom_or(ctl_findings_print(document, &ctl->style, stdout), reterr);
+        }
+        return r < 0 ? r : ctl_findings_have_errors(document) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 /* What a sync came to; the state is asked for after it. */
 static int print_synced(const Ctl *ctl, const char *why, Error *reterr)
 {
@@ -413,6 +430,7 @@ const CtlVerb ctl_verbs[] = {
         { "tree", "", "Show the resource providers and their usage", 0, NULL, verb_tree },
         { "plan", "", "Show what the next sync would send", 0, NULL, verb_plan },
         { "discover", "", "Show what the hypervisor has", 0, NULL, verb_discover },
+        { "verify", "", "Compare the configuration with the hardware", 0, NULL, verb_verify },
         { "sync", "", "Poll and publish now", 0, NULL, verb_sync },
         { "reload", "", "Read the configuration again", 0, NULL, verb_reload },
         { "doctor", "", "Look for what is wrong, and tell what to do", 0, NULL, verb_doctor },

@@ -143,6 +143,49 @@ class TestDiscover(CtlCase):
         self.assertIn('computectl-discover', done.stderr)
 
 
+FINDINGS = {'format': 'compute-agent-findings/1', 'nodename': 'lone', 'errors': 0, 'findings': [
+    {'level': 'warning', 'option': '[libvirt] virt_type', 'text': 'It is \x1b[31mnot so'}]}
+
+
+class TestVerify(CtlCase):
+    def test_a_warning_is_no_failure(self):
+        self.install_poller("""[ "$1 $2" = "--verify x.conf" ] && echo '%s'\n"""
+                            % json.dumps(FINDINGS))
+        done = self.run_ctl('verify', '-c', 'x.conf')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r'warning +\[libvirt\] virt_type +It is \\x1b\[31mnot so')
+        done = self.run_ctl('verify', '-c', 'x.conf', '--json=short')
+        self.assertEqual(json.loads(done.stdout), FINDINGS)
+
+    def test_an_error_is(self):
+        self.install_poller("echo '%s'\n" % json.dumps({**FINDINGS, 'errors': 1}))
+        self.assertEqual(self.run_ctl('verify').returncode, 1)
+
+    def test_nothing_found(self):
+        self.install_poller("echo '%s'\n" % json.dumps({**FINDINGS, 'findings': []}))
+        done = self.run_ctl('verify')
+        self.assertEqual((done.returncode, done.stdout),
+                         (0, 'The configuration fits this host.\n'))
+
+    def test_a_host_is_no_answer(self):
+        self.install_poller("echo '%s'\n" % json.dumps(HOST))
+        self.assertEqual(self.run_ctl('verify').returncode, 1)
+
+    def test_a_static_host_and_its_configuration(self):
+        """The real programs, over a host from a file."""
+        host = self.scratch.path / 'host.json'
+        host.write_text(json.dumps({**HOST, 'online_cpus': '0-3'}))
+        config = self.scratch.path / 'x.conf'
+        for text, code, words in (('', 0, 'instances_path'),
+                                  ('[compute]\ncpu_shared_set = 2-5\n', 1, 'CPU 4-5'),
+                                  ('[compute]\ncpu_shared_set = x\n', 1, 'cpu_shared_set')):
+            config.write_text('[DEFAULT]\ncompute_driver = static\n[static]\npath = %s\n%s'
+                              % (host, text))
+            done = self.run_ctl('verify', '-c', str(config))
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(words, done.stdout)
+
+
 class TestTerminal(CtlCase):
     def setUp(self):
         super().setUp()

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/verify.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "drivers/driver-config.h"
+#include "drivers/host-amounts.h"
+#include "drivers/huge-pages.h"
+#include "drivers/mdev-plan.h"
+#include "drivers/numa-providers.h"
+
+#define TEXT_MAX 512
+
+/* Options that the words of an error may name; the first that is found is the one to change. */
+static const char *const options[] = {
+        "[compute] cpu_dedicated_set",
+        "[compute] cpu_shared_set",
+        "vcpu_pin_set",
+        "reserved_huge_pages",
+        "[compute] numa_in_placement",
+        "[libvirt] file_backed_memory",
+        "reserved_host_memory_mb",
+        "reserved_host_disk_mb",
+        "reserved_host_cpus",
+        "[libvirt] images_type",
+};
+
+const char *finding_level_to_text(FindingLevel level)
+{
+        return level == FINDING_ERROR ? "error" : "warning";
+}
+
+static void finding_done(Finding *finding)
+{
+        free(finding->option);
+        free(finding->text);
+}
+
+void findings_done(Findings *findings)
+{
+        for (size_t i = 0; i < findings->n_items; i++)
+                finding_done(&findings->items[i]);
+        free(findings->items);
+        *findings = (Findings){ 0 };
+}
+
+static int add_finding(Findings *findings, FindingLevel level, const char *option, const char *text)
+{
+        _cleanup_(finding_done) Finding finding = { level, strdup(option), strdup(text) };
+        size_t position = 0;
+
+        if (!finding.option || !finding.text ||
+            array_grow(&findings->items, sizeof(Finding), findings->n_items,
+                       &findings->n_allocated) < 0)
+                return -ENOMEM;
+        while (position < findings->n_items && findings->items[position].level >= level)
+                position++;
+        memmove(findings->items + position + 1, findings->items + position,
+                (findings->n_items - position) * sizeof(Finding));
+        findings->items[position] = finding;
+        findings->n_items++;
+        finding = (Finding){ 0 };
+        return 0;
+}
+
+_printf_(3, 4) static int warn(Findings *findings, const char *option, const char *format, ...)
+{
+        char text[TEXT_MAX];
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(text, sizeof(text), format, ap);
+        va_end(ap);
+        return add_finding(findings, FINDING_WARNING, option, text);
+}
+
+/* What makes the update refuse the host. */
+static int add_error(Findings *findings, int r, const Error *error)
+{
+        const char *first = NULL, *option = "";
+
+        if (r >= 0 || r == -ENOMEM)
+                return r;
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+                const char *place = strstr(error->text, options[i]);
+
+                if (place && (!first || place < first)) {
+                        first = place;
+                        option = options[i];
+                }
+        }
+        return add_finding(findings, FINDING_ERROR, option, error->text);
+}
+
+int verify_config(const DriverConfig *config, Findings *findings)
+{
+        Error error = ERROR_NULL;
+
+        return add_error(findings, driver_config_check(config, &error), &error);
+}
+
+static int verify_update(const DriverConfig *config, const Snapshot *snapshot, CpuPlan *cpus,
+                         Findings *findings)
+{
+        Error error = ERROR_NULL;
+        HostAmounts amounts;
+        int r;
+
+        r = verify_config(config, findings);
+        if (r < 0 || findings->n_items > 0)
+                return r;
+        r = cpu_plan_make(config, snapshot, cpus, &error);
+        if (r < 0)
+                return add_error(findings, r, &error);
+        r = add_error(findings, host_amounts_make(config, snapshot, cpus, &amounts, &error),
+                      &error);
+        if (r < 0)
+                return r;
+        return add_error(findings, numa_check(config, snapshot, cpus, &error), &error);
+}
+
+/* CPUs: a core is one machine for those who share it */
+
+static int verify_cpu(const SnapshotCpu *cpu, const CpuPlan *cpus, Findings *findings)
+{
+        for (unsigned other = cpu->id + 1; other < CPU_SET_MAX; other++) {
+                bool here = cpu_set_contains(&cpus->dedicated, cpu->id);
+                bool there = cpu_set_contains(&cpus->dedicated, other);
+
+                if (other / 64 >= cpu->siblings.n_words)
+                        break;
+                if (!cpu_set_contains(&cpu->siblings, other) || here == there ||
+                    !cpu_set_contains(here ? &cpus->shared : &cpus->dedicated, other) ||
+                    !cpu_set_contains(here ? &cpus->dedicated : &cpus->shared, cpu->id))
+                        continue;
+                return warn(findings, "[compute] cpu_dedicated_set",
+                            "CPUs %u and %u are threads of one core, and one is dedicated while "
+                            "the other is shared: put both in one set",
+                            cpu->id, other);
+        }
+        return 0;
+}
+
+static int verify_cpus(const Snapshot *snapshot, const CpuPlan *cpus, Findings *findings)
+{
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                for (size_t j = 0; j < snapshot->cells[i].n_cpus; j++)
+                        if (verify_cpu(&snapshot->cells[i].cpus[j], cpus, findings) < 0)
+                                return -ENOMEM;
+        return 0;
+}
+
+/* Memory */
+
+static const PageSize *find_pages(const Snapshot *snapshot, const HugePagesReserve *reserve)
+{
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                for (size_t j = 0;
+                     snapshot->cells[i].id == reserve->cell && j < snapshot->cells[i].n_pages; j++)
+                        if (snapshot->cells[i].pages[j].size_kib == reserve->size_kib)
+                                return &snapshot->cells[i].pages[j];
+        return NULL;
+}
+
+static int verify_huge_pages(const DriverConfig *config, const Snapshot *snapshot,
+                             Findings *findings)
+{
+        for (char **text = config->reserved_huge_pages; text && *text; text++) {
+                HugePagesReserve reserve;
+                int r = 0;
+
+                if (huge_pages_parse_reserve(*text, &reserve, NULL) < 0)
+                        continue;
+                if (!find_pages(snapshot, &reserve))
+                        r = warn(findings, "reserved_huge_pages",
+                                 "%.100s: cell %u has no pages of %llu KiB: correct it, or take it "
+                                 "away",
+                                 *text, reserve.cell, (unsigned long long)reserve.size_kib);
+                else if (!config->numa_in_placement)
+                        r = warn(findings, "reserved_huge_pages",
+                                 "%.100s: hugepages are in Placement only with [compute] "
+                                 "numa_in_placement = true",
+                                 *text);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int verify_disk(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
+{
+        if (snapshot->disk_total_bytes >> 30 > 0)
+                return 0;
+        if (config->images_storage_pool && config->images_storage_pool[0])
+                return warn(findings, "[libvirt] images_storage_pool",
+                            "The storage pool %.100s has less than 1 GiB: there is no DISK_GB",
+                            config->images_storage_pool);
+        return warn(findings, "instances_path",
+                    "%.200s is not there, or its file system has less than 1 GiB: there is no "
+                    "DISK_GB",
+                    config->instances_path ? config->instances_path : "");
+}
+
+/* Emulators */
+
+static int verify_emulators(const DriverConfig *config, const Snapshot *snapshot,
+                            Findings *findings)
+{
+        static const char *const virt_types[_DRIVER_VIRT_TYPE_MAX] = { "kvm", "qemu", "lxc",
+                                                                       "parallels" };
+        bool tpm = false;
+
+        if (snapshot->n_emulators == 0)
+                return warn(findings, "[libvirt] virt_type",
+                            "The hypervisor (%.40s) does not tell what %s guests may have: the "
+                            "traits for that are left as they are",
+                            snapshot->hypervisor, virt_types[config->virt_type]);
+        for (size_t i = 0; i < snapshot->n_emulators; i++)
+                tpm = tpm || string_set_contains(&snapshot->emulators[i].tpm_backends, "emulator");
+        if (config->swtpm_enabled && !tpm)
+                return warn(findings, "[libvirt] swtpm_enabled",
+                            "The hypervisor offers no emulated TPM: install swtpm, or set it to "
+                            "false");
+        return 0;
+}
+
+/* Mediated devices */
+
+static bool device_has_type(const SnapshotDevice *device, const char *type)
+{
+        for (size_t i = 0; i < device->n_mdev_types; i++)
+                if (strcmp(device->mdev_types[i].id, type) == 0)
+                        return true;
+        return false;
+}
+
+/* The device that this address of this type stands for; NULL when there is none. */
+static const SnapshotDevice *find_addressed(const DriverMdevType *type, char *address,
+                                            const Snapshot *snapshot)
+{
+        char *addresses[] = { address, NULL };
+        DriverMdevType alone = { .type = type->type, .device_addresses = addresses };
+        const DriverConfig config = { .mdev_types = &alone, .n_mdev_types = 1 };
+
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (mdev_type_of_device(&config, &snapshot->devices[i]))
+                        return &snapshot->devices[i];
+        return NULL;
+}
+
+static int verify_address(const DriverMdevType *type, char *address, const Snapshot *snapshot,
+                          Findings *findings)
+{
+        const SnapshotDevice *device = find_addressed(type, address, snapshot);
+        char option[TEXT_MAX];
+
+        snprintf(option, sizeof(option), "[mdev_%.200s] device_addresses", type->type);
+        if (!device)
+                return warn(findings, option, "There is no device %.100s: correct the address",
+                            address);
+        if (!device_has_type(device, type->type))
+                return warn(findings, option,
+                            "The device %.100s (%.60s) does not offer %.100s: give it another "
+                            "type",
+                            address, device->name, type->type);
+        return 0;
+}
+
+static bool anybody_has_type(const Snapshot *snapshot, const char *type)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (device_has_type(&snapshot->devices[i], type))
+                        return true;
+        return false;
+}
+
+static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < snapshot->n_mdevs; i++)
+                n += strcmp(snapshot->mdevs[i].type, type) == 0;
+        return n;
+}
+
+static int verify_mdev_type(const DriverMdevType *type, const Snapshot *snapshot,
+                            Findings *findings)
+{
+        uint64_t n_existing = count_mdevs(snapshot, type->type);
+        char option[TEXT_MAX];
+
+        if (!anybody_has_type(snapshot, type->type))
+                return warn(findings, "[devices] enabled_mdev_types",
+                            "No device offers %.100s; \"computectl discover\" shows what they "
+                            "offer",
+                            type->type);
+        for (char **address = type->device_addresses; address && *address; address++)
+                if (verify_address(type, *address, snapshot, findings) < 0)
+                        return -ENOMEM;
+        if (type->max_instances == 0 || n_existing <= type->max_instances)
+                return 0;
+        snprintf(option, sizeof(option), "[mdev_%.200s] max_instances", type->type);
+        return warn(findings, option,
+                    "%llu of %.100s exist already, which is more than %llu: what exists stays",
+                    (unsigned long long)n_existing, type->type,
+                    (unsigned long long)type->max_instances);
+}
+
+/* A device that could offer something, and that no option speaks of. */
+static int verify_idle_device(const DriverConfig *config, const SnapshotDevice *device,
+                              Findings *findings)
+{
+        const DriverMdevType *type = mdev_type_of_device(config, device);
+
+        if (config->n_mdev_types == 0 || device->n_mdev_types == 0 ||
+            (type && device_has_type(device, type->type)))
+                return 0;
+        return warn(findings, "[devices] enabled_mdev_types",
+                    "The device %.60s offers mediated devices (%.60s, …), but none of the enabled "
+                    "types: nothing of it is in Placement",
+                    device->name, device->mdev_types[0].id);
+}
+
+static int verify_mdevs(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
+{
+        for (size_t i = 0; i < config->n_mdev_types; i++)
+                if (verify_mdev_type(&config->mdev_types[i], snapshot, findings) < 0)
+                        return -ENOMEM;
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (verify_idle_device(config, &snapshot->devices[i], findings) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+int verify_host(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
+{
+        _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
+        int r;
+
+        if ((r = verify_update(config, snapshot, &cpus, findings)) < 0 ||
+            (r = verify_cpus(snapshot, &cpus, findings)) < 0 ||
+            (r = verify_huge_pages(config, snapshot, findings)) < 0 ||
+            (r = verify_disk(config, snapshot, findings)) < 0 ||
+            (r = verify_emulators(config, snapshot, findings)) < 0)
+                return r;
+        return verify_mdevs(config, snapshot, findings);
+}
+
+json_t *findings_to_json(const Findings *findings, const char *nodename)
+{
+        _cleanup_json_ json_t *list = json_array();
+        json_int_t n_errors = 0;
+
+        for (size_t i = 0; list && i < findings->n_items; i++) {
+                const Finding *finding = &findings->items[i];
+
+                n_errors += finding->level == FINDING_ERROR;
+                if (json_array_append_new(list,
+                                          json_pack("{ss ss ss}", "level",
+                                                    finding_level_to_text(finding->level), "option",
+                                                    finding->option, "text", finding->text)) < 0)
+                        return NULL;
+        }
+        return json_pack("{ss ss sI sO}", "format", FINDINGS_FORMAT, "nodename", nodename, "errors",
+                         n_errors, "findings", list);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Configuration against hardware: what does not fit, and which option to change. Pure. */
+
+#include "drivers/driver.h"
+
+#define FINDINGS_FORMAT "compute-agent-findings/1"
+
+typedef enum FindingLevel {
+        FINDING_WARNING, /* has no effect, or not the one that was meant */
+        FINDING_ERROR,   /* the agent publishes nothing of this host with it */
+        _FINDING_LEVEL_MAX,
+} FindingLevel;
+
+const char *finding_level_to_text(FindingLevel level); /* "warning", "error" */
+
+typedef struct Finding {
+        FindingLevel level;
+        char *option; /* "[compute] cpu_shared_set", "reserved_huge_pages" for one of [DEFAULT] */
+        char *text;   /* what is wrong, and what to change */
+} Finding;
+
+typedef struct Findings {
+        Finding *items; /* errors first */
+        size_t n_items;
+        size_t n_allocated;
+} Findings;
+
+void findings_done(Findings *findings);
+
+/* What can be said before a host is known: the error, if any, with which driver_new() refuses the
+ * configuration. -ENOMEM. */
+int verify_config(const DriverConfig *config, Findings *findings);
+
+/* The same, and what does not fit the host. Adds what it finds to findings, which must be
+ * initialised. -ENOMEM. */
+int verify_host(const DriverConfig *config, const Snapshot *snapshot, Findings *findings);
+
+/* {"format", "nodename", "errors": n, "findings": [{"level", "option", "text"}]}. A new reference,
+ * NULL when out of memory. */
+json_t *findings_to_json(const Findings *findings, const char *nodename);

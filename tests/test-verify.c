@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/json.h"
+#include "drivers/verify.h"
+#include "tests/host-fixture.h"
+
+#define GOOD                                                                                     \
+        "\"hypervisor\": \"QEMU\", \"arch\": \"x86_64\", \"online_cpus\": \"0-3\","              \
+        " \"memory_kib\": 4194304, \"disk_total_bytes\": 107374182400,"                          \
+        " \"cells\": [{\"id\": 0, \"memory_kib\": 4194304,"                                      \
+        "   \"cpus\": [{\"id\": 0, \"siblings\": \"0,2\"}, {\"id\": 1, \"siblings\": \"1,3\"},"  \
+        "              {\"id\": 2, \"siblings\": \"0,2\"}, {\"id\": 3, \"siblings\": \"1,3\"}]," \
+        "   \"pages\": [{\"size_kib\": 4, \"count\": 9}, {\"size_kib\": 2048, \"count\": 8}]}],"
+#define EMULATORS "\"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"q35\"}]"
+#define GPU                                                                                  \
+        ", \"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\","    \
+        " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}],"                  \
+        " \"mdevs\": [{\"uuid\": \"11111111-1111-4111-8111-111111111111\", \"type\": \"A\"," \
+        "             \"parent\": \"pci_0000_41_00_0\"},"                                    \
+        "            {\"uuid\": \"22222222-1111-4111-8111-111111111111\", \"type\": \"A\","  \
+        "             \"parent\": \"pci_0000_41_00_0\"}]"
+
+typedef struct Case {
+        const char *name, *host;
+        void (*set)(DriverConfig *config);
+        FindingLevel level;
+        const char *option; /* NULL: nothing is found */
+        const char *words;
+} Case;
+
+static char *no_such_cell[] = { TEXT("node:4,size:2048,count:1"), NULL };
+static char *two_pages[] = { TEXT("node:0,size:2048,count:2"), NULL };
+static char *many_pages[] = { TEXT("node:0,size:2048,count:9"), NULL };
+static char *right_address[] = { TEXT("0000:41:00.0"), NULL };
+static char *wrong_address[] = { TEXT("0000:42:00.0"), NULL };
+static DriverMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
+static DriverMdevType type_a_once[] = { MDEV_TYPE("A", NULL, "VGPU", 1) };
+static DriverMdevType type_a_there[] = { MDEV_TYPE("A", right_address, "VGPU", 0) };
+static DriverMdevType type_a_elsewhere[] = { MDEV_TYPE("A", wrong_address, "VGPU", 0) };
+static DriverMdevType type_b[] = { MDEV_TYPE("B", NULL, "VGPU", 0) };
+static DriverMdevType types_crossed[] = { MDEV_TYPE("B", right_address, "VGPU", 0) };
+
+static void set_nothing(DriverConfig *config)
+{
+}
+
+#define SETTER(name, statement)                      \
+        static void set_##name(DriverConfig *config) \
+        {                                            \
+                statement;                           \
+        }
+
+SETTER(offline, config->cpu_shared_set = "0-7")
+SETTER(overlap, config->cpu_shared_set = "0-1"; config->cpu_dedicated_set = "1-3")
+SETTER(split_core, config->cpu_shared_set = "0-1"; config->cpu_dedicated_set = "2")
+SETTER(whole_cores, config->cpu_shared_set = "0,2"; config->cpu_dedicated_set = "1,3")
+SETTER(one_thread, config->cpu_dedicated_set = "1")
+SETTER(memory, config->reserved_host_memory_mb = 5000)
+SETTER(disk, config->reserved_host_disk_mb = 1024 * 101)
+SETTER(cpus, config->reserved_host_cpus = 5)
+SETTER(ratio, config->file_backed_memory = 1024; config->ram_allocation_ratio = 2)
+SETTER(numa, config->numa_in_placement = true)
+SETTER(no_such_cell, config->reserved_huge_pages = no_such_cell)
+SETTER(flat_pages, config->reserved_huge_pages = two_pages)
+SETTER(numa_pages, config->reserved_huge_pages = two_pages; config->numa_in_placement = true)
+SETTER(many_pages, config->reserved_huge_pages = many_pages; config->numa_in_placement = true)
+SETTER(tpm, config->swtpm_enabled = true)
+SETTER(pool, config->images_storage_pool = "guests")
+SETTER(lvm, config->images_type = DRIVER_IMAGES_LVM)
+SETTER(type_a, config->mdev_types = type_a; config->n_mdev_types = 1)
+SETTER(type_a_once, config->mdev_types = type_a_once; config->n_mdev_types = 1)
+SETTER(type_a_there, config->mdev_types = type_a_there; config->n_mdev_types = 1)
+SETTER(type_a_elsewhere, config->mdev_types = type_a_elsewhere; config->n_mdev_types = 1)
+SETTER(type_b, config->mdev_types = type_b; config->n_mdev_types = 1)
+SETTER(types_crossed, config->mdev_types = types_crossed; config->n_mdev_types = 1)
+
+static const Case cases[] = {
+        { "nothing", GOOD EMULATORS, set_nothing, 0, NULL, NULL },
+        { "whole cores", GOOD EMULATORS, set_whole_cores, 0, NULL, NULL },
+        { "a thread for the host", GOOD EMULATORS, set_one_thread, 0, NULL, NULL },
+        { "cells", GOOD EMULATORS, set_numa, 0, NULL, NULL },
+        { "pages", GOOD EMULATORS, set_numa_pages, 0, NULL, NULL },
+        { "gpu", GOOD EMULATORS GPU, set_type_a, 0, NULL, NULL },
+        { "gpu by address", GOOD EMULATORS GPU, set_type_a_there, 0, NULL, NULL },
+        { "gpu, nothing enabled", GOOD EMULATORS GPU, set_nothing, 0, NULL, NULL },
+
+        { "CPUs that are not there", GOOD EMULATORS, set_offline, FINDING_ERROR,
+          "[compute] cpu_shared_set", "CPU 4-7" },
+        { "CPUs in both sets", GOOD EMULATORS, set_overlap, FINDING_ERROR,
+          "[compute] cpu_shared_set", "in common" },
+        { "a core in both sets", GOOD EMULATORS, set_split_core, FINDING_WARNING,
+          "[compute] cpu_dedicated_set", "CPUs 0 and 2 are threads of one core" },
+        { "reserved memory", GOOD EMULATORS, set_memory, FINDING_ERROR, "reserved_host_memory_mb",
+          "has only 4096" },
+        { "reserved disk", GOOD EMULATORS, set_disk, FINDING_ERROR, "reserved_host_disk_mb",
+          "has only 100" },
+        { "reserved CPUs", GOOD EMULATORS, set_cpus, FINDING_ERROR, "reserved_host_cpus",
+          "has only 4" },
+        { "memory in files", GOOD EMULATORS, set_ratio, FINDING_ERROR,
+          "[libvirt] file_backed_memory", "ram_allocation_ratio" },
+        { "no pool", GOOD EMULATORS, set_lvm, FINDING_ERROR, "[libvirt] images_type",
+          "images_storage_pool" },
+        { "no cells",
+          "\"online_cpus\": \"0\", \"disk_total_bytes\": 107374182400, \"memory_kib\": "
+          "4194304, " EMULATORS,
+          set_numa, FINDING_ERROR, "[compute] numa_in_placement", "tells no NUMA cells" },
+        { "too many pages", GOOD EMULATORS, set_many_pages, FINDING_ERROR, "reserved_huge_pages",
+          "has only 8" },
+        { "pages of no cell", GOOD EMULATORS, set_no_such_cell, FINDING_WARNING,
+          "reserved_huge_pages", "cell 4 has no pages of 2048 KiB" },
+        { "pages without cells", GOOD EMULATORS, set_flat_pages, FINDING_WARNING,
+          "reserved_huge_pages", "numa_in_placement = true" },
+        { "no disk", "\"online_cpus\": \"0\", \"memory_kib\": 4194304, " EMULATORS, set_nothing,
+          FINDING_WARNING, "instances_path", "no DISK_GB" },
+        { "empty pool", "\"online_cpus\": \"0\", \"memory_kib\": 4194304, " EMULATORS, set_pool,
+          FINDING_WARNING, "[libvirt] images_storage_pool", "guests" },
+        { "no emulator", GOOD "\"emulators\": []", set_nothing, FINDING_WARNING,
+          "[libvirt] virt_type", "kvm" },
+        { "no TPM", GOOD EMULATORS, set_tpm, FINDING_WARNING, "[libvirt] swtpm_enabled",
+          "install swtpm" },
+        { "more than allowed", GOOD EMULATORS GPU, set_type_a_once, FINDING_WARNING,
+          "[mdev_A] max_instances", "2 of A exist already" },
+        { "nobody has it", GOOD EMULATORS, set_type_b, FINDING_WARNING,
+          "[devices] enabled_mdev_types", "No device offers B" },
+        { "a device left out", GOOD EMULATORS GPU, set_type_b, FINDING_WARNING,
+          "[devices] enabled_mdev_types", "The device pci_0000_41_00_0 offers" },
+        { "wrong address", GOOD EMULATORS GPU, set_type_a_elsewhere, FINDING_WARNING,
+          "[mdev_A] device_addresses", "no device 0000:42:00.0" },
+        { "wrong type", GOOD EMULATORS GPU, set_types_crossed, FINDING_WARNING,
+          "[devices] enabled_mdev_types", "No device offers B" },
+};
+
+static void test_table(void **state)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cases[i].host);
+                _cleanup_(findings_done) Findings findings = { 0 };
+                DriverConfig config = config_make(NULL, 0);
+                bool found = false;
+
+                cases[i].set(&config);
+                assert_int_equal(verify_host(&config, host, &findings), 0);
+                if (!cases[i].option && findings.n_items > 0)
+                        fail_msg("%s: %s", cases[i].name, findings.items[0].text);
+                for (size_t j = 0; cases[i].option && j < findings.n_items; j++)
+                        found |= findings.items[j].level == cases[i].level &&
+                                 strcmp(findings.items[j].option, cases[i].option) == 0 &&
+                                 strstr(findings.items[j].text, cases[i].words);
+                if (cases[i].option && !found)
+                        fail_msg("%s: %s", cases[i].name,
+                                 findings.n_items ? findings.items[0].text : "nothing");
+        }
+}
+
+static void test_errors_come_first(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new("\"online_cpus\": \"0\"");
+        _cleanup_(findings_done) Findings findings = { 0 };
+        _cleanup_json_ json_t *json = NULL;
+        DriverConfig config = config_make(type_b, 1);
+
+        config.numa_in_placement = true;
+        assert_int_equal(verify_host(&config, host, &findings), 0);
+        assert_true(findings.n_items >= 4);
+        assert_int_equal(findings.items[0].level, FINDING_ERROR);
+        for (size_t i = 1; i < findings.n_items; i++)
+                assert_int_equal(findings.items[i].level, FINDING_WARNING);
+        json = findings_to_json(&findings, "cn1");
+        assert_int_equal(json_integer_value(json_object_get(json, "errors")), 1);
+        assert_int_equal(json_array_size(json_object_get(json, "findings")), findings.n_items);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_errors_come_first),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
