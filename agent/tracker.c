@@ -393,6 +393,18 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
                 end_synced(tracker);
 }
 
+static void on_prepared(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        if (retry_conflict(tracker, result))
+                return;
+        if (result != 0)
+                end_failed(tracker, result, error);
+        else
+                end_cycle(tracker);
+}
+
 static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -410,12 +422,11 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
                 end_failed(tracker, r, &words);
                 return;
         }
-        if (tracker->config.dry_run) {
-                end_cycle(tracker);
-                return;
-        }
         tracker->phase = PHASE_PUBLISHING;
-        r = reporter_publish(tracker->reporter, tracker->tree, NULL, on_published, tracker);
+        if (tracker->config.dry_run)
+                r = reporter_prepare(tracker->reporter, tracker->tree, on_prepared, tracker);
+        else
+                r = reporter_publish(tracker->reporter, tracker->tree, NULL, on_published, tracker);
         if (r < 0)
                 end_failed(tracker, r, NULL);
 }

@@ -40,6 +40,7 @@ struct Reporter {
         Executor *executor;
         ProviderTree *desired;
         Allocations *allocations;
+        bool prepares; /* the attempt ends when the traits are known */
         ReporterDone done;
         void *userdata;
         int result;
@@ -246,7 +247,7 @@ static void on_looked_up(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
 
-        if (result == REPORT_DONE)
+        if (result == REPORT_DONE && !reporter->prepares)
                 execute(reporter);
         else
                 finish(reporter, result, error);
@@ -278,8 +279,9 @@ static int look_up_traits(Reporter *reporter)
         return r < 0 ? r : 1;
 }
 
-int reporter_publish(Reporter *reporter, const ProviderTree *desired,
-                     const Allocations *allocations, ReporterDone done, void *userdata)
+static int start_attempt(Reporter *reporter, const ProviderTree *desired,
+                         const Allocations *allocations, bool prepares, ReporterDone done,
+                         void *userdata)
 {
         int r;
 
@@ -296,10 +298,25 @@ int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                 put_away(reporter);
                 return r;
         }
+        reporter->prepares = prepares;
         begin(reporter, done, userdata);
-        if (r == 0)
+        if (r == 0 && prepares)
+                finish(reporter, REPORT_DONE, NULL);
+        else if (r == 0)
                 execute(reporter);
         return 0;
+}
+
+int reporter_publish(Reporter *reporter, const ProviderTree *desired,
+                     const Allocations *allocations, ReporterDone done, void *userdata)
+{
+        return start_attempt(reporter, desired, allocations, false, done, userdata);
+}
+
+int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDone done,
+                     void *userdata)
+{
+        return start_attempt(reporter, desired, NULL, true, done, userdata);
 }
 
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,

@@ -77,6 +77,11 @@ const ProviderTree *reporter_tree(Reporter *reporter);
 int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata);
 
+/* Learns what reporter_plan() has to know beside the tree: which traits of desired Placement has.
+ * Reads only. Results as for reporter_publish(). */
+int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDone done,
+                     void *userdata);
+
 /* The plan that reporter_publish() would run. Pure. Custom traits of which it is not known yet
  * whether Placement has them are shown as made. The caller frees with plan_free(). -ENODATA as
  * above. */

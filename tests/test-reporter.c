@@ -170,6 +170,34 @@ static void test_new_host(void **state)
         assert_int_equal(reporter_get_left_out_traits(fixture->reporter)->n_items, 2);
 }
 
+static int prepare(Fixture *fixture, const char *text)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(text);
+
+        assert_int_equal(reporter_prepare(fixture->reporter, tree, on_done, fixture), 0);
+        return wait_done(fixture);
+}
+
+/* What a plan needs to know is read, and nothing is written. */
+static void test_prepare(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "GET /traits", .body = "{\"traits\":[\"HW_A\"]}" },
+        };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        fake_http_clear_log();
+        assert_int_equal(prepare(fixture, "host VCPU=8 +HW_A +HW_NEW"), 0);
+        assert_string_equal(fake_http_log(), "GET /traits?name=in:HW_A,HW_NEW");
+        fake_http_clear_log();
+        assert_int_equal(prepare(fixture, "host VCPU=8 +HW_A +HW_NEW"), 0);
+        assert_int_equal(fake_http_get_n_requests(), 0);
+        assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW"), 0);
+        assert_tree(fixture, "host VCPU=8 +HW_A");
+}
+
 static void test_existing_host_and_quiet_cycles(void **state)
 {
         Fixture *fixture = *state;
@@ -510,6 +538,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         static const struct CMUnitTest tests[] = {
                 TEST(test_new_host),
+                TEST(test_prepare),
                 TEST(test_existing_host_and_quiet_cycles),
                 TEST(test_only_what_moved_is_read),
                 TEST(test_torn_reads),

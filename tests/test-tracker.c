@@ -22,7 +22,7 @@ typedef struct World {
         const char *nodename;
         bool reshape_needed;
         int refresh_results[16], publish_results[16]; /* in order; 0 after the last */
-        size_t n_refreshes, n_publishes;
+        size_t n_refreshes, n_prepares, n_publishes;
         ReporterDone done;
         void *done_userdata;
         int done_result;
@@ -163,6 +163,13 @@ int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                 assert_int_equal(provider_tree_copy(&world.mirror, desired), 0);
         }
         return answer_later(result, done, userdata);
+}
+
+int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDone done,
+                     void *userdata)
+{
+        world.n_prepares++;
+        return answer_later(0, done, userdata);
 }
 
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
@@ -395,6 +402,7 @@ static void test_dry_run_stops_before_the_first_write(void **state)
         run_cycle();
         assert_int_equal(world.told.code, 0);
         assert_int_equal(world.n_refreshes, 1);
+        assert_int_equal(world.n_prepares, 1); /* or its plan would show traits that are left out */
         assert_int_equal(world.n_publishes, 0);
 }
 
