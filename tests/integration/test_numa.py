@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""[compute] numa_in_placement: made-up cells, a real libvirtd, and what a real Placement then has.
+
+Each expectation is written out: {provider's suffix: (its parent's suffix, "CLASS=TOTAL/RESERVED
+...")}, '' for the root, DISK_GB apart: it is that of the machine that runs the test.
+"""
+
+import json
+import unittest
+
+from tests.env.agent import Agent
+from tests.env.fakesys import Cell, Gpu, Host, demo_host, m10_types, set_hugepages, simple_host
+from tests.env.libvirtd import Libvirtd
+from tests.env.placement import Placement
+from tests.env.scratch import Scratch
+
+CELL = 'MEMORY_MB=4096/%d VCPU=4/0 CUSTOM_HUGEPAGES_2M=64/0'
+
+
+def sparse_host():
+    """Ids 0, 3 and 8. Cell 3 has memory alone and no hugepages, cell 8 has a GPU on it."""
+    return Host(name='sparse', cells=[Cell(0, [0, 1], 2 << 20, {2048: 16}),
+                                      Cell(3, [], 1 << 20),
+                                      Cell(8, [4, 5], 1 << 20, {2048: 8, 1048576: 0})],
+                gpus=[Gpu('0000:41:00.0', numa_node=8, types=m10_types()),
+                      Gpu('0000:42:00.0', numa_node=-1, types=m10_types())])
+
+
+def told(tree, root):
+    """The tree of Placement in the form of the expectations."""
+    names = {provider['uuid']: name for name, provider in tree.items()}
+    ret = {}
+    for name, provider in tree.items():
+        parent = names.get(provider['parent'])
+        amounts = {'%s=%d/%d' % (key, record['total'], record['reserved'])
+                   for key, record in provider['inventories'].items() if key != 'DISK_GB'}
+        ret[name[len(root):]] = (parent[len(root):] if parent else None, amounts)
+    return ret
+
+
+def written(expected):
+    return {name: (parent, set(amounts.split())) for name, (parent, amounts) in expected.items()}
+
+
+class NumaCase(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = Scratch()
+        cls.addClassCleanup(cls.shared.close)
+        cls.placement = Placement(cls.shared)
+        cls.placement.start()
+
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+
+    def make(self, host, **options):
+        self.libvirtd = Libvirtd(host, self.scratch)
+        self.libvirtd.start()
+        sections = {'compute': {'numa_in_placement': 'true'}, 'libvirt': {'virt_type': 'qemu'}}
+        for section, keys in options.items():
+            sections.setdefault(section, {}).update(keys)
+        return Agent(self.scratch, self.placement, self.libvirtd.uri, options=sections)
+
+    def check(self, host, expected, **options):
+        agent = self.make(host, **options)
+        done = agent.run('--once')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        tree = self.placement.tree_by_name(agent.root())
+        self.assertEqual(told(tree, host.name), written(expected))
+        for name, provider in tree.items():
+            cell = name.startswith(host.name + '_NUMA')
+            self.assertEqual('HW_NUMA_ROOT' in provider['traits'], cell, name)
+            self.assertEqual('DISK_GB' in provider['inventories'], name == host.name, name)
+        return agent
+
+
+class TestCells(NumaCase):
+    def test_one(self):
+        self.check(simple_host(1, name='one'), {'': (None, ''), '_NUMA0': ('', CELL % 512)})
+
+    def test_two(self):
+        self.check(simple_host(2, name='two'), {'': (None, ''), '_NUMA0': ('', CELL % 256),
+                                                '_NUMA1': ('', CELL % 256)})
+
+    def test_four_uneven_with_a_cell_of_memory_alone_and_two_page_sizes(self):
+        self.check(demo_host(), {
+            '': (None, ''),
+            '_NUMA0': ('', 'VCPU=8/0 MEMORY_MB=32768/204 CUSTOM_HUGEPAGES_2M=1024/100 '
+                           'CUSTOM_HUGEPAGES_1G=4/0'),
+            '_NUMA1': ('', 'VCPU=4/0 MEMORY_MB=16384/103 CUSTOM_HUGEPAGES_2M=512/0'),
+            '_NUMA2': ('', 'VCPU=4/0 MEMORY_MB=24576/153 CUSTOM_HUGEPAGES_1G=8/2'),
+            '_NUMA3': ('', 'MEMORY_MB=8192/52 CUSTOM_HUGEPAGES_2M=256/0'),
+            '_pci_0000_41_00_0': ('_NUMA1', 'VGPU=4/0'),
+            '_pci_0000_81_00_0': ('_NUMA2', 'VGPU=5/0'),
+        }, DEFAULT={'reserved_huge_pages': 'node:0,size:2048,count:100\n'
+                                           'reserved_huge_pages = node:2,size:1GB,count:2'})
+
+    def test_eight_with_dedicated_cpus(self):
+        cell = 'MEMORY_MB=4096/%d CUSTOM_HUGEPAGES_2M=64/0 %s'
+        kinds = ['VCPU=4/0', 'VCPU=2/0 PCPU=2/0'] + ['PCPU=4/0'] * 6
+        expected = {'_NUMA%d' % i: ('', cell % (64, kind)) for i, kind in enumerate(kinds)}
+        self.check(simple_host(8, name='eight'), {'': (None, ''), **expected},
+                   compute={'cpu_shared_set': '0-5', 'cpu_dedicated_set': '6-31'})
+
+    def test_sparse_ids(self):
+        self.check(sparse_host(), {
+            '': (None, ''),
+            '_NUMA0': ('', 'VCPU=2/1 MEMORY_MB=2048/512 CUSTOM_HUGEPAGES_2M=16/0'),
+            '_NUMA3': ('', 'MEMORY_MB=1024/256'),
+            '_NUMA8': ('', 'VCPU=2/1 MEMORY_MB=1024/256 CUSTOM_HUGEPAGES_2M=8/0'),
+            '_pci_0000_41_00_0': ('_NUMA8', 'VGPU=4/0'),
+            '_pci_0000_42_00_0': ('', 'VGPU=4/0'),
+        }, DEFAULT={'reserved_host_memory_mb': 1024, 'reserved_host_cpus': 2})
+
+    def test_two_gpus_of_three_types(self):
+        host = simple_host(2, gpus=2, name='gpus')
+        host.gpus[1].types = m10_types(small=3, existing=['2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'])
+        self.check(host, {
+            '': (None, ''), '_NUMA0': ('', CELL % 256), '_NUMA1': ('', CELL % 256),
+            '_pci_0000_41_00_0': ('_NUMA0', 'CUSTOM_LARGE=1/0'),
+            '_pci_0000_42_00_0': ('_NUMA1', 'VGPU=4/0'),
+        }, devices={'enabled_mdev_types': 'nvidia-35, nvidia-37'}, **{
+            'mdev_nvidia-37': {'device_addresses': '0000:41:00.0', 'mdev_class': 'CUSTOM_LARGE'}})
+
+
+class TestChanges(NumaCase):
+    def test_pages_that_come_and_go(self):
+        host = simple_host(2, name='pages')
+        agent = self.check(host, {'': (None, ''), '_NUMA0': ('', CELL % 256),
+                                  '_NUMA1': ('', CELL % 256)})
+        set_hugepages(self.libvirtd.sys, 0, 2048, 32)
+        set_hugepages(self.libvirtd.sys, 1, 2048, 0)
+        self.assertEqual(agent.run('--once').returncode, 0)
+        tree = told(self.placement.tree_by_name(agent.root()), host.name)
+        self.assertIn('CUSTOM_HUGEPAGES_2M=32/0', tree['_NUMA0'][1])
+        self.assertEqual(tree['_NUMA1'][1], {'MEMORY_MB=4096/256', 'VCPU=4/0'})
+
+    def test_a_published_host_keeps_its_shape_until_it_is_reshaped(self):
+        agent = self.make(simple_host(2, name='flat'), compute={'numa_in_placement': 'false'})
+        self.assertEqual(agent.run('--once').returncode, 0)
+        before = self.placement.tree_by_name(agent.root())
+        agent.configure({'compute': {'numa_in_placement': 'true'}})
+        agent.run('--once')
+        self.assertEqual(self.placement.tree_by_name(agent.root()), before)
+
+    def test_verify_names_the_option(self):
+        agent = self.make(simple_host(1, name='verified'), compute={'cpu_shared_set': '2-5'})
+        done = agent.ctl('verify', '--config', agent.config, '--json=short', check=False)
+        findings = json.loads(done.stdout)
+        self.assertEqual((done.returncode, findings['errors']), (1, 1), done.stderr)
+        self.assertEqual(findings['findings'][0]['option'], '[compute] cpu_shared_set')
+        self.assertIn('CPU 4-5', findings['findings'][0]['text'])
+        agent.configure({'compute': {'cpu_shared_set': '0-3'},
+                         'devices': {'enabled_mdev_types': None}})
+        done = agent.ctl('verify', '--config', agent.config, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, 'The configuration fits this host.\n'))
+
+
+if __name__ == '__main__':
+    unittest.main()
