@@ -135,7 +135,7 @@ static void test_memory_amounts_a4(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Provider *root;
-                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
                 DriverConfig config = config_make(NULL, 0);
                 const CpuPlan none = { 0 };
                 HostAmounts amounts;

@@ -174,7 +174,7 @@ static void test_table_c8(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cases[i].host);
                 Provider *root;
-                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
                 DriverConfig config = config_make(NULL, 0);
 
                 set_options(&config, cases[i].option);
@@ -205,8 +205,8 @@ static void test_ownership_c10(void **state)
                 X86("\"cpu_features\": [\"avx\"], \"cells\": [{\"id\": 0}], " EMULATOR("")));
         _cleanup_(string_set_done) StringSet owned = STRING_SET_INIT;
         Provider *root, *again;
-        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root),
-                                                    *clean = tree_new(&again);
+        _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root),
+                                                             *clean = tree_new(&again);
         DriverConfig config = config_make(NULL, 0);
 
         assert_int_equal(host_traits_visit(&config, host, check_owned, &owned), 0);
@@ -230,7 +230,7 @@ static void test_unknown_is_left_alone(void **state)
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(X86("\"online_cpus\": \"0\""));
         _cleanup_(string_set_done) StringSet owned = STRING_SET_INIT;
         Provider *root;
-        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
         DriverConfig config = config_make(NULL, 0);
 
         assert_int_equal(host_traits_update(&config, host, root), 0);
