@@ -44,6 +44,8 @@ static void test_corrupt_is_set_aside(void **state)
                 assert_int_equal(state_file_read(path, FORMAT, &back, &error), -EBADMSG);
                 assert_non_null(strstr(error.text, "set aside"));
                 assert_int_equal(state_file_read(path, FORMAT, &back, &error), -ENOENT);
+                if (!texts[i][0])
+                        continue;
                 aside = scratch_read(folder, "s.json.corrupt");
                 assert_string_equal(aside, texts[i]);
         }

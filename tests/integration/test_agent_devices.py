@@ -258,7 +258,7 @@ class TestLedger(DeviceCase):
         path.write_text(json.dumps(ledger))
 
     def unplug(self):
-        gpu = self.host.gpus[0]
+        gpu = next(gpu for gpu in self.host.gpus if gpu.address == '0000:41:00.0')
         self.libvirtd.remove_device(gpu.address)
         return gpu
 
