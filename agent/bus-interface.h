@@ -23,7 +23,8 @@
 #define BUS_CLAIM "(xssbsstttsa" BUS_ALLOCATION ")"
 
 /* GetTree() -> s, GetPlan() -> s, Discover() -> s: JSON documents (computectl(1), "JSON").
- * Sync() -> s: runs a cycle and answers when it ended; "" when all was published, else why not. */
+ * Sync() -> s: runs a cycle and answers when it ended; "" when all was published, else why not.
+ * Reload(): reads the configuration again and answers when it is in force, or with an error. */
 
 /* Properties, all with change signals: Version s, NodeName s, RootProvider s, Driver s, SyncState
  * s, SyncError s, LastSyncUSec t, LastPollUSec t, HypervisorError s, NProviders u, NClaims u,

@@ -4,6 +4,7 @@
 function escape(s) {
 	gsub(/\\/, "\\e", s)
 	gsub(/-/, "\\-", s)
+	gsub(/@/, "", s) # of fields
 	sub(/^[.']/, "\\\\\\&&", s)
 	return s
 }
