@@ -43,7 +43,8 @@ typedef struct ExecutorStep {
         uint64_t pause_usec;
         SessionCall *call;
         sd_event_source *pause;
-        Provider kept; /* what is sent when classes are in use */
+        Provider kept;    /* what is sent when classes are in use */
+        bool told_in_use; /* the outcome has been noted */
 } ExecutorStep;
 
 /* The steps of one provider take turns. */
@@ -227,6 +228,8 @@ static void on_kept(int result, const SessionAnswer *answer, const Error *error,
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE) {
                 step_succeed(step);
+        } else if (answer->status == 500) {
+                step_retry(step, answer, result, &words);
         } else if (result == REPORT_E_CONFLICT) {
                 step_conflict(step, &words);
         } else {
@@ -246,9 +249,12 @@ static void step_send_kept(ExecutorStep *step, const char *words)
         Error error = ERROR_NULL;
         int r;
 
-        error_setf(&error, EBUSY, "%s: %s cannot go yet, everything else is published",
-                   step->step->name, words);
-        note_outcome(executor, REPORT_E_IN_USE, &error);
+        if (!step->told_in_use) {
+                error_setf(&error, EBUSY, "%s: %s cannot go yet, everything else is published",
+                           step->step->name, words);
+                note_outcome(executor, REPORT_E_IN_USE, &error);
+                step->told_in_use = true;
+        }
         if (provider_inventories_equal(&step->kept, mirrored(step))) {
                 step_succeed(step);
                 return;
@@ -289,7 +295,9 @@ static void on_usages(int result, const SessionAnswer *answer, const Error *erro
                                    &step->kept, words, sizeof(words));
         if (r < 0)
                 error_oom(&why);
-        if (result != REPORT_DONE || r < 0)
+        if (answer->status == 500)
+                step_retry(step, answer, result, &why);
+        else if (result != REPORT_DONE || r < 0)
                 step_fail(step, r < 0 ? r : result, &why);
         else if (words[0] != '\0')
                 step_send_kept(step, words);
@@ -332,6 +340,8 @@ static void on_holder(int result, const SessionAnswer *answer, const Error *erro
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE)
                 judge_holder(step, &holders);
+        else if (answer->status == 500)
+                step_retry(step, answer, result, &words);
         else
                 step_fail(step, result, &words);
         pump(executor);

@@ -413,6 +413,30 @@ static void test_kept_inventory_meets_trouble(void **state)
         }
 }
 
+/* A 500 anywhere on the way begins the step anew. */
+static void test_kept_inventory_and_a_locked_database(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "PUT", .times = 1, .status = 409, .body = FAULT("inventory.inuse") },
+                { .match = "usages", .times = 1, .status = 500, .body = LOCKED },
+                { .match = "PUT", .times = 1, .status = 409, .body = FAULT("inventory.inuse") },
+                { .match = "usages", .body = "{\"usages\":{\"VGPU\":3}}" },
+                { .match = "PUT", .times = 1, .status = 500, .body = LOCKED },
+                { .match = "PUT", .times = 1, .status = 409, .body = FAULT("inventory.inuse") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "a VGPU=4", "a MEMORY_MB=5", NULL, 1);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_IN_USE);
+        assert_null(strstr(run.error.text, "steps failed"));
+        assert_int_equal(fake_http_count("usages"), 3);
+        assert_int_equal(fake_http_count("PUT"), 5);
+        assert_non_null(provider_find_inventory(mirrored(&run, "a"), "VGPU"));
+        assert_non_null(provider_find_inventory(mirrored(&run, "a"), "MEMORY_MB"));
+}
+
 static void test_usages_that_cannot_be_read(void **state)
 {
         static const FakeAnswer script[] = {
@@ -769,6 +793,7 @@ int main(void)
                 cmocka_unit_test(test_inventory_freed_in_between),
                 cmocka_unit_test(test_inventory_that_flickers_ends),
                 cmocka_unit_test(test_kept_inventory_meets_trouble),
+                cmocka_unit_test(test_kept_inventory_and_a_locked_database),
                 cmocka_unit_test(test_usages_that_cannot_be_read),
                 cmocka_unit_test(test_used_provider_stays),
                 cmocka_unit_test(test_name_is_taken),

@@ -225,7 +225,7 @@ class TestInUse(ReportCase):
         self.tree[2]['inventories'] = {'CUSTOM_SLICE': inventory(4)}
         self.tree[0]['inventories']['VCPU'] = inventory(32)
         line = self.publish(self.tree)
-        self.assertEqual(line['outcome'], 'in-use')
+        self.assertEqual(line['outcome'], 'in-use', line['error'])
         self.assertIn(self.gpu, line['error'])
         self.assertIn('VGPU (2 in use)', line['error'])
         self.tree[2]['inventories']['VGPU'] = inventory(4)
@@ -233,7 +233,8 @@ class TestInUse(ReportCase):
 
     def test_it_goes_once_it_is_free(self):
         self.tree[2]['inventories'] = {}
-        self.assertEqual(self.publish(self.tree)['outcome'], 'in-use')
+        line = self.publish(self.tree)
+        self.assertEqual(line['outcome'], 'in-use', line['error'])
         self.api('DELETE', '/allocations/' + uid('guest'))
         self.publish_done(self.tree)
         self.assert_remote(self.tree)
@@ -242,7 +243,7 @@ class TestInUse(ReportCase):
         gone = {self.tree[2]['name'], self.tree[3]['name'], 'host_NUMA0'}
         line = self.publish({'providers': [item for item in self.tree if item['name'] not in gone],
                              'remove': ['host_NUMA0']})
-        self.assertEqual(line['outcome'], 'in-use')
+        self.assertEqual(line['outcome'], 'in-use', line['error'])
         self.assertIn(self.gpu, line['error'])
         remote = self.remote()
         self.assertIn(self.gpu, remote)
