@@ -161,14 +161,30 @@ static bool is_one_of(const char *words, const char *word)
         }
 }
 
+/* "a|b|c" as "a, b, c". */
+static const char *spell_out(const char *words, char *text, size_t size)
+{
+        size_t n = 0;
+
+        for (; *words && n + 3 < size; words++) {
+                text[n++] = *words == '|' ? ',' : *words;
+                if (*words == '|')
+                        text[n++] = ' ';
+        }
+        text[n] = '\0';
+        return text;
+}
+
 static int check_verb(const CtlOptions *options, const bool *given, Error *reterr)
 {
         const char *verb = options->arguments[0] ? options->arguments[0] : "";
+        char verbs[128];
 
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
                 if (given[i] && table[i].verb && !is_one_of(table[i].verb, verb))
-                        return error_setf(reterr, EINVAL, "--%s is an option of \"%s\" alone",
-                                          table[i].name, table[i].verb);
+                        return error_setf(reterr, EINVAL, "--%s is an option of %s alone",
+                                          table[i].name,
+                                          spell_out(table[i].verb, verbs, sizeof(verbs)));
         return 0;
 }
 

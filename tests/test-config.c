@@ -602,8 +602,8 @@ static void test_h5_repeated_device_spec(void **state)
         assert_true(c->driver.report_in_placement);
         assert_int_equal(c->driver.pci_specs.n_items, 4);
         assert_string_equal(c->device_specs[0], "{\"vendor_id\": \"10de\"}");
-        assert_string_equal(c->device_specs[3], "{\"address\": \"*:81:00.*\"}");
-        assert_null(c->device_specs[4]);
+        assert_string_equal(c->device_specs[2], "{\"address\": \"*:81:00.*\"}");
+        assert_null(c->device_specs[3]);
 }
 
 static void test_drop_ins(void **state)
