@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -81,12 +82,16 @@ def _ownerless(name):
 
 
 def _uses_scratch(pid):
-    """Whether a process names a scratch folder that is gone or has no owner."""
+    """Whether a process names one of our scratch folders that is gone or has no owner.
+
+    Another run at the same time may have its own in another temp folder.
+    """
     try:
         line = Path('/proc/%d/cmdline' % pid).read_bytes().decode(errors='replace')
     except OSError:
         return False
-    names = [part[:len(PREFIX) + 8] for part in line.split('/') if part.startswith(PREFIX)]
+    start = re.escape(os.path.join(tempfile.gettempdir(), PREFIX))
+    names = [PREFIX + rest for rest in re.findall(r'(?<![\w./-])%s(\w{8})' % start, line)]
     return any(not Path(tempfile.gettempdir(), name).exists() or _ownerless(name)
                for name in names)
 
