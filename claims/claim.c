@@ -53,6 +53,9 @@ Claim *claim_free(Claim *claim)
         }
         for (size_t i = 0; i < claim->n_mappings; i++)
                 free(claim->mappings[i].suffix);
+        for (size_t i = 0; i < claim->n_devices; i++)
+                claim_device_done(&claim->devices[i]);
+        free(claim->devices);
         free(claim->allocations);
         free(claim->provider_names);
         free(claim->mappings);
@@ -143,6 +146,42 @@ int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, con
         if (r < 0)
                 return r;
         return add_mapping(claim, suffix, provider);
+}
+
+void claim_device_done(ClaimDevice *device)
+{
+        free(device->suffix);
+        free(device->name);
+        free(device->address);
+        free(device->mdev_type);
+        *device = (ClaimDevice){ 0 };
+}
+
+int claim_add_device(Claim *claim, const ClaimDevice *device)
+{
+        ClaimDevice copy = { .provider = device->provider, .mdev = device->mdev };
+
+        if (array_grow(&claim->devices, sizeof(ClaimDevice), claim->n_devices,
+                       &claim->n_devices_allocated) < 0)
+                return -ENOMEM;
+        copy.suffix = strdup(device->suffix);
+        copy.name = strdup(device->name);
+        copy.address = strdup(device->address);
+        copy.mdev_type = strdup(device->mdev_type);
+        if (!copy.suffix || !copy.name || !copy.address || !copy.mdev_type) {
+                claim_device_done(&copy);
+                return -ENOMEM;
+        }
+        claim->devices[claim->n_devices++] = copy;
+        return 0;
+}
+
+bool claim_has_mdev(const Claim *claim, const Uuid *mdev)
+{
+        for (size_t i = 0; i < claim->n_devices; i++)
+                if (uuid_equal(&claim->devices[i].mdev, mdev))
+                        return true;
+        return false;
 }
 
 uint64_t claim_sum(const Claim *claim, const char *resource_class)

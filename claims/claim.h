@@ -28,6 +28,16 @@ typedef struct ClaimMapping {
         Uuid provider;
 } ClaimMapping;
 
+/* A device that a claim has for itself: a mediated device, which exists or is to be made. */
+typedef struct ClaimDevice {
+        Uuid provider;
+        char *suffix;    /* of the request group that it was given to */
+        char *name;      /* as libvirt names the parent: "pci_0000_41_00_0" */
+        char *address;   /* PCI address of the parent, "" when it has none */
+        char *mdev_type; /* "nvidia-35" */
+        Uuid mdev;
+} ClaimDevice;
+
 typedef struct Claim {
         int64_t id;
         Uuid consumer; /* instance_uuid of the specification's table */
@@ -43,6 +53,8 @@ typedef struct Claim {
         char **provider_names;  /* name of each allocation's provider, same order */
         ClaimMapping *mappings; /* by suffix, then provider */
         size_t n_mappings, n_mappings_allocated;
+        ClaimDevice *devices; /* in the order in which they were given */
+        size_t n_devices, n_devices_allocated;
         uint64_t created_usec; /* CLOCK_REALTIME */
         uint64_t expires_usec; /* CLOCK_REALTIME; 0: never */
         uint64_t ended_usec;   /* 0: lives */
@@ -57,6 +69,15 @@ DEFINE_CLEANUP(Claim *, claim_free);
 /* Adds what one group got of a class from a provider. -ENOMEM, -EOVERFLOW. */
 int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, const char *suffix,
               const char *resource_class, uint64_t amount);
+
+/* Adds a copy of a device. -ENOMEM. */
+int claim_add_device(Claim *claim, const ClaimDevice *device);
+
+/* Frees what the struct owns. */
+void claim_device_done(ClaimDevice *device);
+
+/* True when the claim has that mdev. */
+bool claim_has_mdev(const Claim *claim, const Uuid *mdev);
 
 /* The sum of a class over all providers. */
 uint64_t claim_sum(const Claim *claim, const char *resource_class);

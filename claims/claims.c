@@ -9,23 +9,14 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <systemd/sd-id128.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "claims/claims-internal.h"
+#include "claims/device-choice.h"
 #include "claims/sqlite-store.h"
 
-#define ATTEMPTS_MAX 16
-
-struct Claims {
-        Store *store;
-        HostView *view; /* of the last reading; NULL: none yet */
-        char *host, *node;
-        char boot_id[SD_ID128_STRING_MAX];
-        uint64_t expiry_usec;
-};
-
-static uint64_t now_usec(void)
+uint64_t claims_now_usec(void)
 {
         struct timespec time;
 
@@ -44,12 +35,6 @@ static uint64_t expiry_from(const Claims *claims, uint64_t now)
         return expires;
 }
 
-/* A file that stays locked is an outcome that callers of this folder expect. */
-static int finish(int r)
-{
-        return r == -EBUSY ? CLAIM_E_BUSY : r;
-}
-
 int claims_new(Claims **ret, Store *store, const ClaimsConfig *config)
 {
         _cleanup_(claims_freep) Claims *claims = calloc(1, sizeof(Claims));
@@ -65,6 +50,7 @@ int claims_new(Claims **ret, Store *store, const ClaimsConfig *config)
         if (!claims->host || !claims->node)
                 return -ENOMEM;
         claims->expiry_usec = config->expiry_usec;
+        claims->has_devices = config->has_devices;
         if (sd_id128_get_boot(&boot) >= 0)
                 sd_id128_to_string(boot, claims->boot_id);
         *ret = TAKE_PTR(claims);
@@ -97,17 +83,17 @@ Claims *claims_free(Claims *claims)
         return NULL;
 }
 
-static int load_view(Claims *claims, Error *reterr)
+int claims_load_view(Claims *claims, Error *reterr)
 {
         return claims->store->engine->load_view(claims->store, &claims->view, reterr);
 }
 
 int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr)
 {
-        int r = load_view(claims, reterr);
+        int r = claims_load_view(claims, reterr);
 
         if (r < 0)
-                return finish(r);
+                return claims_finish(r);
         return provider_tree_copy(ret, claims->view->tree) < 0 ? error_oom(reterr) : 0;
 }
 
@@ -122,16 +108,15 @@ int claims_set_node(Claims *claims, const char *node)
         return 0;
 }
 
-/* From the second attempt on the turn is taken before anything is read. */
-static int begin_attempt(Claims *claims, int attempt, Error *reterr)
+int claims_begin_attempt(Claims *claims, int attempt, Error *reterr)
 {
         return attempt > 0 ? claims->store->engine->take_turn(claims->store, reterr) : 0;
 }
 
-static int lost_race(Error *reterr)
+int claims_lost_race(Error *reterr)
 {
         error_setf(reterr, EBUSY, "Other writers of the claim database were faster %d times",
-                   ATTEMPTS_MAX);
+                   CLAIM_ATTEMPTS_MAX);
         return CLAIM_E_BUSY;
 }
 
@@ -141,7 +126,7 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
         _cleanup_(host_view_freep) HostView *wanted = NULL;
         int r;
 
-        r = load_view(claims, reterr);
+        r = claims_load_view(claims, reterr);
         if (r < 0)
                 return r;
         r = host_view_merge(&wanted, claims->view, tree, reterr);
@@ -154,8 +139,8 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
 
 static int set_providers(Claims *claims, const ProviderTree *tree, Error *reterr)
 {
-        for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-                int r = begin_attempt(claims, attempt, reterr);
+        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
+                int r = claims_begin_attempt(claims, attempt, reterr);
 
                 if (r < 0)
                         return r;
@@ -164,7 +149,7 @@ static int set_providers(Claims *claims, const ProviderTree *tree, Error *reterr
                 if (r != STORE_E_RACE)
                         return r;
         }
-        return lost_race(reterr);
+        return claims_lost_race(reterr);
 }
 
 static int place_claim(Claims *claims, const StoreUnplaced *claim, Error *reterr)
@@ -174,7 +159,7 @@ static int place_claim(Claims *claims, const StoreUnplaced *claim, Error *reterr
         size_t root;
         int r;
 
-        r = load_view(claims, reterr);
+        r = claims_load_view(claims, reterr);
         if (r < 0)
                 return r;
         if (!host_view_root(claims->view, claims->node, &root))
@@ -203,8 +188,8 @@ static int place_unplaced(Claims *claims, Error *reterr)
                         return r < 0 ? r : 0;
                 node = claim.node;
                 r = STORE_E_RACE;
-                for (int i = 0; i < ATTEMPTS_MAX && r == STORE_E_RACE; i++) {
-                        r = begin_attempt(claims, i, reterr);
+                for (int i = 0; i < CLAIM_ATTEMPTS_MAX && r == STORE_E_RACE; i++) {
+                        r = claims_begin_attempt(claims, i, reterr);
                         if (r == 0)
                                 r = place_claim(claims, &claim, reterr);
                         claims->store->engine->drop_turn(claims->store);
@@ -223,8 +208,8 @@ int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr
 
         r = set_providers(claims, tree, reterr);
         if (r != 0)
-                return finish(r);
-        return finish(place_unplaced(claims, reterr));
+                return claims_finish(r);
+        return claims_finish(place_unplaced(claims, reterr));
 }
 
 static bool text_matches(const char *given, const char *held)
@@ -236,7 +221,7 @@ static bool text_matches(const char *given, const char *held)
 static int answer_with(Claims *claims, const ClaimRequest *request, const char *text, Claim *held,
                        Error *reterr)
 {
-        uint64_t now = now_usec();
+        uint64_t now = claims_now_usec();
         int r;
 
         if (strcmp(held->request, text) != 0 ||
@@ -268,11 +253,94 @@ static int fit_outcome(int r)
         }
 }
 
+int claims_add_device(DeviceList *list, const Provider *provider, const char *suffix,
+                      const HostDevice *device, const Uuid *mdev)
+{
+        if (array_grow(&list->devices, sizeof(ClaimDevice), list->n_devices, &list->n_allocated) <
+            0)
+                return -ENOMEM;
+        list->devices[list->n_devices++] = (ClaimDevice){
+                .provider = provider->uuid,
+                .suffix = (char *)suffix,
+                .name = (char *)device->name,
+                .address = (char *)device->address,
+                .mdev_type = (char *)device->mdev_type,
+                .mdev = *mdev,
+        };
+        return 0;
+}
+
+static int choose_some(Claims *claims, const Provider *provider, const char *suffix,
+                       const HostDevice *device, uint64_t amount, DeviceList *ret, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
+        int r;
+
+        r = claims->store->engine->taken(claims->store, device->name, &taken, reterr);
+        if (r < 0)
+                return r;
+        /* Of groups of this very claim, too. */
+        for (size_t i = 0; i < ret->n_devices; i++)
+                if (string_set_add(&taken, ret->devices[i].mdev.text) < 0)
+                        return error_oom(reterr);
+        for (uint64_t i = 0; i < amount; i++) {
+                Uuid mdev;
+
+                r = device_choose(claims->facts, device, &taken, &mdev, reterr);
+                if (r > 0)
+                        return CLAIM_E_NO_CAPACITY;
+                if (claims_add_device(ret, provider, suffix, device, &mdev) < 0 ||
+                    string_set_add(&taken, mdev.text) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+/* Only a device's provider stands below another one and has neither CPUs nor memory. */
+static bool may_be_device(const Provider *provider)
+{
+        return !uuid_empty(&provider->parent) && !provider_find_inventory(provider, "VCPU") &&
+               !provider_find_inventory(provider, "PCPU") &&
+               !provider_find_inventory(provider, "MEMORY_MB") &&
+               !provider_find_inventory(provider, "DISK_GB");
+}
+
+int claims_choose_devices(Claims *claims, const ResourceRequest *request, const Fit *fit,
+                          DeviceList *ret, Error *reterr)
+{
+        if (!claims->facts && !claims->has_devices)
+                return 0;
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                const FitPiece *piece = &fit->pieces[i];
+                const Provider *provider = claims->view->tree->providers[piece->provider];
+                const HostDevice *device;
+                int r;
+
+                if (!claims->facts && may_be_device(provider)) {
+                        error_setf(reterr, EAGAIN,
+                                   "%s: no device of %s can be named before the host was polled",
+                                   piece->resource_class, provider->name);
+                        return CLAIM_E_NO_CAPACITY;
+                }
+                device = claims->facts ? device_of_provider(claims->facts, claims->node,
+                                                            provider->name, piece->resource_class)
+                                       : NULL;
+                if (!device)
+                        continue;
+                r = choose_some(claims, provider, request->groups[piece->group].suffix, device,
+                                piece->amount, ret, reterr);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
 static int claim_new_one(Claims *claims, const ClaimRequest *request, const char *text, Claim **ret,
                          Error *reterr)
 {
+        _cleanup_(device_list_done) DeviceList devices = { 0 };
         _cleanup_(fit_done) Fit fit = FIT_NULL;
-        uint64_t now = now_usec();
+        uint64_t now = claims_now_usec();
         StoreClaim claim = {
                 .request = request,
                 .request_text = text,
@@ -284,12 +352,17 @@ static int claim_new_one(Claims *claims, const ClaimRequest *request, const char
         };
         int r;
 
-        r = load_view(claims, reterr);
+        r = claims_load_view(claims, reterr);
         if (r < 0)
                 return r;
         r = fit_request(claims->view, claims->node, &request->resources, &fit, reterr);
         if (r != 0)
                 return fit_outcome(r);
+        r = claims_choose_devices(claims, &request->resources, &fit, &devices, reterr);
+        if (r != 0)
+                return r;
+        claim.devices = devices.devices;
+        claim.n_devices = devices.n_devices;
         r = claims->store->engine->insert(claims->store, &claim, claims->view, &fit, ret, reterr);
         return r > 0 ? CLAIM_E_BUSY : r;
 }
@@ -324,16 +397,16 @@ int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim,
         text = claim_request_format(&request->resources);
         if (!text)
                 return error_oom(reterr);
-        for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-                r = begin_attempt(claims, attempt, reterr);
+        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
+                r = claims_begin_attempt(claims, attempt, reterr);
                 if (r < 0)
-                        return finish(r);
+                        return claims_finish(r);
                 r = claim_once(claims, request, text, ret_claim, reterr);
                 claims->store->engine->drop_turn(claims->store);
                 if (r != CLAIM_E_BUSY)
-                        return finish(r);
+                        return claims_finish(r);
         }
-        return lost_race(reterr);
+        return claims_lost_race(reterr);
 }
 
 static int not_found(int64_t id, Error *reterr)
@@ -350,7 +423,7 @@ static int explain_missing(Claims *claims, int64_t id, Error *reterr)
 
         r = claims->store->engine->get(claims->store, id, &claim, reterr);
         if (r < 0)
-                return finish(r);
+                return claims_finish(r);
         if (r == 0 && claim->state == CLAIM_STATE_CONFIRMED) {
                 error_setf(reterr, EEXIST, "Claim %" PRIi64 " is confirmed", id);
                 return CLAIM_E_CONFLICT;
@@ -362,7 +435,7 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr)
 {
         int r = claims->store->engine->confirm(claims->store, id, reterr);
 
-        return r == STORE_E_NOT_FOUND ? not_found(id, reterr) : finish(r);
+        return r == STORE_E_NOT_FOUND ? not_found(id, reterr) : claims_finish(r);
 }
 
 int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr)
@@ -370,7 +443,7 @@ int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *rete
         int r = claims->store->engine->extend(claims->store, id, MIN(expires_usec, INT64_MAX),
                                               reterr);
 
-        return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : finish(r);
+        return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : claims_finish(r);
 }
 
 /* The first bytes of a text, without half a UTF-8 sequence. */
@@ -390,33 +463,33 @@ static int release(Claims *claims, int64_t id, bool only_claimed, const char *re
         char cut[CLAIM_TEXT_MAX + 1];
 
         cut_text(reason ? reason : "", cut);
-        return claims->store->engine->release(claims->store, id, only_claimed, cut, now_usec(),
-                                              reterr);
+        return claims->store->engine->release(claims->store, id, only_claimed, cut,
+                                              claims_now_usec(), reterr);
 }
 
 int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr)
 {
         int r = release(claims, id, false, reason, reterr);
 
-        return r == STORE_E_NOT_FOUND ? not_found(id, reterr) : finish(r);
+        return r == STORE_E_NOT_FOUND ? not_found(id, reterr) : claims_finish(r);
 }
 
 int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr)
 {
         int r = release(claims, id, true, reason, reterr);
 
-        return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : finish(r);
+        return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : claims_finish(r);
 }
 
 int claims_expire(Claims *claims, uint64_t now, uint64_t *ret_n, Error *reterr)
 {
-        return finish(claims->store->engine->expire(claims->store, MIN(now, INT64_MAX), "expired",
-                                                    ret_n, reterr));
+        return claims_finish(claims->store->engine->expire(claims->store, MIN(now, INT64_MAX),
+                                                           "expired", ret_n, reterr));
 }
 
 int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr)
 {
-        return finish(claims->store->engine->list(claims->store, history, ret, reterr));
+        return claims_finish(claims->store->engine->list(claims->store, history, ret, reterr));
 }
 
 int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
@@ -424,7 +497,7 @@ int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
         int r = claims->store->engine->get(claims->store, id, ret, reterr);
 
         if (r != STORE_E_NOT_FOUND)
-                return finish(r);
+                return claims_finish(r);
         error_setf(reterr, ENOENT, "There is no claim %" PRIi64, id);
         return CLAIM_E_NOT_FOUND;
 }
@@ -435,22 +508,48 @@ int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim 
         int r = claims->store->engine->find(claims->store, consumer, resize_target, ret, reterr);
 
         if (r != STORE_E_NOT_FOUND)
-                return finish(r);
+                return claims_finish(r);
         error_setf(reterr, ENOENT, "Consumer %s has no claim", consumer->text);
         return CLAIM_E_NOT_FOUND;
 }
 
+int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error *reterr)
+{
+        return claims_finish(
+                claims->store->engine->list_device(claims->store, device, ret, reterr));
+}
+
+int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
+{
+        return claims_finish(claims->store->engine->count(claims->store, ret, reterr));
+}
+
+const char *claims_boot_id(const Claims *claims)
+{
+        return claims->boot_id;
+}
+
+const char *claims_node(const Claims *claims)
+{
+        return claims->node;
+}
+
+void claims_set_facts(Claims *claims, const HostFacts *facts)
+{
+        claims->facts = facts;
+}
+
 int claims_usage(Claims *claims, Allocations **ret, Error *reterr)
 {
-        return finish(claims->store->engine->usage(claims->store, ret, reterr));
+        return claims_finish(claims->store->engine->usage(claims->store, ret, reterr));
 }
 
 int claims_host(Claims *claims, const HostView **ret, Error *reterr)
 {
-        int r = load_view(claims, reterr);
+        int r = claims_load_view(claims, reterr);
 
         if (r < 0)
-                return finish(r);
+                return claims_finish(r);
         *ret = claims->view;
         return 0;
 }

@@ -20,6 +20,7 @@
 
 #include "claims/claim-request.h"
 #include "claims/claim.h"
+#include "claims/host-facts.h"
 #include "claims/store.h"
 
 #include "base/provider-tree.h"
@@ -43,7 +44,9 @@ typedef struct ClaimsConfig {
         const char *host;     /* "host" of the specification's table */
         const char *node;     /* "node" of it: the root provider's name */
         uint64_t expiry_usec; /* [DEFAULT] claim_expiry_time, 0: claims never expire */
-        uint64_t busy_usec;   /* how long to wait for another process; 0: CLAIMS_BUSY_USEC */
+        bool has_devices;   /* claims_set_facts() will be called, and what is claimed of a device's
+                               provider names the device; until then nothing of one is promised */
+        uint64_t busy_usec; /* how long to wait for another process; 0: CLAIMS_BUSY_USEC */
 } ClaimsConfig;
 
 #define CLAIMS_BUSY_USEC (2 * USEC_PER_SEC)
@@ -74,6 +77,9 @@ int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr);
 /* From now on claims are of this node (copied): the name of the host's root provider, which is
  * known only after the first poll. -ENOMEM. */
 int claims_set_node(Claims *claims, const char *node);
+
+/* What a poll found, beside the providers. Borrowed until the next call; NULL: not known. */
+void claims_set_facts(Claims *claims, const HostFacts *facts);
 
 /* Promises. The same consumer with an equal request yields the claim that it has (idempotent; one
  * that should have expired lives on as if it were new); with another one CLAIM_E_CONFLICT. A
@@ -106,12 +112,37 @@ int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *ret
  * CLAIM_HISTORY_MAX), last ended first. ret must be zeroed. */
 int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr);
 
+/* The claims that live and have a device: by libvirt's name or the PCI address of the device, or by
+ * the uuid of the mdev. ret must be zeroed. */
+int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error *reterr);
+
+/* How many claims live; cheap, whatever their number. */
+int claims_count(Claims *claims, uint64_t *ret, Error *reterr);
+
 /* One claim, living or ended. CLAIM_E_NOT_FOUND. */
 int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr);
 
 /* The living claim of a consumer. CLAIM_E_NOT_FOUND. */
 int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim **ret,
                 Error *reterr);
+
+/* A guest that is there and has no claim gets one, confirmed, whether it fits or not: what runs
+ * takes its part, whoever promised it. CLAIM_E_NO_CAPACITY with words: it has its claim, and the
+ * host has less than all that is on it; CLAIM_E_CONFLICT: it has its claim but for the mdevs that
+ * another claim has, or that are of no device of this host, or none when nothing of it can be
+ * counted. CLAIM_E_BUSY: it has none. ret_claim (owned by the caller) is set with the first three.
+ */
+int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
+
+/* Checks a living claim again, of another boot or without the devices that it should name: it is of
+ * this boot from now on, and names the devices of the guest (NULL: there is none yet), or others
+ * that are free. CLAIM_E_NOT_FOUND, CLAIM_E_BUSY; CLAIM_E_NO_CAPACITY with words when there is no
+ * device for it, it is of this boot then all the same. */
+int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
+
+/* Borrowed: the boot and the node that new claims are of. */
+const char *claims_boot_id(const Claims *claims);
+const char *claims_node(const Claims *claims);
 
 /* What living claims use: one Consumer per claim's consumer, amounts by provider. */
 int claims_usage(Claims *claims, Allocations **ret, Error *reterr);

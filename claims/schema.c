@@ -182,11 +182,48 @@ static const char version_2_rows[] =
                                                     " ORDER BY id DESC;"
                                                     "DROP TABLE claims_1;";
 
+/* - claim_counts: how many claims live, kept by triggers; counting 10,000 rows for each change of a
+ *   property would make a claim dearer the more there are.
+ * - claim_devices: which device a claim has for itself. Two claims never have the same one.
+ *   provider_uuid has no reference: the name of a device outlives its provider. */
+static const char version_3[] =
+        "CREATE TABLE claim_counts (claims INTEGER NOT NULL CHECK (claims >= 0));"
+        "INSERT INTO claim_counts SELECT count(*) FROM claims;"
+        "CREATE TRIGGER claims_insert AFTER INSERT ON claims BEGIN"
+        " UPDATE claim_counts SET claims = claims + 1;"
+        "END;"
+        "CREATE TRIGGER claims_delete AFTER DELETE ON claims BEGIN"
+        " UPDATE claim_counts SET claims = claims - 1;"
+        "END;"
+        "CREATE TABLE claim_devices ("
+        " id INTEGER PRIMARY KEY,"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id),"
+        " provider_uuid TEXT NOT NULL,"
+        " request_group TEXT NOT NULL,"
+        " device TEXT NOT NULL,"
+        " address TEXT NOT NULL,"
+        " mdev_type TEXT NOT NULL,"
+        " mdev_uuid TEXT NOT NULL UNIQUE);"
+        "CREATE INDEX claim_devices_claim ON claim_devices (claim_id);"
+        "CREATE INDEX claim_devices_device ON claim_devices (device);"
+        "CREATE INDEX claim_devices_address ON claim_devices (address);"
+        "CREATE TABLE ended_devices ("
+        " id INTEGER PRIMARY KEY,"
+        " claim_id INTEGER NOT NULL REFERENCES ended_claims (id) ON DELETE CASCADE,"
+        " provider_uuid TEXT NOT NULL,"
+        " request_group TEXT NOT NULL,"
+        " device TEXT NOT NULL,"
+        " address TEXT NOT NULL,"
+        " mdev_type TEXT NOT NULL,"
+        " mdev_uuid TEXT NOT NULL);"
+        "CREATE INDEX ended_devices_claim ON ended_devices (claim_id);";
+
 static const char *const to_version_1[] = { version_1, NULL };
 static const char *const to_version_2[] = { version_2_claims, version_2_providers,
                                             version_2_allocations, version_2_rows, NULL };
+static const char *const to_version_3[] = { version_3, NULL };
 
-static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2 };
+static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2, to_version_3 };
 
 int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
 {

@@ -138,6 +138,46 @@ static int read_allocation(SqliteStore *store, sqlite3_stmt *statement, Claim *c
         return r < 0 ? error_oom(reterr) : 0;
 }
 
+static int read_device(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+{
+        const char *texts[6]; /* provider, group, device, address, type, mdev */
+        ClaimDevice device;
+        int r;
+
+        for (int i = 0; i < 6; i++) {
+                r = sqlite_column(store->sqlite, statement, i, &texts[i], reterr);
+                if (r < 0)
+                        return r;
+        }
+        /* Borrowed for the copy that claim_add_device() makes. */
+        device = (ClaimDevice){ .suffix = (char *)texts[1],
+                                .name = (char *)texts[2],
+                                .address = (char *)texts[3],
+                                .mdev_type = (char *)texts[4] };
+        if (uuid_from_text(texts[0], &device.provider) < 0 ||
+            uuid_from_text(texts[5], &device.mdev) < 0)
+                return damaged(store, claim->id, "a device", reterr);
+        return claim_add_device(claim, &device) < 0 ? error_oom(reterr) : 0;
+}
+
+static int read_devices(SqliteStore *store, Claim *claim, Error *reterr)
+{
+        StatementId id = claim->state == CLAIM_STATE_RELEASED ? STATEMENT_READ_ENDED_DEVICES
+                                                              : STATEMENT_READ_DEVICES;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = sqlite_store_query(store, id, &statement, reterr, "i", claim->id);
+        if (r < 0)
+                return r;
+        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
+                r = read_device(store, statement, claim, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
 /* Reads all claims of a query. */
 static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
@@ -154,6 +194,9 @@ static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *l
                         if (claim_list_add(list, next) < 0)
                                 return error_oom(reterr);
                         claim = TAKE_PTR(next);
+                        r = read_devices(store, claim, reterr);
+                        if (r < 0)
+                                return r;
                 }
                 r = read_allocation(store, statement, claim, reterr);
                 if (r < 0)
@@ -244,6 +287,63 @@ int sqlite_store_list(Store *base, bool history, ClaimList *ret, Error *reterr)
                 return r;
         *ret = list;
         list = (ClaimList){ 0 };
+        return 0;
+}
+
+int sqlite_store_list_device(Store *base, const char *device, ClaimList *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r;
+
+        r = sqlite_store_query(store, STATEMENT_LIST_DEVICE, &statement, reterr, "s", device);
+        if (r < 0)
+                return r;
+        r = read_claims(store, statement, &list, reterr);
+        if (r < 0)
+                return r;
+        *ret = list;
+        list = (ClaimList){ 0 };
+        return 0;
+}
+
+int sqlite_store_taken(Store *base, const char *device, StringSet *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        const char *mdev;
+        int r;
+
+        r = sqlite_store_query(store, STATEMENT_TAKEN, &statement, reterr, "s", device);
+        if (r < 0)
+                return r;
+        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
+                r = sqlite_column(store->sqlite, statement, 0, &mdev, reterr);
+                if (r < 0)
+                        return r;
+                if (string_set_add(ret, mdev) < 0)
+                        return error_oom(reterr);
+        }
+        return r;
+}
+
+int sqlite_store_count(Store *base, uint64_t *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = sqlite_store_query(store, STATEMENT_COUNT, &statement, reterr, "");
+        if (r < 0)
+                return r;
+        r = sqlite_step(store->sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_DONE)
+                return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (no count)",
+                                  store->sqlite->path);
+        *ret = (uint64_t)MAX(sqlite3_column_int64(statement, 0), INT64_C(0));
         return 0;
 }
 

@@ -48,6 +48,15 @@ typedef enum StatementId {
         STATEMENT_DELETE_ALLOCATIONS,
         STATEMENT_DELETE_CLAIM,
         STATEMENT_TRIM_HISTORY,
+        STATEMENT_COUNT,
+        STATEMENT_INSERT_DEVICE,
+        STATEMENT_READ_DEVICES,
+        STATEMENT_READ_ENDED_DEVICES,
+        STATEMENT_TAKEN,
+        STATEMENT_LIST_DEVICE,
+        STATEMENT_SET_BOOT,
+        STATEMENT_END_DEVICES,
+        STATEMENT_DELETE_DEVICES,
         _STATEMENT_MAX,
 } StatementId;
 
@@ -79,6 +88,9 @@ int sqlite_store_find(Store *store, const Uuid *consumer, bool resize_target, Cl
                       Error *reterr);
 int sqlite_store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
 int sqlite_store_list(Store *store, bool history, ClaimList *ret, Error *reterr);
+int sqlite_store_list_device(Store *store, const char *device, ClaimList *ret, Error *reterr);
+int sqlite_store_taken(Store *store, const char *device, StringSet *ret, Error *reterr);
+int sqlite_store_count(Store *store, uint64_t *ret, Error *reterr);
 int sqlite_store_usage(Store *store, Allocations **ret, Error *reterr);
 int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
 

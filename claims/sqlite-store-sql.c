@@ -59,7 +59,7 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
                 " resize_target, created_at, created_usec, state, expires_usec, project_id,"
                 " user_id, request, boot_id)"
-                " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, 'claimed', ?7, ?8, ?9, ?10, ?11)",
+                " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, ?12, ?7, ?8, ?9, ?10, ?11)",
         [STATEMENT_INSERT_ALLOCATION] =
                 "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
                 " claim_id, request_group) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -108,4 +108,25 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_DELETE_CLAIM] = "DELETE FROM claims WHERE id = ?1",
         [STATEMENT_TRIM_HISTORY] = "DELETE FROM ended_claims"
                                    " WHERE number <= (SELECT max(number) FROM ended_claims) - ?1",
+        [STATEMENT_COUNT] = "SELECT claims FROM claim_counts",
+        [STATEMENT_INSERT_DEVICE] =
+                "INSERT INTO claim_devices (claim_id, provider_uuid, request_group, device,"
+                " address, mdev_type, mdev_uuid) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        [STATEMENT_READ_DEVICES] = "SELECT provider_uuid, request_group, device, address,"
+                                   " mdev_type, mdev_uuid FROM claim_devices"
+                                   " WHERE claim_id = ?1 ORDER BY id",
+        [STATEMENT_READ_ENDED_DEVICES] = "SELECT provider_uuid, request_group, device, address,"
+                                         " mdev_type, mdev_uuid FROM ended_devices"
+                                         " WHERE claim_id = ?1 ORDER BY id",
+        [STATEMENT_TAKEN] = "SELECT mdev_uuid FROM claim_devices WHERE device = ?1",
+        [STATEMENT_LIST_DEVICE] =
+                "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_devices"
+                " WHERE device = ?1 OR address = ?1 OR mdev_uuid = ?1) ORDER BY c.id",
+        [STATEMENT_SET_BOOT] = "UPDATE claims SET boot_id = ?2 WHERE id = ?1",
+        [STATEMENT_END_DEVICES] =
+                "INSERT INTO ended_devices (claim_id, provider_uuid, request_group, device,"
+                " address, mdev_type, mdev_uuid)"
+                " SELECT claim_id, provider_uuid, request_group, device, address, mdev_type,"
+                " mdev_uuid FROM claim_devices WHERE claim_id = ?1 ORDER BY id",
+        [STATEMENT_DELETE_DEVICES] = "DELETE FROM claim_devices WHERE claim_id = ?1",
 };

@@ -155,15 +155,32 @@ static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_
 
         format_time(claim->created_usec, created_at);
         r = sqlite_store_run(
-                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiissss", claim->host,
+                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiisssss", claim->host,
                 claim->node, request->consumer.text, (int64_t)request->resize_target, created_at,
                 (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
-                request->user_id, claim->request_text, claim->boot_id);
+                request->user_id, claim->request_text, claim->boot_id,
+                claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED
+                                                     : CLAIM_STATE_CLAIMED));
         if (r == -EEXIST)
                 return STORE_E_EXISTS;
         if (r < 0)
                 return r;
         *ret_id = sqlite3_last_insert_rowid(store->sqlite->db);
+        return 0;
+}
+
+static int insert_devices(SqliteStore *store, int64_t id, const ClaimDevice *devices, size_t n,
+                          Error *reterr)
+{
+        for (size_t i = 0; i < n; i++) {
+                int r = sqlite_store_run(store, STATEMENT_INSERT_DEVICE, NULL, reterr, "issssss",
+                                         id, devices[i].provider.text, devices[i].suffix,
+                                         devices[i].name, devices[i].address, devices[i].mdev_type,
+                                         devices[i].mdev.text);
+
+                if (r < 0)
+                        return r == -EEXIST ? STORE_E_EXISTS : r;
+        }
         return 0;
 }
 
@@ -182,6 +199,9 @@ static int insert_claim(SqliteStore *store, const StoreClaim *claim, const HostV
         r = insert_allocations(store, id, &claim->request->consumer, &claim->request->resources,
                                view, fit, reterr);
         if (r < 0)
+                return r;
+        r = insert_devices(store, id, claim->devices, claim->n_devices, reterr);
+        if (r != 0)
                 return r;
         r = sqlite_store_run(store, STATEMENT_FILL_CLAIM, NULL, reterr, "iiii", id,
                              (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
@@ -283,11 +303,30 @@ static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
+static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice *devices,
+                 size_t n_devices, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int changed, r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_store_run(store, STATEMENT_SET_BOOT, &changed, reterr, "is", id, boot_id);
+        if (r == 0 && changed == 0)
+                r = STORE_E_NOT_FOUND;
+        if (r == 0)
+                r = insert_devices(store, id, devices, n_devices, reterr);
+        return sqlite_store_end(store, r, reterr);
+}
+
 static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const char *reason,
                      uint64_t ended_usec, Error *reterr)
 {
-        static const StatementId steps[] = { STATEMENT_END_ALLOCATIONS, STATEMENT_BUMP_OF_CLAIM,
-                                             STATEMENT_DELETE_ALLOCATIONS, STATEMENT_DELETE_CLAIM };
+        static const StatementId steps[] = {
+                STATEMENT_END_ALLOCATIONS,    STATEMENT_END_DEVICES,    STATEMENT_BUMP_OF_CLAIM,
+                STATEMENT_DELETE_ALLOCATIONS, STATEMENT_DELETE_DEVICES, STATEMENT_DELETE_CLAIM
+        };
         int changed, r;
 
         r = sqlite_store_run(store, STATEMENT_END_CLAIM, &changed, reterr, "iisi", id,
@@ -420,6 +459,10 @@ static const StoreEngine sqlite_engine = {
         .find = sqlite_store_find,
         .get = sqlite_store_get,
         .list = sqlite_store_list,
+        .list_device = sqlite_store_list_device,
+        .taken = sqlite_store_taken,
+        .renew = renew,
+        .count = sqlite_store_count,
         .usage = sqlite_store_usage,
 };
 

@@ -21,7 +21,8 @@
 typedef enum StoreOutcome {
         STORE_DONE = 0,
         STORE_E_RACE = 1,  /* a provider changed since the view was read: read and decide again */
-        STORE_E_EXISTS,    /* the consumer has a living claim of this role */
+        STORE_E_EXISTS,    /* the consumer has a living claim of this role, or another claim has
+                              one of the devices */
         STORE_E_NOT_FOUND, /* no such claim, or not in the state that the call asks for */
         _STORE_OUTCOME_MAX,
 } StoreOutcome;
@@ -32,6 +33,9 @@ typedef struct StoreClaim {
         const char *request_text; /* claim_request_format() */
         const char *host, *node, *boot_id;
         uint64_t created_usec, expires_usec;
+        bool confirmed; /* of a guest that runs already */
+        const ClaimDevice *devices;
+        size_t n_devices;
 } StoreClaim;
 
 /* A claim of schema version 1 that no provider is known for yet. */
@@ -98,6 +102,21 @@ typedef struct StoreEngine {
         /* The living ones, oldest first; with history the ended ones too, last ended first. ret
          * must be zeroed. Not within a turn. */
         int (*list)(Store *store, bool history, ClaimList *ret, Error *reterr);
+
+        /* Living claims that have a device: by its name, its PCI address, or the mdev's uuid. ret
+         * must be zeroed. */
+        int (*list_device)(Store *store, const char *device, ClaimList *ret, Error *reterr);
+
+        /* Adds the mdevs that living claims have on the device of that name. */
+        int (*taken)(Store *store, const char *device, StringSet *ret, Error *reterr);
+
+        /* The claim was checked in this boot, and has these devices beside those it had.
+         * STORE_E_NOT_FOUND, STORE_E_EXISTS. */
+        int (*renew)(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
+                     size_t n_devices, Error *reterr);
+
+        /* How many claims live, at a cost that does not grow with them. */
+        int (*count)(Store *store, uint64_t *ret, Error *reterr);
 
         /* What living claims hold, by consumer and provider. */
         int (*usage)(Store *store, Allocations **ret, Error *reterr);

@@ -362,8 +362,9 @@ void assert_store_sane(const char *path)
                    "  (SELECT ifnull(sum(used), 0) FROM allocations WHERE claim_id = c.id"
                    "   AND resource_class IN ('VCPU', 'PCPU')))"
                    " || ' ' || (SELECT count(*) FROM claims"
-                   "  WHERE id IN (SELECT id FROM ended_claims))",
-                   "ok 0 0 0 0 0");
+                   "  WHERE id IN (SELECT id FROM ended_claims))"
+                   " || ' ' || (SELECT claims - (SELECT count(*) FROM claims) FROM claim_counts)",
+                   "ok 0 0 0 0 0 0");
 }
 
 static int sync_nothing(sqlite3_file *file, int flags)

@@ -10,6 +10,7 @@
 
 #include "claims/schema.h"
 #include "tests/claims-fixture.h"
+#include "tests/claims-version-2.h"
 #include "tests/test.h"
 
 #define VM1 "11111111-2222-4333-8444-555555555501"
@@ -122,11 +123,11 @@ static void test_upgrade(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v1-", &copy), 1);
         assert_non_null(strstr(fixture->error.text, copy));
-        assert_non_null(strstr(fixture->error.text, "version 1 to 2 with 3 of 3 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 1 to 3 with 3 of 3 claims"));
         assert_version_1_rows(copy);
         assert_int_equal(stat(copy, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
-        assert_sql(fixture->path, "SELECT version FROM versions", "2");
+        assert_sql(fixture->path, "SELECT version FROM versions", "3");
         assert_sql(fixture->path,
                    "SELECT group_concat(id || ' ' || instance_uuid || ' ' || vcpus || ' ' ||"
                    " memory_mb || ' ' || disk_gb || ' ' || resize_target || ' ' ||"
@@ -244,7 +245,7 @@ static void sleep_usec(uint64_t usec)
         nanosleep(&time, NULL);
 }
 
-/* Killed at many moments of the upgrade: the next start finds version 1 or 2, whole, and goes on.
+/* Killed at many moments of the upgrade: the next start finds version 1 or 3, whole, and goes on.
  */
 static void test_upgrade_interrupted(void **state)
 {
@@ -270,7 +271,7 @@ static void test_upgrade_interrupted(void **state)
                         fail_msg("%d %s", r, fixture->error.text);
                 fixture_close(fixture);
                 version = run_sql(fixture->path, "SELECT version FROM versions");
-                assert_string_equal(version, "2");
+                assert_string_equal(version, "3");
                 assert_sql(fixture->path, "SELECT sum(vcpus) FROM claims", "7");
                 assert_store_sane(fixture->path);
                 /* every copy that has its name is whole */
@@ -282,6 +283,54 @@ static void test_upgrade_interrupted(void **state)
                 }
                 assert_int_equal(unlink(fixture->path), 0);
         }
+}
+
+#define PROVIDER_2 "22222222-2222-4333-8444-555555555500"
+#define ROWS_2                                                                                   \
+        "UPDATE provider_epoch SET epoch = 3;"                                                   \
+        "INSERT INTO resource_providers VALUES (1, '" PROVIDER_2 "', 'host', 5, 1, NULL, 0, 0);" \
+        "INSERT INTO inventories VALUES (1, 1, 'VCPU', 8, 0, 1, 8, 1, 1.0);"                     \
+        "INSERT INTO claims VALUES"                                                              \
+        " (4, 'c', 'host', '" VM1 "', 2, 0, 0, '', 0, '', 1, 'confirmed', 0, 'p', 'u',"          \
+        "  'resources=VCPU:2', 'boot', 1),"                                                      \
+        " (6, 'c', 'host', '" VM2 "', 1, 0, 0, '', 0, '', 2, 'claimed', 9, '', '',"              \
+        "  'resources=VCPU:1', '', 1);"                                                          \
+        "INSERT INTO allocations VALUES (1, 1, '" VM1 "', 'VCPU', 2, 4, ''),"                    \
+        " (2, 1, '" VM2 "', 'VCPU', 1, 6, '');"                                                  \
+        "INSERT INTO ended_claims VALUES (1, 3, 'c', 'host', '" VM1 "', 0, 1, 0, '', '',"        \
+        " 'resources=VCPU:1', '', 7, 'gone');"                                                   \
+        "INSERT INTO ended_allocations VALUES (3, '" PROVIDER_2 "', 'host', 'VCPU', 1, '');"
+
+/* Claims, history and providers of version 2 are what they were; nothing has a device. */
+static void test_upgrade_from_2(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *copy = NULL;
+        ClaimList list = { 0 };
+        uint64_t n = 0;
+
+        free(run_sql(fixture->path, VERSION_2));
+        free(run_sql(fixture->path, ROWS_2));
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v2-", &copy), 1);
+        assert_sql(copy, "SELECT version FROM versions", "2");
+        assert_non_null(strstr(fixture->error.text, "version 2 to 3 with 2 of 2 claims"));
+        assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
+        assert_int_equal(n, 2);
+        assert_int_equal(claims_list(fixture->claims, true, &list, NULL), 0);
+        assert_int_equal(list.n_claims, 3);
+        assert_int_equal(list.claims[0]->id, 4);
+        assert_int_equal(list.claims[0]->state, CLAIM_STATE_CONFIRMED);
+        assert_string_equal(list.claims[0]->boot_id, "boot");
+        assert_int_equal(claim_sum(list.claims[0], "VCPU"), 2);
+        assert_int_equal(list.claims[0]->n_devices, 0);
+        assert_int_equal(list.claims[1]->expires_usec, 9);
+        assert_string_equal(list.claims[2]->end_reason, "gone");
+        claim_list_done(&list);
+        assert_int_equal(claims_release(fixture->claims, 4, "", NULL), 0);
+        assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
+        assert_int_equal(n, 1);
+        assert_store_sane(fixture->path);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
@@ -296,6 +345,7 @@ int main(void)
                 TEST(test_upgraded_claims_wait_for_the_host),
                 TEST(test_strange_rows),
                 TEST(test_version_1_without_table),
+                TEST(test_upgrade_from_2),
                 TEST(test_upgrade_interrupted),
         };
 

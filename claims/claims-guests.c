@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Claims of guests that are there already: made from what their domain has, or checked against it.
+ * A guest that runs holds what it holds; these functions write that down and say what is wrong with
+ * it, and never refuse for want of room. */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "claims/claims-internal.h"
+#include "claims/device-choice.h"
+
+/* What a guest has, about to be written. */
+typedef struct Adoption {
+        Claims *claims;
+        const HostDomain *domain;
+        ResourceRequest request;
+        Fit fit;
+        DeviceList devices;
+        int outcome; /* CLAIM_DONE, or the ClaimOutcome that reterr is about */
+} Adoption;
+
+static void adoption_done(Adoption *adoption)
+{
+        resource_request_done(&adoption->request);
+        fit_done(&adoption->fit);
+        device_list_done(&adoption->devices);
+}
+
+/* An mdev of the guest, and where it belongs. False with words when it cannot be counted. */
+static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_device,
+                       size_t *ret_provider, Error *reterr)
+{
+        const HostMdev *mdev = host_facts_find_mdev(claims->facts, uuid);
+        const HostDevice *device =
+                mdev ? host_facts_find_device(claims->facts, mdev->device) : NULL;
+
+        if (!mdev) {
+                error_setf(reterr, ENODEV, "mdev %s is not on this host", uuid->text);
+                return false;
+        }
+        if (!device || strcmp(device->mdev_type, mdev->type) != 0) {
+                error_setf(reterr, ENODEV,
+                           "mdev %s is a %.60s on %.60s, which this host does not offer",
+                           uuid->text, mdev->type, mdev->device);
+                return false;
+        }
+        for (size_t i = 0; i < claims->view->n_providers; i++) {
+                const Provider *provider = claims->view->tree->providers[i];
+
+                if (device_of_provider(claims->facts, claims->node, provider->name,
+                                       device->resource_class) != device ||
+                    !provider_find_inventory(provider, device->resource_class))
+                        continue;
+                *ret_device = device;
+                *ret_provider = i;
+                return true;
+        }
+        error_setf(reterr, ENODEV, "mdev %s: %.60s has no provider", uuid->text, device->name);
+        return false;
+}
+
+/* 1 when a living claim has it. */
+static int is_taken(Claims *claims, const HostDevice *device, const Uuid *mdev, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
+        int r = claims->store->engine->taken(claims->store, device->name, &taken, reterr);
+
+        return r < 0 ? r : string_set_contains(&taken, mdev->text);
+}
+
+/* Room for the piece is there: fit_force() and reserve_pieces() see to it. */
+static void add_piece(Fit *fit, size_t provider, const char *resource_class)
+{
+        for (size_t i = 0; i < fit->n_pieces; i++)
+                if (fit->pieces[i].provider == provider &&
+                    strcmp(fit->pieces[i].resource_class, resource_class) == 0) {
+                        fit->pieces[i].amount++;
+                        return;
+                }
+        fit->pieces[fit->n_pieces++] =
+                (FitPiece){ .provider = provider, .resource_class = resource_class, .amount = 1 };
+}
+
+static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, Error *reterr)
+{
+        Claims *claims = adoption->claims;
+        const HostDevice *device;
+        size_t provider;
+        int r;
+
+        if (!place_mdev(claims, mdev, &device, &provider, reterr)) {
+                adoption->outcome = CLAIM_E_CONFLICT;
+                return 0;
+        }
+        r = is_taken(claims, device, mdev, reterr);
+        if (r < 0)
+                return r;
+        if (r > 0) {
+                error_setf(reterr, EEXIST, "mdev %s on %.60s is promised to another", mdev->text,
+                           device->name);
+                adoption->outcome = CLAIM_E_CONFLICT;
+                return 0;
+        }
+        if (claims_add_device(&adoption->devices, claims->view->tree->providers[provider], "",
+                              device, mdev) < 0 ||
+            resources_add(resources, device->resource_class, 1) < 0)
+                return error_oom(reterr);
+        add_piece(&adoption->fit, provider, device->resource_class);
+        return 0;
+}
+
+static int reserve_pieces(Fit *fit, size_t more)
+{
+        FitPiece *pieces = reallocarray(fit->pieces, fit->n_pieces + more + 1, sizeof(FitPiece));
+
+        if (!pieces)
+                return -ENOMEM;
+        fit->pieces = pieces;
+        return 0;
+}
+
+static int collect(Adoption *adoption, Error *reterr)
+{
+        const HostDomain *domain = adoption->domain;
+        Claims *claims = adoption->claims;
+        RequestGroup *group;
+
+        if (resource_request_group(&adoption->request, "", &group, NULL) < 0 ||
+            resources_set(&group->resources, "VCPU", MIN(domain->vcpus, INVENTORY_MAX_AMOUNT)) <
+                    0 ||
+            resources_set(&group->resources, "MEMORY_MB",
+                          MIN(domain->memory_mb, INVENTORY_MAX_AMOUNT)) < 0 ||
+            fit_force(claims->view, claims->node, &group->resources, &adoption->fit) < 0 ||
+            reserve_pieces(&adoption->fit, domain->n_mdevs) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < domain->n_mdevs; i++) {
+                int r = add_mdev(adoption, &domain->mdevs[i], &group->resources, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static void check_room(Adoption *adoption, Error *reterr)
+{
+        const HostView *view = adoption->claims->view;
+
+        for (size_t i = 0; adoption->outcome == CLAIM_DONE && i < adoption->fit.n_pieces; i++) {
+                const FitPiece *piece = &adoption->fit.pieces[i];
+                const Provider *provider = view->tree->providers[piece->provider];
+                const Inventory *inventory =
+                        provider_find_inventory(provider, piece->resource_class);
+                uint64_t used = resources_get(&view->providers[piece->provider].used,
+                                              piece->resource_class);
+                char text[128];
+
+                if (used + piece->amount <= inventory_capacity(inventory))
+                        continue;
+                error_setf(reterr, ENOSPC, "%s: %s on %s", piece->resource_class,
+                           inventory_fit_explain(INVENTORY_E_CAPACITY, inventory, used,
+                                                 piece->amount, text, sizeof(text)),
+                           provider->name);
+                adoption->outcome = CLAIM_E_NO_CAPACITY;
+        }
+}
+
+static int write_adoption(Adoption *adoption, Claim **ret, Error *reterr)
+{
+        Claims *claims = adoption->claims;
+        const ClaimRequest request = { .consumer = adoption->domain->uuid,
+                                       .resources = adoption->request };
+        _cleanup_free_ char *text = claim_request_format(&adoption->request);
+        const StoreClaim claim = {
+                .request = &request,
+                .request_text = text,
+                .host = claims->host,
+                .node = claims->node,
+                .boot_id = claims->boot_id,
+                .created_usec = claims_now_usec(),
+                .confirmed = true,
+                .devices = adoption->devices.devices,
+                .n_devices = adoption->devices.n_devices,
+        };
+
+        if (!text)
+                return error_oom(reterr);
+        return claims->store->engine->insert(claims->store, &claim, claims->view, &adoption->fit,
+                                             ret, reterr);
+}
+
+/* CLAIM_E_BUSY: to be tried again. */
+static int adopt_once(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+{
+        _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
+        int r;
+
+        r = claims_load_view(claims, reterr);
+        if (r < 0)
+                return r;
+        r = collect(&adoption, reterr);
+        if (r < 0)
+                return r;
+        if (adoption.fit.n_pieces == 0) {
+                error_setf(reterr, EAGAIN, "nothing of it can be counted on this host");
+                return CLAIM_E_CONFLICT;
+        }
+        check_room(&adoption, reterr);
+        r = write_adoption(&adoption, ret, reterr);
+        return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : adoption.outcome;
+}
+
+int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr)
+{
+        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
+                int r = claims_begin_attempt(claims, attempt, reterr);
+
+                if (r == 0)
+                        r = adopt_once(claims, domain, ret_claim, reterr);
+                claims->store->engine->drop_turn(claims->store);
+                if (r != CLAIM_E_BUSY)
+                        return claims_finish(r);
+        }
+        return claims_lost_race(reterr);
+}
+
+/* The other case: a claim that is there. */
+
+static uint64_t count_named(const Claim *claim, const Uuid *provider)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < claim->n_devices; i++)
+                n += uuid_equal(&claim->devices[i].provider, provider);
+        return n;
+}
+
+static const char *suffix_of(const Claim *claim, const Uuid *provider)
+{
+        for (size_t i = 0; i < claim->n_mappings; i++)
+                if (uuid_equal(&claim->mappings[i].provider, provider))
+                        return claim->mappings[i].suffix;
+        return "";
+}
+
+/* 1 when an mdev was found. */
+static int find_mdev(Claims *claims, const HostDomain *domain, const HostDevice *device,
+                     const StringSet *taken, Uuid *ret, Error *reterr)
+{
+        for (size_t i = 0; domain && i < domain->n_mdevs; i++) {
+                const HostMdev *mdev = host_facts_find_mdev(claims->facts, &domain->mdevs[i]);
+
+                if (!mdev || strcmp(mdev->device, device->name) != 0 ||
+                    string_set_contains(taken, mdev->uuid.text))
+                        continue;
+                *ret = mdev->uuid;
+                return 1;
+        }
+        if (domain) {
+                error_setf(reterr, ENODEV, "guest %.60s has no mdev on %.60s for it", domain->name,
+                           device->name);
+                return 0;
+        }
+        return device_choose(claims->facts, device, taken, ret, reterr) == DEVICE_CHOSEN;
+}
+
+static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
+                        const HostDevice *device, uint64_t amount, const HostDomain *domain,
+                        DeviceList *ret, Error *reterr)
+{
+        const Provider provider = { .uuid = claim->allocations[allocation].provider };
+        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
+        uint64_t n = count_named(claim, &provider.uuid);
+        Uuid mdev;
+        int r;
+
+        r = claims->store->engine->taken(claims->store, device->name, &taken, reterr);
+        for (; r >= 0 && n < amount; n++) {
+                r = find_mdev(claims, domain, device, &taken, &mdev, reterr);
+                if (r == 0)
+                        return CLAIM_E_NO_CAPACITY;
+                if (claims_add_device(ret, &provider, suffix_of(claim, &provider.uuid), device,
+                                      &mdev) < 0 ||
+                    string_set_add(&taken, mdev.text) < 0)
+                        return error_oom(reterr);
+        }
+        return MIN(r, 0);
+}
+
+static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain *domain,
+                            DeviceList *ret, Error *reterr)
+{
+        int outcome = 0;
+
+        for (size_t i = 0; claims->facts && i < claim->n_allocations; i++) {
+                const Resources *resources = &claim->allocations[i].resources;
+
+                for (size_t j = 0; j < resources->n_items; j++) {
+                        const HostDevice *device = device_of_provider(
+                                claims->facts, claims->node, claim->provider_names[i],
+                                resources->items[j].resource_class);
+                        int r;
+
+                        if (!device)
+                                continue;
+                        r = name_missing(claims, claim, i, device, resources->items[j].amount,
+                                         domain, ret, reterr);
+                        if (r < 0)
+                                return r;
+                        outcome = MAX(outcome, r);
+                }
+        }
+        return outcome;
+}
+
+/* CLAIM_E_BUSY: to be tried again. */
+static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        _cleanup_(device_list_done) DeviceList devices = { 0 };
+        int r, outcome;
+
+        r = claims->store->engine->get(claims->store, id, &claim, reterr);
+        if (r < 0)
+                return r;
+        if (r > 0 || claim->state == CLAIM_STATE_RELEASED) {
+                error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that lives", id);
+                return CLAIM_E_NOT_FOUND;
+        }
+        outcome = name_all_missing(claims, claim, domain, &devices, reterr);
+        if (outcome < 0)
+                return outcome;
+        if (devices.n_devices == 0 && strcmp(claim->boot_id, claims->boot_id) == 0)
+                return outcome;
+        r = claims->store->engine->renew(claims->store, id, claims->boot_id, devices.devices,
+                                         devices.n_devices, reterr);
+        return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : outcome;
+}
+
+int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
+{
+        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
+                int r = claims_begin_attempt(claims, attempt, reterr);
+
+                if (r == 0)
+                        r = check_once(claims, id, domain, reterr);
+                claims->store->engine->drop_turn(claims->store);
+                if (r != CLAIM_E_BUSY)
+                        return claims_finish(r);
+        }
+        return claims_lost_race(reterr);
+}

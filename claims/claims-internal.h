@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What claims.c (requests) and claims-guests.c (guests that are there already) share. */
+
+#include <systemd/sd-id128.h>
+
+#include "claims/claims.h"
+
+#define CLAIM_ATTEMPTS_MAX 16
+
+struct Claims {
+        Store *store;
+        HostView *view;         /* of the last reading; NULL: none yet */
+        const HostFacts *facts; /* borrowed; NULL: not known */
+        bool has_devices;       /* facts will come: until then no device can be named */
+        char *host, *node;
+        char boot_id[SD_ID128_STRING_MAX];
+        uint64_t expiry_usec;
+};
+
+uint64_t claims_now_usec(void);
+int claims_load_view(Claims *claims, Error *reterr);
+
+/* From the second attempt on the turn is taken before anything is read. */
+int claims_begin_attempt(Claims *claims, int attempt, Error *reterr);
+int claims_lost_race(Error *reterr);
+
+/* A file that stays locked is an outcome that callers of this folder expect. */
+static inline int claims_finish(int r)
+{
+        return r == -EBUSY ? CLAIM_E_BUSY : r;
+}
+
+/* Devices that a claim is about to get; everything but the array is borrowed. */
+typedef struct DeviceList {
+        ClaimDevice *devices;
+        size_t n_devices, n_allocated;
+} DeviceList;
+
+static inline void device_list_done(DeviceList *list)
+{
+        free(list->devices);
+        *list = (DeviceList){ 0 };
+}
+
+/* -ENOMEM. */
+int claims_add_device(DeviceList *list, const Provider *provider, const char *suffix,
+                      const HostDevice *device, const Uuid *mdev);
+
+/* Names the devices of a fit. CLAIM_E_NO_CAPACITY with words. */
+int claims_choose_devices(Claims *claims, const ResourceRequest *request, const Fit *fit,
+                          DeviceList *ret, Error *reterr);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/device-choice.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
+                                     const char *provider_name, const char *resource_class)
+{
+        size_t n = strlen(node);
+        const HostDevice *device;
+
+        if (strncmp(provider_name, node, n) != 0 || provider_name[n] != '_')
+                return NULL;
+        device = host_facts_find_device(facts, provider_name + n + 1);
+        return device && strcmp(device->resource_class, resource_class) == 0 ? device : NULL;
+}
+
+uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim)
+{
+        uint64_t wanted = 0;
+
+        for (size_t i = 0; i < claim->n_allocations; i++) {
+                const Resources *resources = &claim->allocations[i].resources;
+
+                for (size_t j = 0; j < resources->n_items; j++)
+                        if (device_of_provider(facts, node, claim->provider_names[i],
+                                               resources->items[j].resource_class))
+                                wanted += resources->items[j].amount;
+        }
+        return wanted > claim->n_devices ? wanted - claim->n_devices : 0;
+}
+
+static const HostMdev *find_free(const HostFacts *facts, const HostDevice *device,
+                                 const StringSet *taken)
+{
+        const HostMdev *found = NULL;
+
+        for (size_t i = 0; i < facts->n_mdevs; i++) {
+                const HostMdev *mdev = &facts->mdevs[i];
+
+                if (strcmp(mdev->device, device->name) != 0 ||
+                    strcmp(mdev->type, device->mdev_type) != 0 ||
+                    string_set_contains(taken, mdev->uuid.text) ||
+                    host_facts_mdev_in_use(facts, &mdev->uuid))
+                        continue;
+                if (!found || uuid_order(&mdev->uuid, &found->uuid) < 0)
+                        found = mdev;
+        }
+        return found;
+}
+
+/* Claimed, and not made when the host was polled. */
+static uint64_t count_unmade(const HostFacts *facts, const StringSet *taken)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < taken->n_items; i++) {
+                Uuid uuid;
+
+                if (uuid_from_text(taken->items[i], &uuid) == 0 &&
+                    !host_facts_find_mdev(facts, &uuid))
+                        n++;
+        }
+        return n;
+}
+
+int device_choose(const HostFacts *facts, const HostDevice *device, const StringSet *taken,
+                  Uuid *ret, Error *reterr)
+{
+        const HostMdev *mdev = find_free(facts, device, taken);
+        uint64_t unmade;
+
+        if (mdev) {
+                *ret = mdev->uuid;
+                return DEVICE_CHOSEN;
+        }
+        unmade = count_unmade(facts, taken);
+        if (unmade < device->available) {
+                *ret = uuid_make_random();
+                return DEVICE_CHOSEN;
+        }
+        error_setf(reterr, ENOSPC,
+                   "%s: no %s on %s is free, and %" PRIu64 " more can be made, of which %" PRIu64
+                   " are promised",
+                   device->resource_class, device->mdev_type, device->name, device->available,
+                   MIN(unmade, device->available));
+        return DEVICE_E_NONE;
+}

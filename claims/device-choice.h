@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which mediated device a claim gets (facts H6). Pure, but for the uuid of a new one, which is
+ * random.
+ *
+ * The provider of a device is named "<node>_<device>". An mdev of the device's type that exists and
+ * is in no domain's XML and in no claim goes first, the lowest uuid of them; else one that is to be
+ * made, as long as the device has room for it. Room is what the device says, less the mdevs that
+ * claims have and nobody made yet. */
+
+#include "base/error.h"
+#include "base/string-set.h"
+#include "claims/claim.h"
+#include "claims/host-facts.h"
+
+typedef enum DeviceChoice {
+        DEVICE_CHOSEN = 0,
+        DEVICE_E_NONE = 1, /* reterr says why */
+} DeviceChoice;
+
+/* The device that gives the class on the provider, borrowed; NULL when it is no device's. */
+const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
+                                     const char *provider_name, const char *resource_class);
+
+/* How many devices the claim holds something of and does not name. */
+uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
+
+/* taken: uuids of the mdevs that claims have on the device. */
+int device_choose(const HostFacts *facts, const HostDevice *device, const StringSet *taken,
+                  Uuid *ret, Error *reterr);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/host-facts.h"
+
+#include <string.h>
+
+const HostDevice *host_facts_find_device(const HostFacts *facts, const char *name)
+{
+        for (size_t i = 0; i < facts->n_devices; i++)
+                if (strcmp(facts->devices[i].name, name) == 0)
+                        return &facts->devices[i];
+        return NULL;
+}
+
+const HostMdev *host_facts_find_mdev(const HostFacts *facts, const Uuid *uuid)
+{
+        for (size_t i = 0; i < facts->n_mdevs; i++)
+                if (uuid_equal(&facts->mdevs[i].uuid, uuid))
+                        return &facts->mdevs[i];
+        return NULL;
+}
+
+const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uuid)
+{
+        for (size_t i = 0; i < facts->n_domains; i++)
+                if (uuid_equal(&facts->domains[i].uuid, uuid))
+                        return &facts->domains[i];
+        return NULL;
+}
+
+bool host_facts_mdev_in_use(const HostFacts *facts, const Uuid *uuid)
+{
+        for (size_t i = 0; i < facts->n_domains; i++)
+                for (size_t j = 0; j < facts->domains[i].n_mdevs; j++)
+                        if (uuid_equal(&facts->domains[i].mdevs[j], uuid))
+                                return true;
+        return false;
+}

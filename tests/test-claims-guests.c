@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Claims that name devices, and claims of guests that are there already, on a real database. */
+
+#include "tests/claims-fixture.h"
+#include "tests/host-facts-fixture.h"
+#include "tests/test.h"
+
+#define HOST "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3; host_b<host VGPU=2"
+
+/* Opens the database of a host with the facts. */
+static void open_host(Fixture *fixture, FactsFixture *facts)
+{
+        make_facts(facts);
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, HOST);
+        claims_set_facts(fixture->claims, &facts->facts);
+}
+
+static void test_a_claim_names_its_devices(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *first = NULL, *second = NULL, *again = NULL, *held = NULL;
+        ClaimList list = { 0 };
+        FactsFixture facts;
+        int64_t id;
+
+        open_host(fixture, &facts);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VCPU=1 _A:VGPU=1", &first), CLAIM_DONE);
+        assert_int_equal(first->n_devices, 1);
+        assert_string_equal(first->devices[0].suffix, "_A");
+        assert_string_equal(first->devices[0].name, "a");
+        assert_string_equal(first->devices[0].address, "0000:41:00.0");
+        assert_string_equal(first->devices[0].mdev_type, "t");
+        assert_string_equal(first->devices[0].mdev.text, make_mdev('1').text);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VCPU=1 _A:VGPU=1", &again), CLAIM_DONE);
+        assert_string_equal(again->devices[0].mdev.text, make_mdev('1').text);
+
+        /* Two more of a: mdev 3, and a new one. */
+        assert_int_equal(fixture_claim(fixture, "vm2", "VGPU=2", &second), CLAIM_DONE);
+        assert_int_equal(second->n_devices, 2);
+        assert_string_not_equal(second->devices[0].mdev.text, second->devices[1].mdev.text);
+
+        assert_int_equal(claims_list_device(fixture->claims, "0000:41:00.0", &list, NULL), 0);
+        assert_true(list.n_claims >= 1);
+        assert_int_equal(list.claims[0]->id, first->id);
+        claim_list_done(&list);
+        assert_int_equal(claims_list_device(fixture->claims, make_mdev('1').text, &list, NULL), 0);
+        assert_int_equal(list.n_claims, 1);
+        claim_list_done(&list);
+
+        /* The device of an ended claim is in its history, and free. */
+        id = first->id;
+        assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
+        assert_int_equal(claims_get(fixture->claims, id, &held, NULL), 0);
+        assert_int_equal(held->n_devices, 1);
+        held = claim_free(held);
+        assert_int_equal(fixture_claim(fixture, "vm3", "VGPU=1", &held), CLAIM_DONE);
+        assert_int_equal(held->n_devices, 1);
+        assert_store_sane(fixture->path);
+}
+
+/* The inventory says three, and the device has no more. */
+static void test_no_device_is_no_claim(void **state)
+{
+        Fixture *fixture = *state;
+        FactsFixture facts;
+        uint64_t n = 0;
+
+        open_host(fixture, &facts);
+        facts_guest(&facts, 'g', "1 3");
+        facts.devices[0].available = 0;
+        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3");
+        assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
+        assert_non_null(strstr(fixture->error.text, "no t on a is free"));
+        assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
+        assert_int_equal(n, 0);
+        assert_store_sane(fixture->path);
+}
+
+static void test_not_before_the_host_is_known(void **state)
+{
+        Fixture *fixture = *state;
+        const ClaimsConfig config = {
+                .path = fixture->path, .host = "compute1", .node = "host", .has_devices = true
+        };
+        FactsFixture facts;
+
+        make_facts(&facts);
+        assert_true(claims_open(&fixture->claims, &config, NULL) >= 0);
+        fixture_set_host(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
+        assert_non_null(strstr(fixture->error.text, "before the host was polled"));
+        assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=1", NULL), CLAIM_DONE);
+        claims_set_facts(fixture->claims, &facts.facts);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_DONE);
+}
+
+static void test_adoption(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *other = NULL;
+        _cleanup_free_ char *text = NULL;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        facts_guest(&facts, 'g', "1 4");
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &claim, NULL),
+                         CLAIM_DONE);
+        assert_int_equal(claim->state, CLAIM_STATE_CONFIRMED);
+        assert_int_equal(claim->expires_usec, 0);
+        assert_string_equal(claim->consumer.text, make_guest('g').text);
+        assert_int_equal(claim_sum(claim, "VCPU"), 2);
+        assert_int_equal(claim_sum(claim, "MEMORY_MB"), 512);
+        assert_int_equal(fixture_used(fixture, "host_a", "VGPU"), 1);
+        assert_int_equal(fixture_used(fixture, "host_b", "VGPU"), 1);
+        assert_int_equal(claim->n_devices, 2);
+        assert_true(claim_has_mdev(claim, &facts.mdevs[0].uuid));
+        assert_string_equal(claim->request, "resources=MEMORY_MB:512,VCPU:2,VGPU:2");
+
+        /* What it has is no longer given to others. */
+        assert_int_equal(fixture_claim(fixture, "vm", "VGPU=1", &other), CLAIM_DONE);
+        assert_false(claim_has_mdev(other, &facts.mdevs[0].uuid));
+        assert_false(claim_has_mdev(other, &facts.mdevs[3].uuid));
+        assert_store_sane(fixture->path);
+}
+
+/* What runs is counted; what is wrong with it is said. */
+static void test_adoption_of_what_does_not_fit(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *rival = NULL;
+        Error error = ERROR_NULL;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        assert_int_equal(fixture_claim(fixture, "vm", "VGPU=1", &rival), CLAIM_DONE);
+        facts_guest(&facts, 'g', "")->vcpus = 12;
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &claim, &error),
+                         CLAIM_E_NO_CAPACITY);
+        assert_non_null(strstr(error.text, "VCPU"));
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 12);
+        claim = claim_free(claim);
+
+        /* An mdev that a claim was given first. */
+        facts_guest(&facts, 'k', "2")->mdevs = &rival->devices[0].mdev;
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[1], &claim, &error),
+                         CLAIM_E_CONFLICT);
+        assert_non_null(strstr(error.text, "promised to another"));
+        assert_int_equal(claim->n_devices, 0);
+        assert_int_equal(claim_sum(claim, "VCPU"), 2);
+        claim = claim_free(claim);
+
+        /* mdevs that this host does not offer. */
+        facts_guest(&facts, 'l', "2");
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[2], &claim, &error),
+                         CLAIM_E_CONFLICT);
+        assert_non_null(strstr(error.text, "does not offer"));
+        claim = claim_free(claim);
+        facts_guest(&facts, 'm', "9");
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[3], &claim, &error),
+                         CLAIM_E_CONFLICT);
+        assert_non_null(strstr(error.text, "is not on this host"));
+}
+
+static void test_checking_again(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *checked = NULL;
+        FactsFixture facts;
+        int64_t id;
+
+        open_host(fixture, &facts);
+        claims_set_facts(fixture->claims, NULL); /* a claim of an older program: no device */
+        assert_int_equal(fixture_claim(fixture, "vm", "VGPU=1", &claim), CLAIM_DONE);
+        assert_int_equal(claim->n_devices, 0);
+        id = claim->id;
+        free(run_sql(fixture->path, "UPDATE claims SET boot_id = 'old'"));
+        claims_set_facts(fixture->claims, &facts.facts);
+
+        /* Its guest has mdev 3: that is the one, not the first that is free. */
+        facts_guest(&facts, 'g', strcmp(claim->provider_names[0], "host_a") == 0 ? "3" : "4");
+        assert_int_equal(claims_check_again(fixture->claims, id, &facts.domains[0], NULL),
+                         CLAIM_DONE);
+        assert_int_equal(claims_get(fixture->claims, id, &checked, NULL), 0);
+        assert_int_equal(checked->n_devices, 1);
+        assert_string_equal(checked->devices[0].mdev.text, facts.used[0][0].text);
+        assert_string_equal(checked->boot_id, claims_boot_id(fixture->claims));
+        assert_int_equal(claims_check_again(fixture->claims, 4711, NULL, NULL), CLAIM_E_NOT_FOUND);
+        assert_store_sane(fixture->path);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_a_claim_names_its_devices),     TEST(test_no_device_is_no_claim),
+                TEST(test_not_before_the_host_is_known),  TEST(test_adoption),
+                TEST(test_adoption_of_what_does_not_fit), TEST(test_checking_again),
+        };
+
+        use_vfs_without_sync();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/reconcile.h"
+#include "tests/host-facts-fixture.h"
+#include "tests/test.h"
+
+#define EXPIRY (300 * USEC_PER_SEC)
+
+/* A claim as the table below has it. */
+typedef struct Row {
+        char consumer;
+        ClaimState state;
+        int64_t expires_sec; /* 1000: now; 0: never */
+        bool target;
+        const char *boot;
+        const char *mdevs; /* on provider host_a */
+        uint64_t vgpus, vcpus;
+} Row;
+
+static void add_claim(ClaimList *list, const Row *row)
+{
+        const Uuid host = make_guest('h'), gpu = make_guest('u');
+        Claim *claim;
+
+        assert_int_equal(claim_new(&claim), 0);
+        claim->id = (int64_t)list->n_claims + 1;
+        claim->consumer = make_guest(row->consumer);
+        claim->state = row->state;
+        claim->resize_target = row->target;
+        claim->expires_usec = (uint64_t)row->expires_sec * USEC_PER_SEC;
+        free(claim->boot_id);
+        claim->boot_id = strdup(row->boot ? row->boot : "boot");
+        if (row->vcpus > 0)
+                assert_int_equal(claim_add(claim, &host, "host", "", "VCPU", row->vcpus), 0);
+        if (row->vgpus > 0)
+                assert_int_equal(claim_add(claim, &gpu, "host_a", "", "VGPU", row->vgpus), 0);
+        for (const char *mdev = row->mdevs ? row->mdevs : ""; *mdev; mdev++) {
+                const ClaimDevice device = { .provider = gpu,
+                                             .suffix = (char *)"",
+                                             .name = (char *)"a",
+                                             .address = (char *)"",
+                                             .mdev_type = (char *)"t",
+                                             .mdev = make_mdev(*mdev) };
+
+                assert_int_equal(claim_add_device(claim, &device), 0);
+        }
+        assert_int_equal(claim_list_add(list, claim), 0);
+}
+
+/* "release 1, adopt g" */
+static void format_actions(const Reconcile *reconcile, char text[static 256])
+{
+        static const char *const names[] = { "adopt", "confirm", "release", "check" };
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < reconcile->n_actions; i++) {
+                const ReconcileAction *action = &reconcile->actions[i];
+
+                n += (size_t)snprintf(text + n, 256 - n, "%s%s ", i > 0 ? ", " : "",
+                                      names[action->type]);
+                if (action->claim_id > 0)
+                        n += (size_t)snprintf(text + n, 256 - n, "%d", (int)action->claim_id);
+                else
+                        n += (size_t)snprintf(text + n, 256 - n, "%s", action->domain->name);
+        }
+}
+
+static void run(const ClaimList *claims, const HostFacts *facts, ReconcileMemory *memory,
+                uint64_t expiry, Reconcile *ret)
+{
+        const ReconcileInput input = { .claims = claims,
+                                       .facts = facts,
+                                       .node = "host",
+                                       .boot_id = "boot",
+                                       .expiry_usec = expiry };
+
+        assert_int_equal(reconcile_make(&input, memory, ret), 0);
+}
+
+#define CONFIRMED CLAIM_STATE_CONFIRMED
+#define CLAIMED   CLAIM_STATE_CLAIMED
+
+static void test_table(void **state)
+{
+        static const struct {
+                const char *name;
+                Row claims[2];
+                const char *guest; /* letter, then its mdevs; "" for none */
+                const char *actions;
+                const char *problem; /* part of the only one, or NULL */
+        } rows[] = {
+                { "nothing", { { 0 } }, "", "", NULL },
+                { "a guest without a claim", { { 0 } }, "g", "adopt g", NULL },
+                { "all is well", { { 'g', CONFIRMED, .vcpus = 2 } }, "g", "", NULL },
+                { "not confirmed yet",
+                  { { 'g', CLAIMED, .expires_sec = 1001, .vcpus = 2 } },
+                  "g",
+                  "",
+                  NULL },
+                { "never confirmed",
+                  { { 'g', CLAIMED, .expires_sec = 1000, .vcpus = 2 } },
+                  "g",
+                  "confirm 1",
+                  NULL },
+                { "expires by itself",
+                  { { 'x', CLAIMED, .expires_sec = 1000 } },
+                  "g",
+                  "adopt g",
+                  NULL },
+                { "another boot", { { 'g', CONFIRMED, .boot = "old" } }, "g", "check 1", NULL },
+                { "no device named", { { 'g', CONFIRMED, .vgpus = 1 } }, "g", "check 1", NULL },
+                { "more VCPUs",
+                  { { 'g', CONFIRMED, .vcpus = 1 } },
+                  "g",
+                  "",
+                  "has 2 VCPUs, its claim has 1" },
+                { "the same mdevs",
+                  { { 'g', CONFIRMED, .vgpus = 2, .mdevs = "13" } },
+                  "g13",
+                  "",
+                  NULL },
+                { "mdev not in the XML",
+                  { { 'g', CONFIRMED, .vgpus = 1, .mdevs = "1" } },
+                  "g",
+                  "",
+                  "does not have mdev" },
+                { "mdev not in the claim",
+                  { { 'g', CONFIRMED, .vcpus = 2 } },
+                  "g4",
+                  "",
+                  "its claim does not name" },
+                { "mdev gone",
+                  { { 'g', CONFIRMED, .vgpus = 1, .mdevs = "9" } },
+                  "g9",
+                  "",
+                  "is gone from a" },
+                { "while it is resized",
+                  { { 'g', CONFIRMED, .vcpus = 1 },
+                    { 'g', CLAIMED, .expires_sec = 2000, .target = true, .vcpus = 4 } },
+                  "g",
+                  "",
+                  NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(claim_list_done) ClaimList claims = { 0 };
+                _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+                _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+                FactsFixture facts;
+                char actions[256];
+
+                make_facts(&facts);
+                if (rows[i].guest[0])
+                        facts_guest(&facts, rows[i].guest[0], rows[i].guest + 1);
+                for (size_t j = 0; j < 2 && rows[i].claims[j].consumer; j++)
+                        add_claim(&claims, &rows[i].claims[j]);
+                run(&claims, &facts.facts, &memory, EXPIRY, &reconcile);
+                format_actions(&reconcile, actions);
+                if (strcmp(actions, rows[i].actions) != 0)
+                        fail_msg("%s: %s", rows[i].name, actions);
+                if (reconcile.problems.n_items != (rows[i].problem ? 1 : 0) ||
+                    (rows[i].problem && !strstr(reconcile.problems.items[0].text, rows[i].problem)))
+                        fail_msg("%s: %zu problems, first: %s", rows[i].name,
+                                 reconcile.problems.n_items,
+                                 reconcile.problems.n_items ? reconcile.problems.items[0].text
+                                                            : "");
+        }
+}
+
+/* An orphan is released when its guest was missed for all of the expiry time, and not before. */
+static void test_orphan(void **state)
+{
+        static const struct {
+                unsigned at_sec;
+                bool guest;
+                const char *actions;
+        } polls[] = {
+                { 1000, false, "" }, { 1299, false, "" }, { 1299, true, "" },
+                { 1300, false, "" }, { 1599, false, "" }, { 1600, false, "release 1" },
+        };
+        _cleanup_(claim_list_done) ClaimList claims = { 0 };
+        _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+
+        add_claim(&claims, &(Row){ 'g', CONFIRMED, .vcpus = 2 });
+        for (size_t i = 0; i < ARRAY_SIZE(polls); i++) {
+                _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+                FactsFixture facts;
+                char actions[256];
+
+                make_facts(&facts);
+                facts.facts.taken_usec = polls[i].at_sec * USEC_PER_SEC;
+                if (polls[i].guest)
+                        facts_guest(&facts, 'g', "");
+                run(&claims, &facts.facts, &memory, EXPIRY, &reconcile);
+                format_actions(&reconcile, actions);
+                if (strcmp(actions, polls[i].actions) != 0)
+                        fail_msg("%zu: %s", i, actions);
+        }
+}
+
+/* With claim_expiry_time = 0 nothing is an orphan. */
+static void test_no_orphans(void **state)
+{
+        _cleanup_(claim_list_done) ClaimList claims = { 0 };
+        _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+
+        add_claim(&claims, &(Row){ 'g', CONFIRMED, .vcpus = 2 });
+        for (uint64_t i = 1; i < 4; i++) {
+                _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+                FactsFixture facts;
+
+                make_facts(&facts);
+                facts.facts.taken_usec = i * 1000000 * USEC_PER_SEC;
+                run(&claims, &facts.facts, &memory, 0, &reconcile);
+                assert_int_equal(reconcile.n_actions, 0);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_orphan),
+                cmocka_unit_test(test_no_orphans),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
