@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/claim-facts.h"
+#include "agent/claim-reconcile.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
@@ -17,11 +19,19 @@ struct ClaimService {
         ProviderTree *remembered; /* as the database had it when it was opened, or NULL */
         ProviderTree *tree;       /* NULL before the first one */
         bool tree_stored;         /* claims has it */
+        const DriverConfig *driver;
+        Snapshot *snapshot; /* that facts borrows from, or NULL */
+        HostFacts facts;
+        bool reconcile_due; /* the snapshot was not looked at yet */
+        ReconcileMemory memory;
+        ReconcileProblems problems;
+        ClaimWatch watch;
+        void *watch_userdata;
         Error error;
         bool error_logged;
 };
 
-int claim_service_new(ClaimService **ret, const ClaimsConfig *config)
+int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const DriverConfig *driver)
 {
         _cleanup_(claim_service_freep) ClaimService *service = calloc(1, sizeof(ClaimService));
 
@@ -31,6 +41,7 @@ int claim_service_new(ClaimService **ret, const ClaimsConfig *config)
         service->host = strdup(config->host);
         service->node = strdup(config->node);
         service->expiry_usec = config->expiry_usec;
+        service->driver = driver;
         if (!service->path || !service->host || !service->node)
                 return -ENOMEM;
         claim_service_tend(service);
@@ -43,6 +54,10 @@ ClaimService *claim_service_free(ClaimService *service)
         if (!service)
                 return NULL;
         claims_free(service->claims);
+        claim_facts_done(&service->facts);
+        snapshot_unref(service->snapshot);
+        reconcile_memory_done(&service->memory);
+        reconcile_problems_done(&service->problems);
         provider_tree_free(service->remembered);
         provider_tree_free(service->tree);
         free(service->path);
@@ -50,6 +65,13 @@ ClaimService *claim_service_free(ClaimService *service)
         free(service->node);
         free(service);
         return NULL;
+}
+
+/* A file that is not what it was is closed; the next claim_service_tend() opens it. */
+static void forget_lost(ClaimService *service, int result)
+{
+        if (result == -ESTALE || result == -EUCLEAN)
+                service->claims = claims_free(service->claims);
 }
 
 /* One line when the trouble begins, one when it ends. */
@@ -110,6 +132,7 @@ static void open_store(ClaimService *service)
                 .host = service->host,
                 .node = service->node,
                 .expiry_usec = service->expiry_usec,
+                .has_devices = true,
         };
         Error error = ERROR_NULL;
         int r = claims_open(&service->claims, &config, &error);
@@ -118,8 +141,21 @@ static void open_store(ClaimService *service)
                 log_opened(service, r, &error);
         set_error(service, MIN(r, 0), &error);
         service->tree_stored = false;
-        if (r >= 0)
-                remember_tree(service);
+        if (r < 0)
+                return;
+        claims_set_facts(service->claims, service->snapshot ? &service->facts : NULL);
+        /* An empty file, or one of an older program: the guests are looked at again. */
+        service->reconcile_due = service->snapshot != NULL;
+        remember_tree(service);
+}
+
+void claim_service_check(ClaimService *service, int result)
+{
+        if ((result != -ESTALE && result != -EUCLEAN) || !service->claims)
+                return;
+        log_warning("The claim database %s is not what it was; opening it anew.", service->path);
+        service->claims = claims_free(service->claims);
+        claim_service_tend(service);
 }
 
 static void store_tree(ClaimService *service)
@@ -129,23 +165,38 @@ static void store_tree(ClaimService *service)
 
         service->tree_stored = r == 0;
         set_error(service, r, &error);
+        forget_lost(service, r);
+}
+
+/* Those that ended at that moment. */
+static void tell_expired(ClaimService *service, uint64_t ended_usec)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+
+        if (!service->watch || claims_list(service->claims, true, &list, NULL) != 0)
+                return;
+        for (size_t i = 0; i < list.n_claims; i++)
+                if (list.claims[i]->ended_usec == ended_usec)
+                        claim_service_tell(service, CLAIM_EVENT_REMOVED, list.claims[i]);
 }
 
 static void expire(ClaimService *service)
 {
         struct timespec now;
         Error error = ERROR_NULL;
-        uint64_t n = 0;
+        uint64_t n = 0, usec;
         int r;
 
         clock_gettime(CLOCK_REALTIME, &now);
-        r = claims_expire(service->claims,
-                          (uint64_t)now.tv_sec * USEC_PER_SEC + now.tv_nsec / NSEC_PER_USEC, &n,
-                          &error);
+        usec = (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+        r = claims_expire(service->claims, usec, &n, &error);
         if (r != 0)
                 log_debug("Claims could not be checked for expiry: %s", error_text(&error, r));
-        if (n > 0)
+        if (n > 0) {
                 log_notice("Released %" PRIu64 " claim(s) that were not confirmed in time.", n);
+                tell_expired(service, usec);
+        }
+        forget_lost(service, r);
 }
 
 void claim_service_tend(ClaimService *service)
@@ -156,7 +207,69 @@ void claim_service_tend(ClaimService *service)
                 return;
         if (service->tree && !service->tree_stored)
                 store_tree(service);
-        expire(service);
+        if (service->claims)
+                expire(service);
+}
+
+void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
+{
+        HostFacts facts = { 0 };
+
+        if (snapshot == service->snapshot)
+                return;
+        if (claim_facts_make(service->driver, snapshot, &facts) < 0) {
+                log_warning("Out of memory: claims go on with the guests as they were before, "
+                            "ignoring.");
+                return;
+        }
+        claim_facts_done(&service->facts);
+        snapshot_unref(service->snapshot);
+        service->snapshot = snapshot_ref(snapshot);
+        service->facts = facts;
+        service->reconcile_due = true;
+        if (service->claims)
+                claims_set_facts(service->claims, &service->facts);
+}
+
+void claim_service_reconcile(ClaimService *service)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!service->reconcile_due || !service->claims || !service->tree_stored)
+                return;
+        service->reconcile_due = false;
+        if (strcmp(service->snapshot->driver, "static") == 0)
+                return;
+        r = claim_reconcile(service, service->claims, &service->facts, service->expiry_usec,
+                            &service->memory, &service->problems, &error);
+        if (r != 0) {
+                log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
+                service->reconcile_due = true;
+        }
+        claim_service_check(service, r);
+}
+
+const ReconcileProblems *claim_service_problems(const ClaimService *service)
+{
+        return &service->problems;
+}
+
+bool claim_service_mdev_exists(const ClaimService *service, const Uuid *mdev)
+{
+        return service->snapshot && host_facts_find_mdev(&service->facts, mdev);
+}
+
+void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata)
+{
+        service->watch = watch;
+        service->watch_userdata = userdata;
+}
+
+void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
+{
+        if (service->watch)
+                service->watch(event, claim, service->watch_userdata);
 }
 
 void claim_service_set_expiry(ClaimService *service, uint64_t expiry_usec)
@@ -216,9 +329,9 @@ const Error *claim_service_error(const ClaimService *service)
 
 size_t claim_service_count(ClaimService *service)
 {
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        uint64_t n;
 
-        if (!service->claims || claims_list(service->claims, false, &list, NULL) != 0)
+        if (!service->claims || claims_count(service->claims, &n, NULL) != 0)
                 return 0;
-        return list.n_claims;
+        return n;
 }

@@ -7,12 +7,23 @@
  * host has. Claims are refused with words meanwhile. Main thread only; blocks on the disk. */
 
 #include "claims/claims.h"
+#include "claims/reconcile.h"
+#include "drivers/driver.h"
 
 typedef struct ClaimService ClaimService;
 
-/* config is copied. Tries to open at once; failing is no error here: see claim_service_error().
- * -ENOMEM. */
-int claim_service_new(ClaimService **ret, const ClaimsConfig *config);
+typedef enum ClaimEvent {
+        CLAIM_EVENT_ADDED,
+        CLAIM_EVENT_CHANGED,
+        CLAIM_EVENT_REMOVED,
+} ClaimEvent;
+
+/* Something became of a claim, which is as it is now. */
+typedef void (*ClaimWatch)(ClaimEvent event, const Claim *claim, void *userdata);
+
+/* config is copied; driver (borrowed) tells which devices are configured. Tries to open at once;
+ * failing is no error here: see claim_service_error(). -ENOMEM. */
+int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const DriverConfig *driver);
 ClaimService *claim_service_free(ClaimService *service);
 DEFINE_CLEANUP(ClaimService *, claim_service_free);
 
@@ -41,5 +52,26 @@ Claims *claim_service_get(ClaimService *service);
  * well. */
 const Error *claim_service_error(const ClaimService *service);
 
-/* Claims that live; 0 when the database is not open. */
+/* A poll's result: what claims know of devices and guests. Keeps a reference. */
+void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot);
+
+/* Makes claims and guests the same, once per snapshot, when the host of it is stored
+ * (claims/reconcile.h). Not for a host that is a recording: its guests are not here. */
+void claim_service_reconcile(ClaimService *service);
+
+/* What disagrees, as the last reconciliation found it. Borrowed. */
+const ReconcileProblems *claim_service_problems(const ClaimService *service);
+
+/* Is there such an mdev, as of the last poll? */
+bool claim_service_mdev_exists(const ClaimService *service, const Uuid *mdev);
+
+/* To be called with each result of claims.h, when what it yielded is no longer used: a file that
+ * was moved away or is damaged (-ESTALE, -EUCLEAN) is closed and opened anew. */
+void claim_service_check(ClaimService *service, int result);
+
+/* One watcher, NULL for none; told of every change but those of other processes. */
+void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata);
+void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim);
+
+/* Claims that live; cheap; 0 when the database is not open. */
 size_t claim_service_count(ClaimService *service);

@@ -399,7 +399,9 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
                 .node = config->host[0] ? config->host : host, /* until the first poll */
                 .expiry_usec = config->claim_expiry_usec,
         };
-        return claim_service_new(&daemon->claims, &claims_config) < 0 ? error_oom(reterr) : 0;
+        return claim_service_new(&daemon->claims, &claims_config, &config->driver) < 0
+                       ? error_oom(reterr)
+                       : 0;
 }
 
 /* Who starts the service may ask it something next: it is ready when it can be asked. */

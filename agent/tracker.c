@@ -173,6 +173,8 @@ static void tell_waiters(Tracker *tracker)
 static void end_cycle(Tracker *tracker)
 {
         tracker->phase = PHASE_IDLE;
+        /* Not before Placement told its uuids, or did not answer: claims name providers by them. */
+        claim_service_reconcile(tracker->config.claims);
         tracker->status.n_cycles++;
         if (!tracker->cycle_error.code && tracker->status.hypervisor_error.code)
                 tracker->cycle_error = tracker->status.hypervisor_error;
@@ -340,6 +342,7 @@ static int update_tree(Tracker *tracker, Error *reterr)
                 return r;
         provider_tree_free(tracker->tree);
         tracker->tree = tree;
+        claim_service_set_snapshot(tracker->config.claims, tracker->snapshot);
         claim_service_set_tree(tracker->config.claims, tree);
         return 0;
 }
@@ -422,6 +425,8 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
                 end_failed(tracker, r, &words);
                 return;
         }
+        if (!tracker->config.dry_run)
+                claim_service_reconcile(tracker->config.claims);
         tracker->phase = PHASE_PUBLISHING;
         if (tracker->config.dry_run)
                 r = reporter_prepare(tracker->reporter, tracker->tree, on_prepared, tracker);

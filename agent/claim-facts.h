@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* From what a poll found to what the claims must know of it: the siblings do not know each other.
+ * Pure. */
+
+#include "claims/host-facts.h"
+#include "drivers/driver.h"
+
+/* Borrows from both, which must outlive it. ret must be zeroed. -ENOMEM. */
+int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, HostFacts *ret);
+void claim_facts_done(HostFacts *facts);
