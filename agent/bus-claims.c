@@ -5,14 +5,16 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
+#include "agent/bus-claims-internal.h"
 #include "agent/bus-interface.h"
 #include "base/log.h"
 
 #define GROUPS_MAX 256
 
 /* The bus error of a result of claims.h, with its words. */
-static int set_error(sd_bus_error *error, int r, const Error *words)
+int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
 {
         static const char *const names[] = {
                 [CLAIM_E_NO_CAPACITY] = BUS_ERROR_NO_CAPACITY,
@@ -22,13 +24,14 @@ static int set_error(sd_bus_error *error, int r, const Error *words)
                 [CLAIM_E_BUSY] = BUS_ERROR_BUSY,
         };
 
+        claim_service_check(service, r);
         if (r > 0 && r < (int)ARRAY_SIZE(names))
                 return sd_bus_error_setf(error, names[r], "%s", error_text(words, -EBUSY));
         return sd_bus_error_setf(error, r == -EINVAL ? BUS_ERROR_INVALID : BUS_ERROR_STORE, "%s",
                                  error_text(words, r));
 }
 
-static int open_claims(ClaimService *service, Claims **ret, sd_bus_error *error)
+int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
 {
         *ret = claim_service_get(service);
         if (*ret)
@@ -165,6 +168,13 @@ static int read_options(sd_bus_message *m, ClaimRequest *request, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr)
+{
+        int r = read_groups(m, &request->resources, reterr);
+
+        return r < 0 ? r : read_options(m, request, reterr);
+}
+
 static int read_request(sd_bus_message *m, ClaimRequest *request, Error *reterr)
 {
         const char *consumer;
@@ -175,59 +185,10 @@ static int read_request(sd_bus_message *m, ClaimRequest *request, Error *reterr)
         if (uuid_from_text(consumer, &request->consumer) < 0)
                 return error_setf(reterr, EINVAL, "The consumer is not a uuid: \"%.40s\"",
                                   consumer);
-        r = read_groups(m, &request->resources, reterr);
-        if (r < 0)
-                return r;
-        return read_options(m, request, reterr);
+        return bus_read_resources(m, request, reterr);
 }
 
-/* Writing a claim. */
-
-static int append_allocations(sd_bus_message *m, const Claim *claim)
-{
-        int r = sd_bus_message_open_container(m, 'a', BUS_ALLOCATION);
-
-        for (size_t i = 0; r >= 0 && i < claim->n_allocations; i++) {
-                const Resources *resources = &claim->allocations[i].resources;
-
-                r = sd_bus_message_open_container(m, 'r', "ssa{st}");
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_append(m, "ss", claim->allocations[i].provider.text,
-                                          claim->provider_names[i]);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_open_container(m, 'a', "{st}");
-                for (size_t j = 0; r >= 0 && j < resources->n_items; j++)
-                        r = sd_bus_message_append(m, "{st}", resources->items[j].resource_class,
-                                                  resources->items[j].amount);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_close_container(m);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_close_container(m);
-        }
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-static int append_claim(sd_bus_message *m, const Claim *claim)
-{
-        int r = sd_bus_message_open_container(m, 'r', "xssbsstttsa" BUS_ALLOCATION);
-
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "xssbssttts", claim->id, claim->consumer.text,
-                                  claim_state_to_text(claim->state), (int)claim->resize_target,
-                                  claim->project_id, claim->user_id, claim->created_usec,
-                                  claim->expires_usec, claim->ended_usec, claim->end_reason);
-        if (r < 0)
-                return r;
-        r = append_allocations(m, claim);
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-static int reply_claim(sd_bus_message *call, const Claim *claim)
+static int reply_claim(sd_bus_message *call, const ClaimService *service, const Claim *claim)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r = sd_bus_message_new_method_return(call, &reply);
@@ -237,7 +198,7 @@ static int reply_claim(sd_bus_message *call, const Claim *claim)
         r = sd_bus_message_append(reply, "x", claim->id);
         if (r < 0)
                 return r;
-        r = append_allocations(reply, claim);
+        r = bus_append_holdings(reply, service, claim);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -251,6 +212,14 @@ static void log_claim(const Claim *claim)
                   "Claim %" PRId64 ": promised to %s.", claim->id, claim->consumer.text);
 }
 
+static uint64_t now_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
 static void claim_request_done(ClaimRequest *request)
 {
         resource_request_done(&request->resources);
@@ -261,20 +230,33 @@ int bus_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
         _cleanup_(claim_request_done) ClaimRequest request = { 0 };
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
+        uint64_t begin = now_usec();
         Claims *claims;
         int r;
 
         r = read_request(call, &request, &words);
         if (r < 0)
-                return set_error(error, r == -ENOMEM ? r : -EINVAL, &words);
-        r = open_claims(service, &claims, error);
+                return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
+        r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
         r = claims_claim(claims, &request, &claim, &words);
         if (r != 0)
-                return set_error(error, r, &words);
-        log_claim(claim);
-        return reply_claim(call, claim);
+                return bus_claims_error(service, error, r, &words);
+        if (claim->created_usec >= begin) {
+                log_claim(claim);
+                claim_service_tell(service, CLAIM_EVENT_ADDED, claim);
+        }
+        return reply_claim(call, service, claim);
+}
+
+/* What became of the claim, for those who watch. */
+static void tell(ClaimService *service, Claims *claims, ClaimEvent event, int64_t id)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (claims_get(claims, id, &claim, NULL) == 0)
+                claim_service_tell(service, event, claim);
 }
 
 int bus_confirm(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
@@ -287,16 +269,38 @@ int bus_confirm(sd_bus_message *call, ClaimService *service, sd_bus_error *error
         r = sd_bus_message_read(call, "x", &id);
         if (r < 0)
                 return r;
-        r = open_claims(service, &claims, error);
+        r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
         r = claims_confirm(claims, id, &words);
         if (r != 0)
-                return set_error(error, r, &words);
+                return bus_claims_error(service, error, r, &words);
+        tell(service, claims, CLAIM_EVENT_CHANGED, id);
         return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_release(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_extend(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        uint64_t expires_usec;
+        Claims *claims;
+        int64_t id;
+        int r;
+
+        r = sd_bus_message_read(call, "xt", &id, &expires_usec);
+        if (r < 0)
+                return r;
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        r = claims_extend(claims, id, expires_usec, &words);
+        if (r != 0)
+                return bus_claims_error(service, error, r, &words);
+        tell(service, claims, CLAIM_EVENT_CHANGED, id);
+        return sd_bus_reply_method_return(call, NULL);
+}
+
+static int end_claim(sd_bus_message *call, ClaimService *service, bool abort, sd_bus_error *error)
 {
         Error words = ERROR_NULL;
         const char *reason;
@@ -307,41 +311,24 @@ int bus_release(sd_bus_message *call, ClaimService *service, sd_bus_error *error
         r = sd_bus_message_read(call, "xs", &id, &reason);
         if (r < 0)
                 return r;
-        r = open_claims(service, &claims, error);
+        r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
-        r = claims_release(claims, id, reason, &words);
+        r = abort ? claims_abort(claims, id, reason, &words)
+                  : claims_release(claims, id, reason, &words);
         if (r != 0)
-                return set_error(error, r, &words);
-        log_info("Claim %" PRId64 ": released.", id);
+                return bus_claims_error(service, error, r, &words);
+        log_info("Claim %" PRId64 ": %s.", id, abort ? "aborted" : "released");
+        tell(service, claims, CLAIM_EVENT_REMOVED, id);
         return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_list_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_release(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        Error words = ERROR_NULL;
-        Claims *claims;
-        int r, history;
+        return end_claim(call, service, false, error);
+}
 
-        r = sd_bus_message_read(call, "b", &history);
-        if (r < 0)
-                return r;
-        r = open_claims(service, &claims, error);
-        if (r < 0)
-                return r;
-        r = claims_list(claims, history, &list, &words);
-        if (r != 0)
-                return set_error(error, r, &words);
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(reply, 'a', BUS_CLAIM);
-        for (size_t i = 0; r >= 0 && i < list.n_claims; i++)
-                r = append_claim(reply, list.claims[i]);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+int bus_abort(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        return end_claim(call, service, true, error);
 }

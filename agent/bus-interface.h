@@ -8,19 +8,31 @@
 #define BUS_PATH      "/org/computeagent/Agent1"
 #define BUS_INTERFACE "org.computeagent.Agent1"
 
-/* Claim(s consumer, a(sa{st}asas) groups, a{sv} options) -> (x id, a(ssa{st}) allocations)
+/* Claim(s consumer, a(sa{st}asas) groups, a{sv} options)
+ *   -> (x id, a(ssa{st}) allocations, a(ssssssb) devices)
  * A group is suffix, resources, required and forbidden traits. Options: "project" s, "user" s,
- * "resize-target" b, "isolate" b. An allocation is provider uuid, provider name, resources. */
+ * "resize-target" b, "isolate" b. An allocation is provider uuid, provider name, resources. A
+ * device is provider uuid, suffix of the group, name of the device, its PCI address, mdev type,
+ * mdev uuid, whether the mdev exists. */
 #define BUS_CLAIM_IN   "sa(sa{st}asas)a{sv}"
 #define BUS_ALLOCATION "(ssa{st})"
-#define BUS_CLAIM_OUT  "xa" BUS_ALLOCATION
+#define BUS_DEVICE     "(ssssssb)"
+#define BUS_CLAIM_OUT  "xa" BUS_ALLOCATION "a" BUS_DEVICE
 
-/* Confirm(x id), Release(x id, s reason) */
+/* Confirm(x id), Release(x id, s reason), Abort(x id, s reason), Extend(x id, t expires_usec) */
 
 /* ListClaims(b history) -> a(claim): id, consumer, state, resize_target, project, user, created,
- * expires and ended in microseconds of CLOCK_REALTIME (0: never, not yet), end reason, allocations.
- */
-#define BUS_CLAIM "(xssbsstttsa" BUS_ALLOCATION ")"
+ * expires and ended in microseconds of CLOCK_REALTIME (0: never, not yet), end reason, allocations,
+ * devices, boot id.
+ * GetClaim(x id) -> claim
+ * FindClaims(s what) -> a(claim): of a consumer, or that have a device (name, PCI address, mdev).
+ * ListProblems() -> a(sxs): consumer, claim (0: none), words: what disagrees.
+ * Explain(a(sa{st}asas) groups, a{sv} options) -> s: a JSON document.
+ * Signals ClaimAdded, ClaimChanged (x id, s consumer, s state), ClaimRemoved (…, s reason). */
+#define BUS_CLAIM_FIELDS "xssbsstttsa" BUS_ALLOCATION "a" BUS_DEVICE "s"
+#define BUS_CLAIM        "(" BUS_CLAIM_FIELDS ")"
+#define BUS_PROBLEM      "(sxs)"
+#define EXPLAIN_FORMAT   "compute-agent-explain/1"
 
 /* GetTree() -> s, GetPlan() -> s, Discover() -> s: JSON documents (computectl(1), "JSON").
  * Sync() -> s: runs a cycle and answers when it ended; "" when all was published, else why not.

@@ -101,36 +101,50 @@ static int do_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return 1;
 }
 
-static int do_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
+/* Methods that change claims tell those who watch the properties. */
+#define CHANGING_METHOD(name)                                                           \
+        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
+        {                                                                               \
+                BusService *service = userdata;                                         \
+                int r = bus_##name(call, service->config.claims, error);                \
+                                                                                        \
+                bus_service_changed(service);                                           \
+                return r;                                                               \
+        }
+#define READING_METHOD(name)                                                                \
+        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
+        {                                                                                   \
+                BusService *service = userdata;                                             \
+                                                                                            \
+                return bus_##name(call, service->config.claims, error);                     \
+        }
+
+CHANGING_METHOD(claim)
+CHANGING_METHOD(confirm)
+CHANGING_METHOD(extend)
+CHANGING_METHOD(release)
+CHANGING_METHOD(abort)
+READING_METHOD(list_claims)
+READING_METHOD(get_claim)
+READING_METHOD(find_claims)
+READING_METHOD(list_problems)
+READING_METHOD(explain)
+
+static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
 {
-        BusService *service = userdata;
-        int r = bus_claim(call, service->config.claims, error);
-
-        bus_service_changed(service);
-        return r;
-}
-
-static int do_confirm(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
+        static const char *const names[] = {
+                [CLAIM_EVENT_ADDED] = "ClaimAdded",
+                [CLAIM_EVENT_CHANGED] = "ClaimChanged",
+                [CLAIM_EVENT_REMOVED] = "ClaimRemoved",
+        };
         BusService *service = userdata;
 
-        return bus_confirm(call, service->config.claims, error);
-}
-
-static int do_release(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        int r = bus_release(call, service->config.claims, error);
-
-        bus_service_changed(service);
-        return r;
-}
-
-static int method_list_claims(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-
-        return bus_list_claims(call, service->config.claims, error);
+        if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
+                return;
+        (void)sd_bus_emit_signal(service->bus, BUS_PATH, BUS_INTERFACE, names[event], "xss",
+                                 claim->id, claim->consumer.text,
+                                 event == CLAIM_EVENT_REMOVED ? claim->end_reason
+                                                              : claim_state_to_text(claim->state));
 }
 
 static void on_reloaded(void *userdata)
@@ -165,7 +179,9 @@ static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 GUARDED(claim, POLKIT_ACTION_CLAIM)
 GUARDED(confirm, POLKIT_ACTION_CLAIM)
+GUARDED(extend, POLKIT_ACTION_CLAIM)
 GUARDED(release, POLKIT_ACTION_CLAIM)
+GUARDED(abort, POLKIT_ACTION_CLAIM)
 GUARDED(sync, POLKIT_ACTION_MANAGE)
 GUARDED(reload, POLKIT_ACTION_MANAGE)
 
@@ -249,14 +265,31 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS(
                 "Claim", SD_BUS_ARGS("s", consumer, "a(sa{st}asas)", groups, "a{sv}", options),
-                SD_BUS_RESULT("x", id, "a(ssa{st})", allocations), method_claim, FREE),
+                SD_BUS_RESULT("x", id, "a(ssa{st})", allocations, "a(ssssssb)", devices),
+                method_claim, FREE),
         SD_BUS_METHOD_WITH_ARGS("Confirm", SD_BUS_ARGS("x", id), SD_BUS_NO_RESULT, method_confirm,
                                 FREE),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,
                                 method_release, FREE),
+        SD_BUS_METHOD_WITH_ARGS("Abort", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,
+                                method_abort, FREE),
+        SD_BUS_METHOD_WITH_ARGS("Extend", SD_BUS_ARGS("x", id, "t", expires_usec), SD_BUS_NO_RESULT,
+                                method_extend, FREE),
         SD_BUS_METHOD_WITH_ARGS("ListClaims", SD_BUS_ARGS("b", history),
-                                SD_BUS_RESULT("a(xssbsstttsa(ssa{st}))", claims),
-                                method_list_claims, FREE),
+                                SD_BUS_RESULT("a" BUS_CLAIM, claims), method_list_claims, FREE),
+        SD_BUS_METHOD_WITH_ARGS("GetClaim", SD_BUS_ARGS("x", id), SD_BUS_RESULT(BUS_CLAIM, claim),
+                                method_get_claim, FREE),
+        SD_BUS_METHOD_WITH_ARGS("FindClaims", SD_BUS_ARGS("s", what),
+                                SD_BUS_RESULT("a" BUS_CLAIM, claims), method_find_claims, FREE),
+        SD_BUS_METHOD_WITH_ARGS("ListProblems", SD_BUS_NO_ARGS,
+                                SD_BUS_RESULT("a" BUS_PROBLEM, problems), method_list_problems,
+                                FREE),
+        SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("a(sa{st}asas)", groups, "a{sv}", options),
+                                SD_BUS_RESULT("s", json), method_explain, FREE),
+        SD_BUS_SIGNAL_WITH_ARGS("ClaimAdded", SD_BUS_ARGS("x", id, "s", consumer, "s", state), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("ClaimChanged", SD_BUS_ARGS("x", id, "s", consumer, "s", state), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("ClaimRemoved", SD_BUS_ARGS("x", id, "s", consumer, "s", reason),
+                                0),
         SD_BUS_METHOD_WITH_ARGS("GetTree", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
                                 method_get_tree, FREE),
         SD_BUS_METHOD_WITH_ARGS("GetPlan", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
@@ -401,6 +434,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
                 return r;
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
         (void)on_retry(service->retry_timer, 0, service);
+        claim_service_watch(config->claims, on_claim, service);
         *ret = TAKE_PTR(service);
         return 0;
 }
@@ -409,6 +443,7 @@ BusService *bus_service_free(BusService *service)
 {
         if (!service)
                 return NULL;
+        claim_service_watch(service->config.claims, NULL, NULL);
         if (service->bus)
                 (void)sd_bus_flush(service->bus);
         close_bus(service);

@@ -174,7 +174,8 @@ static void end_cycle(Tracker *tracker)
 {
         tracker->phase = PHASE_IDLE;
         /* Not before Placement told its uuids, or did not answer: claims name providers by them. */
-        claim_service_reconcile(tracker->config.claims);
+        if (!tracker->config.dry_run)
+                claim_service_reconcile(tracker->config.claims);
         tracker->status.n_cycles++;
         if (!tracker->cycle_error.code && tracker->status.hypervisor_error.code)
                 tracker->cycle_error = tracker->status.hypervisor_error;

@@ -409,6 +409,20 @@ int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim,
         return claims_lost_race(reterr);
 }
 
+int claims_explain(Claims *claims, const ResourceRequest *request, FitVerdicts *ret, Error *reterr)
+{
+        const ClaimRequest checked = { .consumer = uuid_make_random(), .resources = *request };
+        int r;
+
+        r = claim_request_check(&checked, reterr);
+        if (r < 0)
+                return r;
+        r = claims_load_view(claims, reterr);
+        if (r < 0)
+                return claims_finish(r);
+        return fit_outcome(fit_explain_request(claims->view, claims->node, request, ret, reterr));
+}
+
 static int not_found(int64_t id, Error *reterr)
 {
         error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that lives", id);

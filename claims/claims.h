@@ -20,6 +20,7 @@
 
 #include "claims/claim-request.h"
 #include "claims/claim.h"
+#include "claims/fit.h"
 #include "claims/host-facts.h"
 #include "claims/store.h"
 
@@ -87,6 +88,10 @@ void claims_set_facts(Claims *claims, const HostFacts *facts);
  * CLAIM_DONE alone. -EINVAL with words for a request that no host could take
  * (claim_request_check()). */
 int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim, Error *reterr);
+
+/* Whether a request would fit now (an outcome of claims_claim(), with its words), and what each
+ * provider says to it. Promises nothing. ret must be zeroed. */
+int claims_explain(Claims *claims, const ResourceRequest *request, FitVerdicts *ret, Error *reterr);
 
 /* The guest runs: the claim no longer expires. Once more is no error. A resize target whose
  * consumer has no other claim becomes its first claim, here or when that one is released. */

@@ -285,3 +285,154 @@ int fit_explain(const FitProblem *problem, Error *reterr)
         }
         return 0;
 }
+
+void fit_verdicts_done(FitVerdicts *verdicts)
+{
+        for (size_t i = 0; i < verdicts->n_items; i++) {
+                free(verdicts->items[i].suffix);
+                free(verdicts->items[i].provider_name);
+                free(verdicts->items[i].resource_class);
+                free(verdicts->items[i].text);
+        }
+        free(verdicts->items);
+        *verdicts = (FitVerdicts){ 0 };
+}
+
+static const char *name_term(const Failure *failure)
+{
+        static const char *const units[] = {
+                [INVENTORY_E_ZERO] = "min_unit",     [INVENTORY_E_MIN_UNIT] = "min_unit",
+                [INVENTORY_E_MAX_UNIT] = "max_unit", [INVENTORY_E_STEP_SIZE] = "step_size",
+                [INVENTORY_E_CAPACITY] = "capacity",
+        };
+
+        switch (failure->hurdle) {
+        case HURDLE_CLASS:
+                return "class";
+        case HURDLE_HOST:
+                return "host";
+        case HURDLE_TRAIT:
+                return "trait";
+        case HURDLE_UNIT:
+        case HURDLE_CAPACITY:
+                return units[failure->fit];
+        case HURDLE_NONE:
+        default:
+                return "fits";
+        }
+}
+
+static uint64_t count_missing(const Failure *failure, const FitRoom *room, uint64_t asked)
+{
+        switch (failure->hurdle) {
+        case HURDLE_CLASS:
+                return asked;
+        case HURDLE_CAPACITY:
+                return asked - room->free_amount;
+        case HURDLE_UNIT:
+                return failure->fit == INVENTORY_E_MAX_UNIT   ? asked - room->inventory->max_unit
+                       : failure->fit == INVENTORY_E_MIN_UNIT ? room->inventory->min_unit - asked
+                       : failure->fit == INVENTORY_E_STEP_SIZE
+                               ? room->inventory->step_size - asked % room->inventory->step_size
+                               : 0;
+        default:
+                return 0;
+        }
+}
+
+static void write_verdict(const FitProblem *problem, size_t provider, const Failure *failure,
+                          const FitNeed *need, char *text, size_t size)
+{
+        const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
+
+        switch (failure->hurdle) {
+        case HURDLE_NONE:
+                text[0] = '\0';
+                break;
+        case HURDLE_CLASS:
+                snprintf(text, size, "does not have the class");
+                break;
+        case HURDLE_HOST:
+                snprintf(text, size, "%s",
+                         problem->view->providers[provider].withheld
+                                 ? "is withheld, it is gone from the host"
+                                 : "is not part of this node");
+                break;
+        case HURDLE_TRAIT:
+                snprintf(text, size, "%s trait %s",
+                         failure->forbidden ? "has the forbidden" : "lacks the required",
+                         failure->trait);
+                break;
+        default:
+                inventory_fit_explain(failure->fit, room->inventory, room->used, need->amount, text,
+                                      size);
+                break;
+        }
+}
+
+static bool has_any_class(const FitProblem *problem, const FitItem *item, size_t provider)
+{
+        for (size_t i = 0; i < item->n_needs; i++)
+                if (fit_problem_room(problem, provider, item->needs[i].resource_class)->inventory)
+                        return true;
+        return false;
+}
+
+static int add_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
+                       FitVerdicts *verdicts)
+{
+        const Failure failure = find_failure(problem, item, provider);
+        const FitNeed *need = &item->needs[failure.need];
+        const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
+        const Provider *of = problem->view->tree->providers[provider];
+        FitVerdict *verdict;
+        char text[320];
+
+        if (array_grow(&verdicts->items, sizeof(FitVerdict), verdicts->n_items,
+                       &verdicts->n_allocated) < 0)
+                return -ENOMEM;
+        write_verdict(problem, provider, &failure, need, text, sizeof(text));
+        verdict = &verdicts->items[verdicts->n_items++];
+        *verdict = (FitVerdict){
+                .suffix = strdup(item_group(problem, item)->suffix),
+                .provider = of->uuid,
+                .provider_name = strdup(of->name),
+                .resource_class = strdup(problem->classes[need->resource_class]),
+                .term = name_term(&failure),
+                .asked = need->amount,
+                .free_amount = room->inventory ? room->free_amount : 0,
+                .missing = count_missing(&failure, room, need->amount),
+                .text = strdup(text),
+        };
+        return verdict->suffix && verdict->provider_name && verdict->resource_class && verdict->text
+                       ? 0
+                       : -ENOMEM;
+}
+
+int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret)
+{
+        for (size_t group = 0; group < problem->request->n_groups; group++)
+                for (size_t i = 0; i < problem->n_items; i++) {
+                        const FitItem *item = &problem->items[i];
+
+                        for (size_t j = 0; item->group == group && j < problem->n_providers; j++)
+                                if (has_any_class(problem, item, j) &&
+                                    add_verdict(problem, item, j, ret) < 0) {
+                                        fit_verdicts_done(ret);
+                                        return -ENOMEM;
+                                }
+                }
+        return 0;
+}
+
+int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
+                        FitVerdicts *ret, Error *reterr)
+{
+        _cleanup_(fit_problem_freep) FitProblem *problem = NULL;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+
+        if (fit_problem_new(&problem, view, node, request) < 0 ||
+            fit_verdicts_make(problem, ret) < 0)
+                return error_oom(reterr);
+        return fit_request(view, node, request, &fit, reterr);
+}

@@ -10,3 +10,7 @@
  * fits nowhere even alone, or for items that together ask for more than there is; the words go to
  * reterr. 0: nothing of that kind, so only a search can tell. */
 int fit_explain(const FitProblem *problem, Error *reterr);
+
+/* Every provider that has a class which a group asks for, and the first term that fails there; each
+ * part of the request on its own, as if it were alone. ret must be zeroed. -ENOMEM. */
+int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret);

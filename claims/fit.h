@@ -53,6 +53,31 @@ void fit_done(Fit *fit);
 int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
                 Error *reterr);
 
+/* What one provider says to one part of a request: a group, or one class of the unsuffixed one. */
+typedef struct FitVerdict {
+        char *suffix; /* of the group */
+        Uuid provider;
+        char *provider_name;
+        char *resource_class; /* that fails, or the first that is asked for */
+        const char *term; /* "fits", "class", "host", "trait", "min_unit", "max_unit", "step_size",
+                             "capacity" */
+        uint64_t asked, free_amount; /* of the class */
+        uint64_t missing;            /* by how much it does not fit; 0: not a matter of amounts */
+        char *text;                  /* for people; "" when it fits */
+} FitVerdict;
+
+typedef struct FitVerdicts {
+        FitVerdict *items; /* by group, then in the order of the tree */
+        size_t n_items, n_allocated;
+} FitVerdicts;
+
+void fit_verdicts_done(FitVerdicts *verdicts);
+
+/* Whether the request fits (a FitOutcome, with the words of fit_request()), and what each provider
+ * says to it. ret must be zeroed. -ENOMEM. */
+int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
+                        FitVerdicts *ret, Error *reterr);
+
 /* Where a guest that runs already is counted, whether it fits or not: for each class the root when
  * it has the class, else the provider with most room; a class that no provider has is left out. The
  * pieces' classes are borrowed from resources. ret must be FIT_NULL; it may stay without pieces.

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What bus-claims.c (methods that change) and bus-claims-query.c (methods that read) share. */
+
+#include <systemd/sd-bus.h>
+
+#include "agent/claim-service.h"
+
+/* The bus error of a result of claims.h, with its words; opens the database anew when that is what
+ * the result calls for. */
+int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words);
+
+/* The open database, or a bus error. */
+int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
+
+/* Reads groups and options. A malformed message is -EINVAL with words; what sd-bus itself says goes
+ * through. */
+int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);
+
+/* Appends "a(ssa{st})a(ssssssb)", or a whole claim. */
+int bus_append_holdings(sd_bus_message *m, const ClaimService *service, const Claim *claim);
+int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim *claim);

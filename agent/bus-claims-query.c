@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The methods that read claims, and how a claim is written into a message. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/bus-claims-internal.h"
+#include "agent/bus-claims.h"
+#include "agent/bus-interface.h"
+#include "base/json.h"
+
+static int append_allocations(sd_bus_message *m, const Claim *claim)
+{
+        int r = sd_bus_message_open_container(m, 'a', BUS_ALLOCATION);
+
+        for (size_t i = 0; r >= 0 && i < claim->n_allocations; i++) {
+                const Resources *resources = &claim->allocations[i].resources;
+
+                r = sd_bus_message_open_container(m, 'r', "ssa{st}");
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_append(m, "ss", claim->allocations[i].provider.text,
+                                          claim->provider_names[i]);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_open_container(m, 'a', "{st}");
+                for (size_t j = 0; r >= 0 && j < resources->n_items; j++)
+                        r = sd_bus_message_append(m, "{st}", resources->items[j].resource_class,
+                                                  resources->items[j].amount);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_close_container(m);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_close_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_devices(sd_bus_message *m, const ClaimService *service, const Claim *claim)
+{
+        int r = sd_bus_message_open_container(m, 'a', BUS_DEVICE);
+
+        for (size_t i = 0; r >= 0 && i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+
+                r = sd_bus_message_append(m, BUS_DEVICE, device->provider.text, device->suffix,
+                                          device->name, device->address, device->mdev_type,
+                                          device->mdev.text,
+                                          (int)claim_service_mdev_exists(service, &device->mdev));
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_holdings(sd_bus_message *m, const ClaimService *service, const Claim *claim)
+{
+        int r = append_allocations(m, claim);
+
+        return r < 0 ? r : append_devices(m, service, claim);
+}
+
+int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim *claim)
+{
+        int r = sd_bus_message_open_container(m, 'r', BUS_CLAIM_FIELDS);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "xssbssttts", claim->id, claim->consumer.text,
+                                  claim_state_to_text(claim->state), (int)claim->resize_target,
+                                  claim->project_id, claim->user_id, claim->created_usec,
+                                  claim->expires_usec, claim->ended_usec, claim->end_reason);
+        if (r < 0)
+                return r;
+        r = bus_append_holdings(m, service, claim);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", claim->boot_id);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int reply_claims(sd_bus_message *call, const ClaimService *service, const ClaimList *list)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(reply, 'a', BUS_CLAIM);
+        for (size_t i = 0; r >= 0 && i < list->n_claims; i++)
+                r = bus_append_claim(reply, service, list->claims[i]);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+int bus_list_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int r, history;
+
+        r = sd_bus_message_read(call, "b", &history);
+        if (r < 0)
+                return r;
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        r = claims_list(claims, history, &list, &words);
+        if (r != 0)
+                return bus_claims_error(service, error, r, &words);
+        return reply_claims(call, service, &list);
+}
+
+int bus_get_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int64_t id;
+        int r;
+
+        r = sd_bus_message_read(call, "x", &id);
+        if (r < 0)
+                return r;
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        r = claims_get(claims, id, &claim, &words);
+        if (r != 0)
+                return bus_claims_error(service, error, r, &words);
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r < 0)
+                return r;
+        r = bus_append_claim(reply, service, claim);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+/* A consumer's first claim and its resize target. */
+static int find_of_consumer(Claims *claims, const Uuid *consumer, ClaimList *list, Error *reterr)
+{
+        for (int target = 0; target < 2; target++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                int r = claims_find(claims, consumer, target, &claim, reterr);
+
+                if (r == CLAIM_E_NOT_FOUND)
+                        continue;
+                if (r != 0)
+                        return r;
+                if (claim_list_add(list, claim) < 0)
+                        return error_oom(reterr);
+                claim = NULL;
+        }
+        return 0;
+}
+
+static int find_claims(Claims *claims, const char *what, ClaimList *list, Error *reterr)
+{
+        Uuid uuid;
+        int r;
+
+        /* A uuid may be a guest's or an mdev's. */
+        if (uuid_from_text(what, &uuid) < 0)
+                return claims_list_device(claims, what, list, reterr);
+        r = claims_list_device(claims, uuid.text, list, reterr);
+        return r != 0 || list->n_claims > 0 ? r : find_of_consumer(claims, &uuid, list, reterr);
+}
+
+int bus_find_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        Error words = ERROR_NULL;
+        const char *what;
+        Claims *claims;
+        int r;
+
+        r = sd_bus_message_read(call, "s", &what);
+        if (r < 0)
+                return r;
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        r = find_claims(claims, what, &list, &words);
+        if (r != 0)
+                return bus_claims_error(service, error, r, &words);
+        return reply_claims(call, service, &list);
+}
+
+int bus_list_problems(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        const ReconcileProblems *problems = claim_service_problems(service);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(reply, 'a', BUS_PROBLEM);
+        for (size_t i = 0; r >= 0 && i < problems->n_items; i++)
+                r = sd_bus_message_append(reply, BUS_PROBLEM, problems->items[i].consumer.text,
+                                          problems->items[i].claim_id, problems->items[i].text);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static json_t *verdict_to_json(const FitVerdict *verdict)
+{
+        return json_pack("{ss ss ss ss ss sI sI sI ss}", "group", verdict->suffix, "provider",
+                         verdict->provider.text, "name", verdict->provider_name, "class",
+                         verdict->resource_class, "term", verdict->term, "asked",
+                         (json_int_t)verdict->asked, "free",
+                         (json_int_t)MIN(verdict->free_amount, (uint64_t)INT64_MAX), "missing",
+                         (json_int_t)verdict->missing, "text", verdict->text);
+}
+
+static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const char *summary)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < verdicts->n_items; i++)
+                if (json_array_append_new(array, verdict_to_json(&verdicts->items[i])) < 0)
+                        return NULL;
+        return array ? json_pack("{ss sb ss sO}", "format", EXPLAIN_FORMAT, "fits", (int)fits,
+                                 "summary", summary, "providers", array)
+                     : NULL;
+}
+
+static void claim_request_done(ClaimRequest *request)
+{
+        resource_request_done(&request->resources);
+}
+
+int bus_explain(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        _cleanup_(claim_request_done) ClaimRequest request = { 0 };
+        _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *text = NULL;
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int r;
+
+        r = bus_read_resources(call, &request, &words);
+        if (r < 0)
+                return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        r = claims_explain(claims, &request.resources, &verdicts, &words);
+        if (r < 0 || r == CLAIM_E_BUSY)
+                return bus_claims_error(service, error, r, &words);
+        document = verdicts_to_json(&verdicts, r == 0, r == 0 ? "" : words.text);
+        text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
+}
