@@ -8,8 +8,6 @@
 #include "agent/ctl-claims.h"
 #include "agent/ctl-status.h"
 
-#define CLAIM_FIELDS "xssbsstttsa" BUS_ALLOCATION /* BUS_CLAIM without its parentheses */
-
 int ctl_bus_open(sd_bus **ret, Error *reterr)
 {
         int r = sd_bus_open_system_with_description(ret, "computectl");
@@ -302,10 +300,29 @@ static int read_allocations(sd_bus_message *m, json_t *allocations)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+static int read_devices(sd_bus_message *m, json_t *devices)
+{
+        const char *provider, *group, *device, *address, *type, *mdev;
+        int exists, r = sd_bus_message_enter_container(m, 'a', BUS_DEVICE);
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, BUS_DEVICE, &provider, &group, &device, &address, &type,
+                                        &mdev, &exists)) > 0)
+                if (json_array_append_new(devices,
+                                          json_pack("{ss ss ss ss ss ss sb}", "provider", provider,
+                                                    "group", group, "device", device, "address",
+                                                    address, "mdev_type", type, "mdev", mdev,
+                                                    "exists", exists)) < 0)
+                        return -ENOMEM;
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
 int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        _cleanup_json_ json_t *allocations = json_array(), *document = NULL;
+        _cleanup_json_ json_t *allocations = json_array(), *devices = json_array(),
+                              *document = NULL;
         int64_t id;
         int r = new_call(bus, "Claim", &m, reterr);
 
@@ -317,13 +334,15 @@ int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reter
         r = call(bus, m, 0, &reply, reterr);
         if (r != CTL_BUS_DONE)
                 return r;
-        if (!allocations)
+        if (!allocations || !devices)
                 return error_oom(reterr);
         if ((r = sd_bus_message_read(reply, "x", &id)) < 0 ||
-            (r = read_allocations(reply, allocations)) < 0)
+            (r = read_allocations(reply, allocations)) < 0 ||
+            (r = read_devices(reply, devices)) < 0)
                 return malformed(r, reterr);
-        document = json_pack("{ss sI ss sO}", "format", CTL_CLAIM_FORMAT, "id", (json_int_t)id,
-                             "consumer", claim->consumer, "allocations", allocations);
+        document = json_pack("{ss sI ss sO sO}", "format", CTL_CLAIM_FORMAT, "id", (json_int_t)id,
+                             "consumer", claim->consumer, "allocations", allocations, "devices",
+                             devices);
         if (!document)
                 return error_oom(reterr);
         *ret = TAKE_PTR(document);
@@ -332,28 +351,29 @@ int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reter
 
 static int read_claim(sd_bus_message *m, json_t *claims)
 {
-        _cleanup_json_ json_t *allocations = json_array();
-        const char *consumer, *state, *project, *user, *reason;
+        _cleanup_json_ json_t *allocations = json_array(), *devices = json_array();
+        const char *consumer, *state, *project, *user, *reason, *boot_id;
         uint64_t created, expires, ended;
         int resize_target, r;
         int64_t id;
 
-        if (!allocations)
+        if (!allocations || !devices)
                 return -ENOMEM;
         r = sd_bus_message_read(m, "xssbssttts", &id, &consumer, &state, &resize_target, &project,
                                 &user, &created, &expires, &ended, &reason);
         if (r < 0)
                 return r;
-        r = read_allocations(m, allocations);
-        if (r < 0)
+        if ((r = read_allocations(m, allocations)) < 0 || (r = read_devices(m, devices)) < 0 ||
+            (r = sd_bus_message_read(m, "s", &boot_id)) < 0)
                 return r;
         return json_array_append_new(
-                       claims, json_pack("{sI ss ss sb ss ss sI sI sI ss sO}", "id", (json_int_t)id,
-                                         "consumer", consumer, "state", state, "resize_target",
-                                         resize_target, "project", project, "user", user,
-                                         "created_usec", (json_int_t)created, "expires_usec",
+                       claims, json_pack("{sI ss ss sb ss ss sI sI sI ss sO sO ss}", "id",
+                                         (json_int_t)id, "consumer", consumer, "state", state,
+                                         "resize_target", resize_target, "project", project, "user",
+                                         user, "created_usec", (json_int_t)created, "expires_usec",
                                          (json_int_t)expires, "ended_usec", (json_int_t)ended,
-                                         "end_reason", reason, "allocations", allocations)) < 0
+                                         "end_reason", reason, "allocations", allocations,
+                                         "devices", devices, "boot_id", boot_id)) < 0
                        ? -ENOMEM
                        : 0;
 }
@@ -364,7 +384,7 @@ static int read_claims(sd_bus_message *m, json_t *claims)
 
         if (r < 0)
                 return r;
-        while ((r = sd_bus_message_enter_container(m, 'r', CLAIM_FIELDS)) > 0) {
+        while ((r = sd_bus_message_enter_container(m, 'r', BUS_CLAIM_FIELDS)) > 0) {
                 r = read_claim(m, claims);
                 if (r < 0)
                         return r;
@@ -375,10 +395,24 @@ static int read_claims(sd_bus_message *m, json_t *claims)
         return r;
 }
 
+/* The answer to a call: an array of claims. */
+static int finish_claims(sd_bus_message *reply, json_t **ret, Error *reterr)
+{
+        _cleanup_json_ json_t *claims = json_array(), *document = NULL;
+        int r = claims ? read_claims(reply, claims) : -ENOMEM;
+
+        if (r < 0)
+                return malformed(r, reterr);
+        document = json_pack("{ss sO}", "format", CTL_CLAIMS_FORMAT, "claims", claims);
+        if (!document)
+                return error_oom(reterr);
+        *ret = TAKE_PTR(document);
+        return CTL_BUS_DONE;
+}
+
 int ctl_bus_list_claims(sd_bus *bus, bool history, json_t **ret, Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        _cleanup_json_ json_t *claims = json_array(), *document = NULL;
         int r = new_call(bus, "ListClaims", &m, reterr);
 
         if (r < 0)
@@ -387,16 +421,93 @@ int ctl_bus_list_claims(sd_bus *bus, bool history, json_t **ret, Error *reterr)
         if (r < 0)
                 return append_failed(r, reterr);
         r = call(bus, m, 0, &reply, reterr);
+        return r != CTL_BUS_DONE ? r : finish_claims(reply, ret, reterr);
+}
+
+int ctl_bus_find_claims(sd_bus *bus, const char *what, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r = new_call(bus, "FindClaims", &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", what);
+        if (r < 0)
+                return append_failed(r, reterr);
+        r = call(bus, m, 0, &reply, reterr);
+        return r != CTL_BUS_DONE ? r : finish_claims(reply, ret, reterr);
+}
+
+int ctl_bus_get_claim(sd_bus *bus, int64_t id, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_json_ json_t *claims = json_array();
+        int r = new_call(bus, "GetClaim", &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "x", id);
+        if (r < 0)
+                return append_failed(r, reterr);
+        r = call(bus, m, 0, &reply, reterr);
         if (r != CTL_BUS_DONE)
                 return r;
-        r = claims ? read_claims(reply, claims) : -ENOMEM;
+        r = claims ? sd_bus_message_enter_container(reply, 'r', BUS_CLAIM_FIELDS) : -ENOMEM;
+        if (r >= 0)
+                r = read_claim(reply, claims);
         if (r < 0)
                 return malformed(r, reterr);
-        document = json_pack("{ss sO}", "format", CTL_CLAIMS_FORMAT, "claims", claims);
+        *ret = json_incref(json_array_get(claims, 0));
+        return CTL_BUS_DONE;
+}
+
+int ctl_bus_list_problems(sd_bus *bus, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_json_ json_t *problems = json_array(), *document = NULL;
+        const char *consumer, *text;
+        int64_t id;
+        int r = new_call(bus, "ListProblems", &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = call(bus, m, 0, &reply, reterr);
+        if (r != CTL_BUS_DONE)
+                return r;
+        r = problems ? sd_bus_message_enter_container(reply, 'a', BUS_PROBLEM) : -ENOMEM;
+        while (r >= 0 && (r = sd_bus_message_read(reply, BUS_PROBLEM, &consumer, &id, &text)) > 0)
+                if (json_array_append_new(problems,
+                                          json_pack("{ss sI ss}", "consumer", consumer, "claim",
+                                                    (json_int_t)id, "text", text)) < 0)
+                        r = -ENOMEM;
+        if (r < 0)
+                return malformed(r, reterr);
+        document = json_pack("{ss sO}", "format", CTL_PROBLEMS_FORMAT, "problems", problems);
         if (!document)
                 return error_oom(reterr);
         *ret = TAKE_PTR(document);
         return CTL_BUS_DONE;
+}
+
+int ctl_bus_explain(sd_bus *bus, const ResourceRequest *request, char **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        const CtlClaim claim = { .request = request };
+        const char *text;
+        int r = new_call(bus, "Explain", &m, reterr);
+
+        if (r < 0)
+                return r;
+        if ((r = append_groups(m, request)) < 0 || (r = append_options(m, &claim)) < 0)
+                return append_failed(r, reterr);
+        r = call(bus, m, 0, &reply, reterr);
+        if (r != CTL_BUS_DONE)
+                return r;
+        r = sd_bus_message_read(reply, "s", &text);
+        if (r < 0)
+                return malformed(r, reterr);
+        *ret = strdup(text);
+        return *ret ? CTL_BUS_DONE : error_oom(reterr);
 }
 
 int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr)

@@ -40,5 +40,15 @@ int ctl_bus_list_claims(sd_bus *bus, bool history, json_t **ret, Error *reterr);
 /* Answers when the new settings are in force. */
 int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr);
 
+/* One claim, as a member of that document. */
+int ctl_bus_get_claim(sd_bus *bus, int64_t id, json_t **ret, Error *reterr);
+
+/* The claims of a consumer, or that have a device. */
+int ctl_bus_find_claims(sd_bus *bus, const char *what, json_t **ret, Error *reterr);
+
+/* Documents of agent/ctl-devices.h. */
+int ctl_bus_list_problems(sd_bus *bus, json_t **ret, Error *reterr);
+int ctl_bus_explain(sd_bus *bus, const ResourceRequest *request, char **ret, Error *reterr);
+
 int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr);
 int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, Error *reterr);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/ctl-devices.h"
 #include "agent/ctl-json.h"
 #include "agent/ctl-table.h"
 #include "agent/ctl-text.h"
@@ -168,6 +169,10 @@ int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output)
         fprintf(output, "Claim %s%" PRIu64 "%s\n", ctl_colour(style, CTL_BOLD), id,
                 ctl_colour_end(style));
         r = ctl_table_print(table, output);
+        if (r >= 0 && json_array_size(json_object_get(document, "devices")) > 0) {
+                fputc('\n', output);
+                r = ctl_devices_print(document, style, output);
+        }
         if (r >= 0 && style->legend)
                 fprintf(output,
                         "\nWhen the guest runs, keep it: computectl confirm %" PRIu64

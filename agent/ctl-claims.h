@@ -5,7 +5,8 @@
  *
  * A claim is {"id", "consumer", "state": "claimed" | "confirmed" | "released", "resize_target",
  * "project", "user", "created_usec", "expires_usec", "ended_usec", "end_reason", "allocations":
- * [{"provider": "<uuid>", "name", "resources": {"VCPU": 2}}]}; times are microseconds of
+ * [{"provider": "<uuid>", "name", "resources": {"VCPU": 2}}],
+ * "devices": (agent/ctl-devices.h), "boot_id"}; times are microseconds of
  * CLOCK_REALTIME, 0: never, not yet. */
 
 #include <jansson.h>
@@ -14,7 +15,9 @@
 #include "base/error.h"
 
 #define CTL_CLAIMS_FORMAT "compute-agent-claims/1" /* {"format", "claims": [claim]} */
-#define CTL_CLAIM_FORMAT  "compute-agent-claim/1"  /* {"format", "id", "consumer", "allocations"} */
+#define CTL_CLAIM_FORMAT \
+        "compute-agent-claim/1" /* {"format", "id", "consumer", "allocations", "devices"} */
+#define CTL_PROBLEMS_FORMAT "compute-agent-problems/1" /* {"format", "problems"} */
 
 /* history: with the columns of ended claims. -ENOMEM. */
 int ctl_claims_print(const json_t *document, bool history, const CtlStyle *style, FILE *output);

@@ -23,7 +23,7 @@ typedef struct Option {
         const char *name;
         char letter;         /* or 0 */
         const char *metavar; /* NULL: takes no value */
-        const char *verb;    /* "a|b"; NULL: of every verb */
+        const char *verb;    /* "claim, explain"; NULL: of every verb */
         const char *help;
         OptionKind kind;
         size_t offset; /* in CtlOptions */
@@ -38,9 +38,9 @@ typedef struct Option {
         {                                                                                          \
                 name, letter, metavar, verb, help, OPTION_TEXT, offsetof(CtlOptions, member), NULL \
         }
-#define REQUEST(name, metavar, help, add)                               \
-        {                                                               \
-                name, 0, metavar, "claim", help, OPTION_REQUEST, 0, add \
+#define REQUEST(name, metavar, help, add)                                        \
+        {                                                                        \
+                name, 0, metavar, "claim, explain", help, OPTION_REQUEST, 0, add \
         }
 
 static const Option table[] = {
@@ -51,21 +51,24 @@ static const Option table[] = {
         FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
         FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
         FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
-        TEXT("config", 'c', "FILE", "discover|verify|doctor|cat-config|check-config",
+        TEXT("config", 'c', "FILE", "discover, verify, doctor, cat-config, check-config",
              "Take FILE for the configuration", config),
-        TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),
         REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",
                 ctl_request_add_resources),
         REQUEST("group", "SUFFIX:VGPU=1", "What it needs from one provider (repeatable)",
                 ctl_request_add_group),
         REQUEST("required", "[SUFFIX:]T,!T2", "Traits that it needs, and must not get",
                 ctl_request_add_traits),
-        FLAG("isolate", 0, "claim", "No two groups from the same provider", request.isolate),
+        FLAG("isolate", 0, "claim, explain", "No two groups from the same provider",
+             request.isolate),
+        TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),
         TEXT("project", 0, "P", "claim", "The project that owns it", project),
         TEXT("user", 0, "U", "claim", "The user that owns it", user),
         FLAG("resize-target", 0, "claim", "Beside the claim that the guest has already",
              resize_target),
+        FLAG("xml", 0, "claim, show", "Print the devices as libvirt XML for the guest", xml),
         FLAG("history", 0, "claims", "Show claims that have ended, too", history),
+        FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
         TEXT("reason", 0, "TEXT", "release", "Why; kept in the history", reason),
 };
 
@@ -145,46 +148,27 @@ static int refuse(int code, const char *word, Error *reterr)
         return error_setf(reterr, EINVAL, "Unknown option %.60s", word);
 }
 
-/* Whether word is one of "a|b|c". */
-static bool is_one_of(const char *words, const char *word)
+/* Is the verb a word of "claim, explain"? */
+static bool has_verb(const char *verbs, const char *verb)
 {
-        size_t n = strlen(word);
+        size_t n = strlen(verb);
 
-        for (;; words++) {
-                size_t n_this = strcspn(words, "|");
-
-                if (n_this == n && strncmp(words, word, n) == 0)
+        for (const char *word = verbs; n > 0 && word; word = strchr(word, ' ')) {
+                word += word[0] == ' ';
+                if (strncmp(word, verb, n) == 0 && (word[n] == '\0' || word[n] == ','))
                         return true;
-                words += n_this;
-                if (*words == '\0')
-                        return false;
         }
-}
-
-/* "a|b|c" as "a, b, c". */
-static const char *spell_out(const char *words, char *text, size_t size)
-{
-        size_t n = 0;
-
-        for (; *words && n + 3 < size; words++) {
-                text[n++] = *words == '|' ? ',' : *words;
-                if (*words == '|')
-                        text[n++] = ' ';
-        }
-        text[n] = '\0';
-        return text;
+        return false;
 }
 
 static int check_verb(const CtlOptions *options, const bool *given, Error *reterr)
 {
         const char *verb = options->arguments[0] ? options->arguments[0] : "";
-        char verbs[128];
 
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (given[i] && table[i].verb && !is_one_of(table[i].verb, verb))
+                if (given[i] && table[i].verb && !has_verb(table[i].verb, verb))
                         return error_setf(reterr, EINVAL, "--%s is an option of %s alone",
-                                          table[i].name,
-                                          spell_out(table[i].verb, verbs, sizeof(verbs)));
+                                          table[i].name, table[i].verb);
         return 0;
 }
 

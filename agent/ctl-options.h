@@ -17,9 +17,10 @@ typedef struct CtlOptions {
         const char *config;
         const char *reason;
         const char *consumer, *project, *user;
-        bool history;
+        bool history, problems;
+        bool xml;
         bool resize_target;
-        ResourceRequest request; /* of claim */
+        ResourceRequest request; /* of claim and explain */
         Error request_error;     /* why it cannot be asked for; code 0 when it can */
 
         const char *const *arguments; /* verb first; borrowed, NULL-terminated */

@@ -11,6 +11,7 @@
 #include "agent/ctl-bus.h"
 #include "agent/ctl-claims.h"
 #include "agent/ctl-config.h"
+#include "agent/ctl-devices.h"
 #include "agent/ctl-doctor.h"
 #include "agent/ctl-findings.h"
 #include "agent/ctl-host.h"
@@ -298,11 +299,22 @@ static int print_claim(const Ctl *ctl, const json_t *claim, Error *reterr)
 {
         if (wants_json(ctl))
                 return print_json(ctl, claim, reterr);
+        if (ctl->options.xml) {
+                ctl_xml_print(claim, stdout);
+                return 0;
+        }
         if (ctl->options.quiet) {
                 printf("%" PRIu64 "\n", ctl_json_u64(claim, "id"));
                 return 0;
         }
         return oom_or(ctl_claim_print(claim, &ctl->style, stdout), reterr);
+}
+
+static int check_resources(const CtlOptions *options, Error *reterr)
+{
+        if (options->request_error.code)
+                return error_setf(reterr, EINVAL, "%s", options->request_error.text);
+        return ctl_request_check(&options->request, reterr);
 }
 
 static int check_request(const CtlOptions *options, Error *reterr)
@@ -314,7 +326,7 @@ static int check_request(const CtlOptions *options, Error *reterr)
         if (uuid_from_text(options->consumer, &uuid) < 0)
                 return error_setf(reterr, EINVAL, "--consumer: \"%.60s\" is not a uuid",
                                   options->consumer);
-        return ctl_request_check(&options->request, reterr);
+        return check_resources(options, reterr);
 }
 
 static int verb_claim(Ctl *ctl, Error *reterr)
@@ -339,6 +351,18 @@ static int verb_claim(Ctl *ctl, Error *reterr)
         return r < 0 ? r : print_claim(ctl, document, reterr);
 }
 
+static int list_problems(Ctl *ctl, sd_bus *bus, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r = need_answer(ctl_bus_list_problems(bus, &document, reterr));
+
+        if (r < 0)
+                return r;
+        page(ctl);
+        return wants_json(ctl) ? print_json(ctl, document, reterr)
+                               : oom_or(ctl_problems_print(document, &ctl->style, stdout), reterr);
+}
+
 static int verb_claims(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -348,6 +372,8 @@ static int verb_claims(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
+        if (ctl->options.problems)
+                return list_problems(ctl, bus, reterr);
         r = need_answer(ctl_bus_list_claims(bus, history, &document, reterr));
         if (r < 0)
                 return r;
@@ -361,6 +387,73 @@ static int verb_claims(Ctl *ctl, Error *reterr)
 static int64_t claim_id(const Ctl *ctl)
 {
         return strtoll(ctl->options.arguments[1], NULL, 10);
+}
+
+static int verb_show(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *claim = NULL;
+        int r = need_answer(ctl_bus_open(&bus, reterr));
+
+        if (r < 0)
+                return r;
+        r = need_answer(ctl_bus_get_claim(bus, claim_id(ctl), &claim, reterr));
+        if (r < 0)
+                return r;
+        if (ctl->options.xml) {
+                ctl_xml_print(claim, stdout);
+                return 0;
+        }
+        page(ctl);
+        return wants_json(ctl) ? print_json(ctl, claim, reterr)
+                               : oom_or(ctl_show_print(claim, &ctl->style, stdout), reterr);
+}
+
+/* Exit code 1 when nobody has it, so that scripts need not read. */
+static int verb_who(Ctl *ctl, Error *reterr)
+{
+        const char *what = ctl->options.arguments[1];
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        int r = need_answer(ctl_bus_open(&bus, reterr));
+
+        if (r < 0)
+                return r;
+        r = need_answer(ctl_bus_find_claims(bus, what, &document, reterr));
+        if (r < 0)
+                return r;
+        page(ctl);
+        r = wants_json(ctl)
+                    ? print_json(ctl, document, reterr)
+                    : oom_or(ctl_claims_print(document, false, &ctl->style, stdout), reterr);
+        if (r < 0)
+                return r;
+        return json_array_size(json_object_get(document, "claims")) > 0 ? EXIT_SUCCESS
+                                                                        : EXIT_FAILURE;
+}
+
+static int verb_explain(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = check_resources(&ctl->options, reterr);
+
+        if (r < 0)
+                return r;
+        r = need_answer(ctl_bus_open(&bus, reterr));
+        if (r >= 0)
+                r = need_answer(ctl_bus_explain(bus, &ctl->options.request, &text, reterr));
+        if (r >= 0)
+                r = ctl_json_read_document(text, false, EXPLAIN_FORMAT, &document, reterr);
+        if (r < 0)
+                return r;
+        page(ctl);
+        r = wants_json(ctl) ? print_json(ctl, document, reterr)
+                            : oom_or(ctl_explain_print(document, &ctl->style, stdout), reterr);
+        if (r < 0)
+                return r;
+        return json_is_true(json_object_get(document, "fits")) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Says that the claim is now in a state. */
@@ -412,6 +505,13 @@ static int check_claim(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
+static int check_explain(const CtlOptions *options, Error *reterr)
+{
+        if (options->request.n_groups == 0 && !options->request_error.code)
+                return error_setf(reterr, EINVAL, "explain: give --resources or --group");
+        return 0;
+}
+
 static int check_id(const CtlOptions *options, Error *reterr)
 {
         const char *text = options->arguments[1];
@@ -437,6 +537,10 @@ const CtlVerb ctl_verbs[] = {
         { "cat-config", "", "Show the configuration files", 0, NULL, verb_cat_config },
         { "check-config", "", "Check the configuration files", 0, NULL, verb_check_config },
         { "claims", "", "List what is promised to guests", 0, NULL, verb_claims },
+        { "show", "ID", "Show one claim with its devices", 1, check_id, verb_show },
+        { "who", "DEVICE|GUEST", "Tell which claims have a device, or are of a guest", 1, NULL,
+          verb_who },
+        { "explain", "", "Tell why a request fits, or does not", 0, check_explain, verb_explain },
         { "claim", "", "Promise resources to a guest", 0, check_claim, verb_claim },
         { "confirm", "ID", "Keep a claim: the guest runs", 1, check_id, verb_confirm },
         { "release", "ID", "Give a claim back", 1, check_id, verb_release },

@@ -60,8 +60,8 @@ static bool belongs(const CtlOptionInfo *option, const char *verb)
 
         if (!option->verb)
                 return false;
-        snprintf(words, sizeof(words), "|%s|", option->verb);
-        snprintf(name, sizeof(name), "|%s|", verb);
+        snprintf(words, sizeof(words), " %s,", option->verb);
+        snprintf(name, sizeof(name), " %s,", verb);
         return strstr(words, name);
 }
 

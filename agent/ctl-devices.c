@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-devices.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/ctl-json.h"
+#include "agent/ctl-table.h"
+#include "agent/ctl-text.h"
+#include "base/uuid.h"
+
+int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "DEVICE", CTL_COLUMN_LEFT }, { "ADDRESS", CTL_COLUMN_LEFT },
+                { "TYPE", CTL_COLUMN_LEFT },   { "MDEV", CTL_COLUMN_LEFT },
+                { "", CTL_COLUMN_LEFT },
+        };
+        const json_t *devices = json_object_get(claim, "devices"), *device;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (json_array_size(devices) == 0)
+                return 0;
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_array_foreach(devices, i, device) {
+                const char *address = ctl_json_text(device, "address");
+                bool exists = json_is_true(json_object_get(device, "exists"));
+
+                ctl_table_line(table);
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "device"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", address[0] ? address : "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "mdev_type"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "mdev"));
+                ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s",
+                               exists ? "" : "to be made");
+        }
+        return ctl_table_print(table, output);
+}
+
+static int print_allocations(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "PROVIDER", CTL_COLUMN_LEFT },
+                { "RESOURCES", CTL_COLUMN_WRAP },
+        };
+        const json_t *allocations = json_object_get(claim, "allocations"), *allocation;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_array_foreach(allocations, i, allocation) {
+                _cleanup_free_ char *resources =
+                        ctl_json_format_resources(json_object_get(allocation, "resources"));
+
+                if (!resources)
+                        return -ENOMEM;
+                ctl_table_line(table);
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", resources);
+        }
+        return ctl_table_print(table, output);
+}
+
+static int print_field(const char *name, const char *value, const CtlStyle *style, FILE *output)
+{
+        _cleanup_free_ char *text = ctl_text_escape(value, style->utf8);
+
+        if (!text)
+                return -ENOMEM;
+        if (value[0])
+                fprintf(output, "%9s: %s\n", name, text);
+        return 0;
+}
+
+static int print_fields(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const struct {
+                const char *title, *member;
+        } texts[] = { { "Consumer", "consumer" }, { "State", "state" },
+                      { "Project", "project" },   { "User", "user" },
+                      { "Reason", "end_reason" }, { "Boot", "boot_id" } },
+          times[] = { { "Created", "created_usec" },
+                      { "Expires", "expires_usec" },
+                      { "Ended", "ended_usec" } };
+
+        fprintf(output, "Claim %s%" PRIu64 "%s%s\n", ctl_colour(style, CTL_BOLD),
+                ctl_json_u64(claim, "id"), ctl_colour_end(style),
+                json_is_true(json_object_get(claim, "resize_target")) ? " (resize target)" : "");
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                if (print_field(texts[i].title, ctl_json_text(claim, texts[i].member), style,
+                                output) < 0)
+                        return -ENOMEM;
+        for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+                uint64_t usec = ctl_json_u64(claim, times[i].member);
+                char time[CTL_TEXT_MAX];
+
+                if (usec > 0)
+                        fprintf(output, "%9s: %s\n", times[i].title, ctl_text_time(time, usec));
+        }
+        return 0;
+}
+
+int ctl_show_print(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        if (print_fields(claim, style, output) < 0)
+                return -ENOMEM;
+        fputc('\n', output);
+        if (print_allocations(claim, style, output) < 0)
+                return -ENOMEM;
+        if (json_array_size(json_object_get(claim, "devices")) > 0)
+                fputc('\n', output);
+        return ctl_devices_print(claim, style, output);
+}
+
+/* A foreign name for an XML comment or element: libvirt's names and types are of these letters. */
+static void print_name(const char *name, FILE *output)
+{
+        for (const char *p = name; *p; p++) {
+                bool dashes = p[0] == '-' && p[1] == '-';
+
+                fputc(!dashes && (isalnum((unsigned char)*p) || strchr("_-.:+", *p)) ? *p : '?',
+                      output);
+        }
+}
+
+static void print_unmade(const json_t *device, const char *mdev, FILE *output)
+{
+        fputs("<!-- to be made (virsh nodedev-define, nodedev-start):\n<device>\n  <parent>",
+              output);
+        print_name(ctl_json_text(device, "device"), output);
+        fputs("</parent>\n  <capability type='mdev'>\n    <type id='", output);
+        print_name(ctl_json_text(device, "mdev_type"), output);
+        fprintf(output, "'/>\n    <uuid>%s</uuid>\n  </capability>\n</device>\n-->\n", mdev);
+}
+
+void ctl_xml_print(const json_t *claim, FILE *output)
+{
+        const json_t *device;
+        size_t i;
+
+        json_array_foreach(json_object_get(claim, "devices"), i, device) {
+                Uuid mdev;
+
+                if (uuid_from_text(ctl_json_text(device, "mdev"), &mdev) < 0)
+                        continue;
+                if (!json_is_true(json_object_get(device, "exists")))
+                        print_unmade(device, mdev.text, output);
+                fprintf(output,
+                        "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>\n"
+                        "  <source>\n    <address uuid='%s'/>\n  </source>\n</hostdev>\n",
+                        mdev.text);
+        }
+}
+
+int ctl_problems_print(const json_t *document, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "CLAIM", CTL_COLUMN_RIGHT },
+                { "GUEST", CTL_COLUMN_LEFT },
+                { "PROBLEM", CTL_COLUMN_WRAP },
+        };
+        const json_t *problems = json_object_get(document, "problems"), *problem;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (json_array_size(problems) == 0) {
+                if (style->legend)
+                        fputs("Claims and guests agree.\n", output);
+                return 0;
+        }
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_array_foreach(problems, i, problem) {
+                const char *consumer = ctl_json_text(problem, "consumer");
+                uint64_t id = ctl_json_u64(problem, "claim");
+
+                ctl_table_line(table);
+                if (id > 0)
+                        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, id);
+                else
+                        ctl_table_cell(table, CTL_PLAIN, "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", consumer[0] ? consumer : "-");
+                ctl_table_cell(table, CTL_YELLOW, "%s", ctl_json_text(problem, "text"));
+        }
+        return ctl_table_print(table, output);
+}
+
+int ctl_explain_print(const json_t *document, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "GROUP", CTL_COLUMN_LEFT },    { "CLASS", CTL_COLUMN_LEFT },
+                { "PROVIDER", CTL_COLUMN_LEFT }, { "FAILS AT", CTL_COLUMN_LEFT },
+                { "MISSING", CTL_COLUMN_RIGHT }, { "WHY", CTL_COLUMN_WRAP },
+        };
+        const json_t *providers = json_object_get(document, "providers"), *provider;
+        bool fits = json_is_true(json_object_get(document, "fits"));
+        _cleanup_free_ char *summary =
+                ctl_text_escape(ctl_json_text(document, "summary"), style->utf8);
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (!summary || ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_array_foreach(providers, i, provider) {
+                const char *group = ctl_json_text(provider, "group"),
+                           *term = ctl_json_text(provider, "term");
+                bool good = strcmp(term, "fits") == 0;
+                uint64_t missing = ctl_json_u64(provider, "missing");
+
+                ctl_table_line(table);
+                ctl_table_cell(table, CTL_PLAIN, "%s", group[0] ? group : "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(provider, "class"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(provider, "name"));
+                ctl_table_cell(table, good ? CTL_GREEN : CTL_YELLOW, "%s", good ? "fits" : term);
+                if (missing > 0)
+                        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, missing);
+                else
+                        ctl_table_cell(table, CTL_PLAIN, "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(provider, "text"));
+        }
+        fprintf(output, "%s%s%s%s\n", ctl_colour(style, fits ? CTL_GREEN : CTL_YELLOW),
+                fits ? "It fits." : "It does not fit", ctl_colour_end(style), fits ? "" : ":");
+        if (!fits)
+                fprintf(output, "%s\n", summary);
+        if (ctl_table_count(table) > 0)
+                fputc('\n', output);
+        return ctl_table_print(table, output);
+}
