@@ -75,6 +75,7 @@ PLANTS = [
     ('length', 'base/a.c', C + '\n' * 900, 901, 'the file has 901 lines'),
     ('length', 'tests/a.py', 'def f():\n' + '    g()\n' * 100, 1, 'f() has 101 lines'),
     ('length', 'tests/a.py', 'class A:\n    def f(self):\n' + '        g()\n' * 100, 2, 'f() has'),
+    ('manuals', 'man/a.1', '.\\" ' + HASH + '.TH A 1\n.SH NAME\na \\- b\n.FOO\n', 5, 'FOO'),
     ('python', 'tests/a.py', HASH + 'def f(:\n', 2, 'syntax'),
     ('python', 'tests/a', '#!/usr/bin/env python3\nx = (\n', 2, 'never closed'),
     ('python', 'tests/a.py', HASH + 'assert (1, "x")\n', 2, 'assert'),
