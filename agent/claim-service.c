@@ -23,6 +23,7 @@ struct ClaimService {
         Snapshot *snapshot; /* that facts borrows from, or NULL */
         HostFacts facts;
         bool reconcile_due; /* the snapshot was not looked at yet */
+        bool compared;      /* it was, in this cycle */
         ReconcileMemory memory;
         ReconcileProblems problems;
         ClaimWatch watch;
@@ -180,16 +181,20 @@ static void tell_expired(ClaimService *service, uint64_t ended_usec)
                         claim_service_tell(service, CLAIM_EVENT_REMOVED, list.claims[i]);
 }
 
-static void expire(ClaimService *service)
+static uint64_t now_usec(void)
 {
         struct timespec now;
-        Error error = ERROR_NULL;
-        uint64_t n = 0, usec;
-        int r;
 
         clock_gettime(CLOCK_REALTIME, &now);
-        usec = (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-        r = claims_expire(service->claims, usec, &n, &error);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static void expire(ClaimService *service, uint64_t usec)
+{
+        Error error = ERROR_NULL;
+        uint64_t n = 0;
+        int r = claims_expire(service->claims, usec, &n, &error);
+
         if (r != 0)
                 log_debug("Claims could not be checked for expiry: %s", error_text(&error, r));
         if (n > 0) {
@@ -201,14 +206,13 @@ static void expire(ClaimService *service)
 
 void claim_service_tend(ClaimService *service)
 {
+        service->compared = false;
         if (!service->claims)
                 open_store(service);
         if (!service->claims)
                 return;
         if (service->tree && !service->tree_stored)
                 store_tree(service);
-        if (service->claims)
-                expire(service);
 }
 
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
@@ -231,14 +235,11 @@ void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
                 claims_set_facts(service->claims, &service->facts);
 }
 
-void claim_service_reconcile(ClaimService *service)
+static void compare_with_guests(ClaimService *service)
 {
         Error error = ERROR_NULL;
         int r;
 
-        if (!service->reconcile_due || !service->claims || !service->tree_stored)
-                return;
-        service->reconcile_due = false;
         if (strcmp(service->snapshot->driver, "static") == 0)
                 return;
         r = claim_reconcile(service, service->claims, &service->facts, service->expiry_usec,
@@ -247,7 +248,21 @@ void claim_service_reconcile(ClaimService *service)
                 log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
                 service->reconcile_due = true;
         }
-        claim_service_check(service, r);
+        forget_lost(service, r);
+}
+
+void claim_service_reconcile(ClaimService *service)
+{
+        if (!service->claims)
+                return;
+        if (service->reconcile_due && service->tree_stored) {
+                service->reconcile_due = false;
+                service->compared = true;
+                compare_with_guests(service);
+        }
+        /* What expired after the poll may have a guest that the poll could not see. */
+        if (service->claims)
+                expire(service, service->compared ? service->facts.taken_usec : now_usec());
 }
 
 const ReconcileProblems *claim_service_problems(const ClaimService *service)

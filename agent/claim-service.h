@@ -27,8 +27,8 @@ int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const Driv
 ClaimService *claim_service_free(ClaimService *service);
 DEFINE_CLEANUP(ClaimService *, claim_service_free);
 
-/* Opens the database when it is not open, hands it the tree of the last claim_service_set_tree(),
- * and ends claims that expired. To be called once a cycle. Logs what changes. */
+/* Opens the database when it is not open, hands it the tree of the last claim_service_set_tree().
+ * To be called once a cycle. Logs what changes. */
 void claim_service_tend(ClaimService *service);
 
 /* What [DEFAULT] claim_expiry_time says from now on; claims that live keep their time. */
@@ -56,7 +56,8 @@ const Error *claim_service_error(const ClaimService *service);
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot);
 
 /* Makes claims and guests the same, once per snapshot, when the host of it is stored
- * (claims/reconcile.h). Not for a host that is a recording: its guests are not here. */
+ * (claims/reconcile.h); not for a host that is a recording: its guests are not here. Ends claims
+ * that expired. To be called once a cycle, behind the others. */
 void claim_service_reconcile(ClaimService *service);
 
 /* What disagrees, as the last reconciliation found it. Borrowed. */
