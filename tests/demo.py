@@ -72,7 +72,9 @@ def print_placement(placement, root):
         for rc, record in sorted(provider['inventories'].items()):
             print('      %-10s total %-8d reserved %-5d ratio %g' % (
                 rc, record['total'], record['reserved'], record['allocation_ratio']))
-        print('      traits %s' % ', '.join(sorted(provider['traits'])))
+        traits = sorted(provider['traits'])
+        print('      traits %s%s' % (', '.join(traits[:3]),
+                                     ' and %d more' % (len(traits) - 3) if traits[3:] else ''))
 
 
 def start_hypervisor(scratch, host):
