@@ -538,7 +538,7 @@ const CtlVerb ctl_verbs[] = {
         { "check-config", "", "Check the configuration files", 0, NULL, verb_check_config },
         { "claims", "", "List what is promised to guests", 0, NULL, verb_claims },
         { "show", "ID", "Show one claim with its devices", 1, check_id, verb_show },
-        { "who", "DEVICE|GUEST", "Tell whose a device is, or what a guest has", 1, NULL, verb_who },
+        { "who", "DEVICE|GUEST", "Tell who has a device, or what a guest has", 1, NULL, verb_who },
         { "explain", "", "Tell why a request fits, or does not", 0, check_explain, verb_explain },
         { "claim", "", "Promise resources to a guest", 0, check_claim, verb_claim },
         { "confirm", "ID", "Keep a claim: the guest runs", 1, check_id, verb_confirm },

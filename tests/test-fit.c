@@ -259,6 +259,58 @@ static void test_force(void **state)
         assert_int_equal(fit.pieces[2].provider, 2);
 }
 
+/* Every provider that has the class says the first term that fails, and by how much. */
+static void test_explain(void **state)
+{
+        static const struct {
+                const char *used, *request;
+                int r;
+                const char *verdicts; /* "group class on provider: term missing; …" */
+        } rows[] = {
+                { NULL, "VCPU=2", FIT_DONE, " VCPU on host: fits 0" },
+                { "host VCPU 15", "VCPU=4", FIT_E_NO_CAPACITY, " VCPU on host: capacity 3" },
+                { NULL, "VCPU=10", FIT_E_NO_CAPACITY, " VCPU on host: max_unit 2" },
+                { NULL, "DISK_GB=5", FIT_E_NO_CAPACITY, " DISK_GB on host: min_unit 5" },
+                { NULL, "DISK_GB=13", FIT_E_NO_CAPACITY, " DISK_GB on host: step_size 7" },
+                { NULL, "CUSTOM_X=1", FIT_E_UNKNOWN_CLASS, "" },
+                { "gpu_b VGPU 3", "VCPU=1 _G:VGPU=2:FAST", FIT_DONE,
+                  " VCPU on host: fits 0; _G VGPU on gpu_a: trait 0;"
+                  " _G VGPU on gpu_b: capacity 1; _G VGPU on gpu_c: fits 0" },
+                { NULL, "_G:VGPU=1,VCPU=1", FIT_E_NO_CAPACITY,
+                  "_G VGPU on host: class 1; _G VCPU on gpu_a: class 1; _G VCPU on gpu_b: class 1;"
+                  " _G VCPU on gpu_c: class 1" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(host_view_freep) HostView *view = make_view(GPUS);
+                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+                _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
+                char provider[64], resource_class[64], text[512] = "";
+                unsigned amount;
+                size_t n = 0;
+                int r;
+
+                if (rows[i].used &&
+                    sscanf(rows[i].used, "%63s %63s %u", provider, resource_class, &amount) == 3)
+                        use_some(view, provider, resource_class, amount);
+                make_request(&request, rows[i].request);
+                r = fit_explain_request(view, "host", &request, &verdicts, NULL);
+                for (size_t j = 0; j < verdicts.n_items; j++) {
+                        const FitVerdict *verdict = &verdicts.items[j];
+
+                        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s on %s: %s %u",
+                                              j > 0 ? "; " : "", verdict->suffix,
+                                              verdict->resource_class, verdict->provider_name,
+                                              verdict->term, (unsigned)verdict->missing);
+                        if ((strcmp(verdict->term, "fits") == 0) != (verdict->text[0] == '\0'))
+                                fail_msg("%s: %s", verdict->term, verdict->text);
+                }
+                if (r != rows[i].r || strcmp(text, rows[i].verdicts) != 0)
+                        fail_msg("%s: %d\n  yields    %s\n  expected  %s", rows[i].request, r, text,
+                                 rows[i].verdicts);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -266,6 +318,7 @@ int main(void)
                 cmocka_unit_test(test_groups),     cmocka_unit_test(test_trees),
                 cmocka_unit_test(test_withheld),   cmocka_unit_test(test_many_devices),
                 cmocka_unit_test(test_bound),      cmocka_unit_test(test_force),
+                cmocka_unit_test(test_explain),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

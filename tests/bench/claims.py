@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a claim costs over D-Bus, with durability on.
+
+    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.claims [--seconds N] [--folder DIR]   ("make bench-claims")
+
+Runs compute-agentd on a recorded host (the static driver, standalone) with its state in DIR, and clients that speak
+D-Bus to a private bus, each with a connection of its own. A round is a Claim and the Release of it; the time of the
+Claim alone is what is counted. The disk's own rate is that of 4 KiB writes with an fdatasync each, by one writer.
+"""
+
+import argparse
+import json
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from pathlib import Path
+
+from tests.env.agent import Agent, build_folder
+from tests.env.bus import Bus
+from tests.env.scratch import Scratch, wait_until
+
+HOST = {
+    'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64',
+    'hypervisor': 'QEMU', 'memory_kib': 1 << 30, 'online_cpus': '0-511',
+    'disk_total_bytes': 1 << 44,
+}
+
+
+def fsyncs_a_second(folder, seconds):
+    path = Path(folder) / 'fsync-rate'
+    block, n = b'\0' * 4096, 0
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            os.pwrite(descriptor, block, n % 256 * 4096)
+            os.fdatasync(descriptor)
+            n += 1
+    finally:
+        os.close(descriptor)
+        path.unlink()
+    return n / seconds
+
+
+def run_clients(bus, clients, seconds):
+    """Claims a second and the latencies in ms."""
+    children = [subprocess.Popen([str(build_folder() / 'tests/bench/claimer'), str(seconds)],
+                                 env=bus.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 text=True) for _ in range(clients)]
+    try:
+        for child in children:
+            if child.stdout.readline() != 'ready\n':
+                raise RuntimeError('a client did not start')
+        for child in children:
+            child.stdin.write('go\n')
+            child.stdin.flush()
+        outputs = [None] * clients
+
+        def read(i):
+            outputs[i] = children[i].communicate()[0]
+        threads = [threading.Thread(target=read, args=(i,)) for i in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if any(child.returncode for child in children):
+            raise RuntimeError('a client failed')
+    finally:
+        for child in children:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+    latencies = sorted(float(line) / 1e3 for output in outputs for line in output.split())
+    return len(latencies) / seconds, latencies
+
+
+def quantile(latencies, q):
+    return latencies[min(len(latencies) - 1, int(len(latencies) * q))]
+
+
+def fill(agent, n):
+    """Brings the claims that live to n, with the agent stopped: confirmed, one VCPU each."""
+    with sqlite3.connect(agent.state / 'claim.sqlite') as database:
+        have = database.execute('SELECT count(*) FROM claims').fetchone()[0]
+        provider = database.execute("SELECT id FROM resource_providers WHERE name = 'bench'").fetchone()[0]
+        for _ in range(have, n):
+            consumer = str(uuid.uuid4())
+            claim = database.execute(
+                "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci, resize_target,"
+                " created_at, created_usec, state, request)"
+                " VALUES ('bench', 'bench', ?, 1, 0, 0, '', 0, '', 1, 'confirmed', 'resources=VCPU:1')",
+                [consumer]).lastrowid
+            database.execute("INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
+                             " claim_id) VALUES (?, ?, 'VCPU', 1, ?)", [provider, consumer, claim])
+    database.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.claims')
+    parser.add_argument('--seconds', type=float, default=5)
+    parser.add_argument('--folder', default=None, help='where the database lies (the disk to measure)')
+    args = parser.parse_args()
+    with Scratch() as scratch, tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        bus = Bus(scratch)
+        bus.start()
+        recorded = Path(folder) / 'host.json'
+        recorded.write_text(json.dumps(HOST))
+        agent = Agent(scratch, None, None, bus, {
+            'DEFAULT': {'state_path': folder, 'compute_driver': 'static', 'cpu_allocation_ratio': 100,
+                        'update_resources_interval': 3600, 'claim_expiry_time': 3600},
+            'static': {'path': recorded}, 'devices': {'enabled_mdev_types': None}})
+        agent.state = Path(folder)
+        agent.start()
+        wait_until(lambda: agent.status().get('n_providers'), 30, 'the host')
+        print('%d CPUs; the disk: %.0f fdatasync/s' % (os.cpu_count(), fsyncs_a_second(folder, args.seconds)))
+        print('%8s %8s %10s %8s %8s %8s' % ('present', 'clients', 'claims/s', 'p50 ms', 'p99 ms', 'CPU ms'))
+        for present in (0, 100, 10000):
+            agent.stop()
+            fill(agent, present)
+            agent.start()
+            wait_until(lambda: agent.status().get('n_providers'), 30, 'the host')
+            for clients in (1, 8, 64):
+                before = cpu_seconds(agent.child.pid)
+                rate, latencies = run_clients(bus, clients, args.seconds)
+                cpu = cpu_seconds(agent.child.pid) - before
+                print('%8d %8d %10.0f %8.2f %8.2f %8.3f' % (
+                    present, clients, rate, statistics.median(latencies), quantile(latencies, 0.99),
+                    1e3 * cpu / max(1, len(latencies))))
+        agent.stop()
+    return 0
+
+
+def cpu_seconds(pid):
+    """User and system time of all its threads."""
+    return sum(int((task / 'schedstat').read_text().split()[0])
+               for task in Path('/proc/%d/task' % pid).iterdir()) / 1e9
+
+
+if __name__ == '__main__':
+    sys.exit(main())
