@@ -5,12 +5,14 @@
 
 #include "tests/claims-fixture.h"
 #include "tests/fail-alloc.h"
+#include "tests/host-facts-fixture.h"
 #include "tests/test.h"
 
-#define HOST "host VCPU=8 MEMORY_MB=64 +T @A; gpu_a<host VGPU=4 +G; gpu_b<host VGPU=4 +G"
+#define HOST "host VCPU=8 MEMORY_MB=64 +T @A; host_a<host VGPU=4 +G; host_b<host VGPU=4 +G"
 
 static ProviderTree *other_host;
 static ClaimRequest request;
+static FactsFixture facts;
 
 static int do_open(Fixture *fixture)
 {
@@ -70,6 +72,39 @@ static int do_release(Fixture *fixture)
         return claims_release(fixture->claims, 1, "done", &fixture->error);
 }
 
+static int do_adopt(Fixture *fixture)
+{
+        Claim *claim = NULL;
+        int r = claims_adopt(fixture->claims, &facts.domains[0], &claim, &fixture->error);
+
+        claim_free(claim);
+        return r;
+}
+
+static int do_check_again(Fixture *fixture)
+{
+        return claims_check_again(fixture->claims, 1, NULL, &fixture->error);
+}
+
+static int do_list_device(Fixture *fixture)
+{
+        ClaimList list = { 0 };
+        int r = claims_list_device(fixture->claims, "a", &list, &fixture->error);
+
+        claim_list_done(&list);
+        return r;
+}
+
+static int do_explain(Fixture *fixture)
+{
+        FitVerdicts verdicts = { 0 };
+        int r = claims_explain(fixture->claims, &request.resources, &verdicts, &fixture->error);
+
+        fit_verdicts_done(&verdicts);
+        /* What the request asks for, it holds already: it need not fit once more. */
+        return r == CLAIM_E_NO_CAPACITY ? 0 : r;
+}
+
 static void test_operations(void **state)
 {
         static const struct {
@@ -81,7 +116,9 @@ static void test_operations(void **state)
                 { "claim", do_claim, "2" },     { "claim again", do_claim, "2" },
                 { "confirm", do_confirm, "2" }, { "get", do_get, "2" },
                 { "list", do_list, "2" },       { "usage", do_usage, "2" },
-                { "release", do_release, "1" },
+                { "adopt", do_adopt, "3" },     { "check again", do_check_again, "3" },
+                { "who", do_list_device, "3" }, { "explain", do_explain, "3" },
+                { "release", do_release, "2" },
         };
         Fixture *fixture = *state;
         const char *claims = "1";
@@ -89,12 +126,17 @@ static void test_operations(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
         fixture_set_host(fixture, HOST);
         assert_int_equal(fixture_claim(fixture, "first", "VCPU=1 _G:VGPU=1", NULL), CLAIM_DONE);
-        other_host = make_tree("host VCPU=8 MEMORY_MB=64 +T; gpu_b<host VGPU=5 +G");
+        other_host = make_tree("host VCPU=8 MEMORY_MB=64 +T; host_b<host VGPU=5 +G");
         request = (ClaimRequest){ .consumer = make_uuid("vm") };
         make_request(&request.resources, "VCPU=1:T _G:VGPU=1:G _H:VGPU=2");
+        make_facts(&facts);
+        facts_guest(&facts, 'g', "4")->memory_mb = 8;
+        facts.devices[0].available = facts.devices[1].available = 8;
         for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
                 unsigned n = 0;
                 int r;
+
+                claims_set_facts(fixture->claims, &facts.facts);
 
                 for (;; n++) {
                         fixture->error = ERROR_NULL;
