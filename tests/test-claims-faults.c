@@ -7,11 +7,13 @@
 #include <sys/wait.h>
 
 #include "tests/claims-fixture.h"
+#include "tests/claims-version-2.h"
 #include "tests/fault-vfs.h"
+#include "tests/host-facts-fixture.h"
 #include "tests/test.h"
 
-#define HOST  "host VCPU=8 MEMORY_MB=1024; gpu_a<host VGPU=4; gpu_b<host VGPU=4"
-#define HOST2 "host VCPU=9 MEMORY_MB=1024 +NEW; gpu_b<host VGPU=4; gpu_c<host VGPU=4"
+#define HOST  "host VCPU=8 MEMORY_MB=1024; host_a<host VGPU=4; host_b<host VGPU=4"
+#define HOST2 "host VCPU=9 MEMORY_MB=1024 +NEW; host_b<host VGPU=4; host_c<host VGPU=4"
 
 #define VERSION_1                                                                               \
         "CREATE TABLE versions (table_name TEXT, version INTEGER);"                             \
@@ -39,6 +41,15 @@ static void prepare_version_1(Fixture *fixture)
         free(run_sql(fixture->path, VERSION_1));
 }
 
+static void prepare_version_2(Fixture *fixture)
+{
+        free(run_sql(fixture->path, VERSION_2));
+        free(run_sql(fixture->path,
+                     "INSERT INTO claims VALUES (4, 'c', 'host',"
+                     " '11111111-2222-4333-8444-555555555501', 0, 0, 0, '', 0, '', 1,"
+                     " 'confirmed', 0, '', '', 'resources=VGPU:1', '', 1)"));
+}
+
 /* Claims 1 (confirmed), 2 (claimed, of two groups) and 3 (ended). */
 static void prepare_claims(Fixture *fixture)
 {
@@ -52,6 +63,27 @@ static void prepare_claims(Fixture *fixture)
         fixture_close(fixture);
 }
 
+/* The GPUs of the host, and one guest. */
+static void use_facts(Fixture *fixture)
+{
+        static FactsFixture facts;
+
+        make_facts(&facts);
+        facts_guest(&facts, 'g', "4");
+        facts.devices[0].available = facts.devices[1].available = 4;
+        claims_set_facts(fixture->claims, &facts.facts);
+}
+
+/* The same, and claim 2 names its device. */
+static void prepare_devices(Fixture *fixture)
+{
+        prepare_claims(fixture);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        use_facts(fixture);
+        assert_int_equal(claims_check_again(fixture->claims, 2, NULL, NULL), 0);
+        fixture_close(fixture);
+}
+
 static int run_nothing(Fixture *fixture)
 {
         return 0;
@@ -60,6 +92,38 @@ static int run_nothing(Fixture *fixture)
 static int run_claim(Fixture *fixture)
 {
         return fixture_claim(fixture, "four", "VCPU=1,MEMORY_MB=5 _A:VGPU=1 _B:VGPU=2", NULL);
+}
+
+static int run_claim_devices(Fixture *fixture)
+{
+        use_facts(fixture);
+        return run_claim(fixture);
+}
+
+/* As the agent does: what has a claim is not adopted again. */
+static int run_adopt(Fixture *fixture)
+{
+        _cleanup_(claim_freep) Claim *held = NULL, *claim = NULL;
+        const Uuid guest = make_guest('g');
+        const HostDomain domain = { .uuid = guest,
+                                    .name = "g",
+                                    .vcpus = 2,
+                                    .memory_mb = 512,
+                                    .mdevs = (const Uuid[]){ make_mdev('4') },
+                                    .n_mdevs = 1 };
+        int r;
+
+        use_facts(fixture);
+        r = claims_find(fixture->claims, &guest, false, &held, &fixture->error);
+        return r == CLAIM_E_NOT_FOUND
+                       ? claims_adopt(fixture->claims, &domain, &claim, &fixture->error)
+                       : r;
+}
+
+static int run_check_again(Fixture *fixture)
+{
+        use_facts(fixture);
+        return claims_check_again(fixture->claims, 2, NULL, &fixture->error);
 }
 
 static int run_confirm(Fixture *fixture)
@@ -91,12 +155,17 @@ static int run_set_host(Fixture *fixture)
 static const Operation operations[] = {
         { "create", prepare_nothing, true, run_nothing },
         { "upgrade", prepare_version_1, true, run_nothing },
+        { "upgrade from 2", prepare_version_2, true, run_nothing },
         { "open", prepare_claims, true, run_nothing },
         { "claim", prepare_claims, false, run_claim },
         { "confirm", prepare_claims, false, run_confirm },
         { "release", prepare_claims, false, run_release },
         { "expire", prepare_claims, false, run_expire },
         { "set host", prepare_claims, false, run_set_host },
+        { "claim devices", prepare_devices, false, run_claim_devices },
+        { "release devices", prepare_devices, false, run_release },
+        { "adopt", prepare_claims, false, run_adopt },
+        { "check again", prepare_claims, false, run_check_again },
 };
 
 /* All that the tables say, but for times and generations. */
@@ -119,6 +188,10 @@ static char *dump(const char *path)
                 " FROM resource_providers UNION ALL "
                 "SELECT 'inventory ' || p.name || resource_class || total FROM inventories"
                 " JOIN resource_providers p ON p.id = resource_provider_id UNION ALL "
+                "SELECT 'device ' || claim_id || request_group || device || mdev_type"
+                " FROM claim_devices UNION ALL "
+                "SELECT 'had ' || claim_id || device || mdev_uuid FROM ended_devices UNION ALL "
+                "SELECT 'count ' || claims FROM claim_counts UNION ALL "
                 "SELECT 'trait ' || trait FROM provider_traits ORDER BY 1)");
 }
 
