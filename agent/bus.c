@@ -50,7 +50,7 @@ static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *e
                                                  ? status->hypervisor_error.text
                                                  : "The host was not polled yet");
         if (claims)
-                (void)claims_usage(claims, &usage, NULL);
+                claim_service_check(service->config.claims, claims_usage(claims, &usage, NULL));
         return reply_json(call, tree_to_json(tree, usage, &service->config.root, snapshot->nodename,
                                              sync_state_to_text(status->sync_state)));
 }

@@ -345,8 +345,11 @@ const Error *claim_service_error(const ClaimService *service)
 size_t claim_service_count(ClaimService *service)
 {
         uint64_t n;
+        int r;
 
-        if (!service->claims || claims_count(service->claims, &n, NULL) != 0)
+        if (!service->claims)
                 return 0;
-        return n;
+        r = claims_count(service->claims, &n, NULL);
+        claim_service_check(service, r);
+        return r == 0 ? n : 0;
 }

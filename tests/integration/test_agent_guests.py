@@ -151,6 +151,24 @@ class TestGuests(GuestCase):
         self.assertEqual(self.claim(agent, 'VCPU=1').returncode, 0)
         self.assertEqual(len(self.of_guest(agent, guest)), 1)
 
+    def test_a_database_that_is_damaged_under_the_agent_is_set_aside(self):
+        guest = self.libvirtd.start_guest('kept', vcpus=2)
+        agent = self.start_agent()
+        wait_until(lambda: self.of_guest(agent, guest), 20, 'a claim')
+        # Another writer makes the agent read anew; then every page but the first is overwritten.
+        with sqlite3.connect(agent.state / 'claim.sqlite') as database:
+            database.execute("UPDATE claims SET project_id = 'x'")
+        database.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+        database.close()
+        path = agent.state / 'claim.sqlite'
+        with open(path, 'r+b') as file:
+            file.seek(4096)
+            file.write(b'\x13' * (path.stat().st_size - 4096))
+        wait_until(lambda: list(agent.state.glob('*corrupt*')), 30, 'the file to be set aside')
+        wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim to be made again')
+        self.assertEqual(self.claim(agent, 'VCPU=1').returncode, 0)
+        self.assertIn('corrupt', agent.log())
+
     def test_an_orphan_is_released_and_a_guest_that_is_off_is_none(self):
         agent = self.start_agent({'DEFAULT': {'claim_expiry_time': 3}})
         gone = self.libvirtd.start_guest('gone')
