@@ -28,7 +28,8 @@ typedef struct ClaimMapping {
         Uuid provider;
 } ClaimMapping;
 
-/* A device that a claim has for itself: a mediated device, which exists or is to be made. */
+/* A device that a claim has for itself: a mediated device, which exists or is to be made. (The
+ * store can keep whole devices, too: no type and no mdev.) */
 typedef struct ClaimDevice {
         Uuid provider;
         char *suffix;    /* of the request group that it was given to */

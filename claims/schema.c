@@ -184,7 +184,8 @@ static const char version_2_rows[] =
 
 /* - claim_counts: how many claims live, kept by triggers; counting 10,000 rows for each change of a
  *   property would make a claim dearer the more there are.
- * - claim_devices: which device a claim has for itself. Two claims never have the same one.
+ * - claim_devices: which device a claim has for itself. mdev_uuid '' means the
+ *   whole device, for PCI passthrough. Two claims never have the same one.
  *   provider_uuid has no reference: the name of a device outlives its provider. */
 static const char version_3[] =
         "CREATE TABLE claim_counts (claims INTEGER NOT NULL CHECK (claims >= 0));"
@@ -203,7 +204,11 @@ static const char version_3[] =
         " device TEXT NOT NULL,"
         " address TEXT NOT NULL,"
         " mdev_type TEXT NOT NULL,"
-        " mdev_uuid TEXT NOT NULL UNIQUE);"
+        " mdev_uuid TEXT NOT NULL);"
+        "CREATE UNIQUE INDEX claim_devices_mdev ON claim_devices (mdev_uuid)"
+        " WHERE mdev_uuid <> '';"
+        "CREATE UNIQUE INDEX claim_devices_whole ON claim_devices (device)"
+        " WHERE mdev_uuid = '';"
         "CREATE INDEX claim_devices_claim ON claim_devices (claim_id);"
         "CREATE INDEX claim_devices_device ON claim_devices (device);"
         "CREATE INDEX claim_devices_address ON claim_devices (address);"

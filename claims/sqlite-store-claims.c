@@ -155,7 +155,7 @@ static int read_device(SqliteStore *store, sqlite3_stmt *statement, Claim *claim
                                 .address = (char *)texts[3],
                                 .mdev_type = (char *)texts[4] };
         if (uuid_from_text(texts[0], &device.provider) < 0 ||
-            uuid_from_text(texts[5], &device.mdev) < 0)
+            (texts[5][0] && uuid_from_text(texts[5], &device.mdev) < 0))
                 return damaged(store, claim->id, "a device", reterr);
         return claim_add_device(claim, &device) < 0 ? error_oom(reterr) : 0;
 }

@@ -121,7 +121,8 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_TAKEN] = "SELECT mdev_uuid FROM claim_devices WHERE device = ?1",
         [STATEMENT_LIST_DEVICE] =
                 "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_devices"
-                " WHERE device = ?1 OR address = ?1 OR mdev_uuid = ?1) ORDER BY c.id",
+                " WHERE device = ?1 OR address = ?1 OR (mdev_uuid = ?1 AND mdev_uuid <> ''))"
+                " ORDER BY c.id",
         [STATEMENT_SET_BOOT] = "UPDATE claims SET boot_id = ?2 WHERE id = ?1",
         [STATEMENT_END_DEVICES] =
                 "INSERT INTO ended_devices (claim_id, provider_uuid, request_group, device,"
