@@ -100,7 +100,6 @@ static void test_adoption(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *other = NULL;
-        _cleanup_free_ char *text = NULL;
         FactsFixture facts;
 
         open_host(fixture, &facts);
