@@ -168,10 +168,12 @@ static void test_changed_domain_is_read_again(void **state)
 static void test_undefined_domain_is_gone(void **state)
 {
         Host *host = *state;
-        _cleanup_(snapshot_unrefp) Snapshot *first = poll_host(host), *second = NULL;
+        _cleanup_(snapshot_unrefp) Snapshot *first = poll_host(host);
+        _cleanup_(snapshot_unrefp) Snapshot *second = NULL;
         virDomainPtr guest =
                 virDomainLookupByName(libvirt_connection_get(host->connection), "guest8");
 
+        assert_int_equal(first->n_domains, N_DOMAINS);
         assert_int_equal(virDomainDestroy(guest), 0);
         assert_int_equal(virDomainUndefine(guest), 0);
         virDomainFree(guest);
