@@ -71,9 +71,10 @@ class TestUnit(InstalledCase):
             copy = cls.unit.parent / path.name
             if not copy.exists() and not path.is_dir():
                 shutil.copy(path, copy, follow_symlinks=False)
-        program = re.search(r'^ExecStart=(\S+)$', cls.unit.read_text(), re.M)[1]
-        cls.program = cls.root / program.lstrip('/')
-        for path in (cls.program, cls.root / 'usr/bin/computectl'):
+        programs = [cls.root / re.search(r'^%s=(\S+)' % key, cls.unit.read_text(), re.M)[1].lstrip('/')
+                    for key in ('ExecStart', 'ExecReload')]
+        cls.program = programs[0]
+        for path in programs:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text('')
             path.chmod(0o755)
