@@ -28,7 +28,11 @@ _UNSHARE = ['unshare', '-m', '-n', '-u', '-p', '-f', '--kill-child', '--propagat
 _FOLDERS = ('etc/nwfilter', 'etc/qemu/networks/autostart', 'etc/hooks', 'etc/secrets',
             'run/libvirt', 'lib', 'cache', 'log', 'sock', 'sys')
 _TARGETS = {'etc': '/etc/libvirt', 'run': '/run', 'lib': '/var/lib/libvirt',
-            'cache': '/var/cache/libvirt', 'log': '/var/log/libvirt', 'sys': '/sys'}
+            'cache': '/var/cache/libvirt', 'log': '/var/log/libvirt', 'sys': '/sys',
+            'passwd': '/etc/passwd', 'group': '/etc/group'}
+# What libvirtd looks up when it starts, whatever qemu.conf says; Debian makes it with another package.
+_ACCOUNTS = {'passwd': 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin\n',
+             'group': 'libvirt-qemu:x:64055:\n'}
 _DAEMON_CONFIG = '''unix_sock_dir = "%s"
 auth_unix_rw = "none"
 auth_unix_ro = "none"
@@ -120,6 +124,10 @@ class Libvirtd(Service):
         etc = self.folder / 'etc'
         (etc / 'libvirtd.conf').write_text(_DAEMON_CONFIG % (self.folder / 'sock', host.uuid))
         (etc / 'qemu.conf').write_text(_QEMU_CONFIG)
+        for name, account in _ACCOUNTS.items():
+            present = Path('/etc', name).read_text(encoding='utf-8')
+            more = account if '\nlibvirt-qemu:' not in present else ''
+            (self.folder / name).write_text(present + more, encoding='utf-8')
         if warm:
             shutil.copytree(warm_cache(), self.folder / 'cache', dirs_exist_ok=True)
         self._namespace = None

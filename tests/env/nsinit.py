@@ -53,7 +53,7 @@ def loopback_up():
 def main():
     order = json.loads(sys.argv[1])
     for source, target in order['binds']:
-        if not os.path.isdir(target):
+        if not os.path.exists(target):
             make_target(target, order['spare'])
         mount(source, target, None, MS_BIND)
     mount('proc', '/proc', b'proc', 0)
