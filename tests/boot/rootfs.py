@@ -15,7 +15,8 @@ SUITE = 'bookworm'
 MIRROR = os.environ.get('COMPUTE_AGENT_TEST_MIRROR', 'http://deb.debian.org/debian')
 _BASE = ['systemd', 'systemd-sysv', 'dbus', 'libpam-systemd', 'polkitd', 'iproute2', 'procps']
 _PACKAGES = ['libvirt-daemon-system', 'libvirt-clients', 'libcurl4', 'libini-config5',
-             'libjansson4', 'libsmartcols1', 'libsqlite3-0', 'libuuid1', 'libxml2', 'man-db']
+             'libjansson4', 'libsmartcols1', 'libsqlite3-0', 'libuuid1', 'libxml2', 'libyaml-0-2',
+             'man-db']
 
 
 def _run(argv):
