@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "drivers/domain-placement.h"
 #include "drivers/xml.h"
 
 /* Counts what the arrays have room for; the snapshot itself does not. */
@@ -102,6 +103,7 @@ static int read_domain(const XmlNode *root, Reader *reader, Error *reterr)
         if ((r = xml_optional_number(xml_text(xml_child(root, "vcpu")), INT32_MAX, "vcpu",
                                      &domain->vcpus, reterr)) < 0 ||
             (r = xml_memory_kib(xml_child(root, "memory"), &domain->memory_kib, reterr)) < 0 ||
+            (r = domain_read_placement(root, domain, reterr)) < 0 ||
             (r = read_devices(xml_child(root, "devices"), reader, reterr)) < 0)
                 return error_prefixf(reterr, r, "%s", domain->uuid.text);
         return 0;

@@ -80,6 +80,44 @@ int snapshot_mdev_copy(SnapshotMdev *ret, const SnapshotMdev *mdev)
         return 0;
 }
 
+static int copy_pins(SnapshotDomain *ret, const SnapshotDomain *domain)
+{
+        if (domain->n_pins == 0)
+                return 0;
+        ret->pins = calloc(domain->n_pins, sizeof(DomainPin));
+        if (!ret->pins)
+                return -ENOMEM;
+        for (size_t i = 0; i < domain->n_pins; i++) {
+                DomainPin *copy = &ret->pins[ret->n_pins++];
+
+                copy->vcpu = domain->pins[i].vcpu;
+                if (cpu_set_copy(&copy->cpus, &domain->pins[i].cpus) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int copy_domain_cells(SnapshotDomain *ret, const SnapshotDomain *domain)
+{
+        if (domain->n_cells == 0)
+                return 0;
+        ret->cells = calloc(domain->n_cells, sizeof(DomainCell));
+        if (!ret->cells)
+                return -ENOMEM;
+        for (size_t i = 0; i < domain->n_cells; i++) {
+                const DomainCell *cell = &domain->cells[i];
+                DomainCell *copy = &ret->cells[ret->n_cells++];
+
+                copy->id = cell->id;
+                copy->memory_kib = cell->memory_kib;
+                copy->page_kib = cell->page_kib;
+                if (cpu_set_copy(&copy->vcpus, &cell->vcpus) < 0 ||
+                    cpu_set_copy(&copy->host_cells, &cell->host_cells) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 int snapshot_domain_copy(SnapshotDomain *ret, const SnapshotDomain *domain)
 {
         _cleanup_(snapshot_domain_done) SnapshotDomain copy = *domain;
@@ -87,7 +125,14 @@ int snapshot_domain_copy(SnapshotDomain *ret, const SnapshotDomain *domain)
         copy.name = NULL;
         copy.mdevs = NULL;
         copy.pci_addresses = NULL;
+        copy.pins = NULL;
+        copy.cells = NULL;
+        copy.n_pins = copy.n_cells = 0;
+        copy.cpus = copy.memory_cells = CPU_SET_INIT;
         if (copy_text(&copy.name, domain->name) < 0 ||
+            cpu_set_copy(&copy.cpus, &domain->cpus) < 0 ||
+            cpu_set_copy(&copy.memory_cells, &domain->memory_cells) < 0 ||
+            copy_pins(&copy, domain) < 0 || copy_domain_cells(&copy, domain) < 0 ||
             copy_array(&copy.mdevs, domain->mdevs, domain->n_mdevs, sizeof(Uuid)) < 0 ||
             copy_array(&copy.pci_addresses, domain->pci_addresses, domain->n_pci_addresses,
                        PCI_ADDRESS_SIZE) < 0)

@@ -47,6 +47,12 @@ typedef struct Field {
                 .key = (key_), .type = (type_), .offset = offsetof(struct_, member_), \
                 .max = INT64_MAX, .required = true                                    \
         }
+/* The number of a CPU, of the host or of a guest. */
+#define CPU(key_, struct_, member_)                                                     \
+        {                                                                               \
+                .key = (key_), .type = FIELD_U32, .offset = offsetof(struct_, member_), \
+                .max = CPU_SET_MAX - 1, .required = true                                \
+        }
 #define ARRAY(key_, struct_, member_, fields_)                                            \
         {                                                                                 \
                 .key = (key_), .type = FIELD_ARRAY, .offset = offsetof(struct_, member_), \
@@ -68,11 +74,7 @@ static const Field uuid_fields[] = { { .type = FIELD_UUID } };
 static const Field address_fields[] = { { .type = FIELD_ADDRESS } };
 
 static const Field cpu_fields[] = {
-        { .key = "id",
-          .type = FIELD_U32,
-          .required = true,
-          .offset = offsetof(SnapshotCpu, id),
-          .max = CPU_SET_MAX - 1 },
+        CPU("id", SnapshotCpu, id),
         OPTIONAL("socket_id", FIELD_INT, SnapshotCpu, socket_id),
         OPTIONAL("die_id", FIELD_INT, SnapshotCpu, die_id),
         OPTIONAL("core_id", FIELD_INT, SnapshotCpu, core_id),
@@ -147,6 +149,19 @@ static const Field mdev_fields[] = {
         REQUIRED("parent", FIELD_TEXT, SnapshotMdev, parent),
 };
 
+static const Field pin_fields[] = {
+        CPU("vcpu", DomainPin, vcpu),
+        REQUIRED("cpus", FIELD_CPU_SET, DomainPin, cpus),
+};
+
+static const Field domain_cell_fields[] = {
+        REQUIRED("id", FIELD_U32, DomainCell, id),
+        OPTIONAL("memory_kib", FIELD_U64, DomainCell, memory_kib),
+        OPTIONAL("vcpus", FIELD_CPU_SET, DomainCell, vcpus),
+        OPTIONAL("host_cells", FIELD_CPU_SET, DomainCell, host_cells),
+        OPTIONAL("page_kib", FIELD_U64, DomainCell, page_kib),
+};
+
 static const Field domain_fields[] = {
         REQUIRED("uuid", FIELD_UUID, SnapshotDomain, uuid),
         OPTIONAL("name", FIELD_TEXT, SnapshotDomain, name),
@@ -156,6 +171,11 @@ static const Field domain_fields[] = {
         OPTIONAL("memory_kib", FIELD_U64, SnapshotDomain, memory_kib),
         ARRAY("mdevs", SnapshotDomain, mdevs, uuid_fields),
         ARRAY("pci_addresses", SnapshotDomain, pci_addresses, address_fields),
+        OPTIONAL("cpus", FIELD_CPU_SET, SnapshotDomain, cpus),
+        ARRAY("pins", SnapshotDomain, pins, pin_fields),
+        OPTIONAL("memory_cells", FIELD_CPU_SET, SnapshotDomain, memory_cells),
+        ARRAY("cells", SnapshotDomain, cells, domain_cell_fields),
+        OPTIONAL("page_kib", FIELD_U64, SnapshotDomain, page_kib),
 };
 
 static const Field snapshot_fields[] = {

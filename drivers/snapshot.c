@@ -75,6 +75,16 @@ void snapshot_mdev_done(SnapshotMdev *mdev)
 
 void snapshot_domain_done(SnapshotDomain *domain)
 {
+        for (size_t i = 0; i < domain->n_pins; i++)
+                cpu_set_done(&domain->pins[i].cpus);
+        for (size_t i = 0; i < domain->n_cells; i++) {
+                cpu_set_done(&domain->cells[i].vcpus);
+                cpu_set_done(&domain->cells[i].host_cells);
+        }
+        free(domain->pins);
+        free(domain->cells);
+        cpu_set_done(&domain->cpus);
+        cpu_set_done(&domain->memory_cells);
         free(domain->name);
         free(domain->mdevs);
         free(domain->pci_addresses);
@@ -186,6 +196,20 @@ static int order_domains(const void *a, const void *b)
         return uuid_order(&((const SnapshotDomain *)a)->uuid, &((const SnapshotDomain *)b)->uuid);
 }
 
+static int order_pins(const void *a, const void *b)
+{
+        unsigned x = ((const DomainPin *)a)->vcpu, y = ((const DomainPin *)b)->vcpu;
+
+        return x < y ? -1 : x > y;
+}
+
+static int order_domain_cells(const void *a, const void *b)
+{
+        unsigned x = ((const DomainCell *)a)->id, y = ((const DomainCell *)b)->id;
+
+        return x < y ? -1 : x > y;
+}
+
 /* Sorts, and returns an item that is there twice, or NULL. */
 static const void *sort_unique(void *items, size_t n, size_t size,
                                int (*order)(const void *, const void *))
@@ -238,12 +262,35 @@ static int seal_emulators(Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
+static int seal_domains(Snapshot *snapshot, Error *reterr)
+{
+        const SnapshotDomain *twice = sort_unique(snapshot->domains, snapshot->n_domains,
+                                                  sizeof(SnapshotDomain), order_domains);
+
+        if (twice)
+                return error_setf(reterr, EBADMSG, "Domain %s is listed twice", twice->uuid.text);
+        for (size_t i = 0; i < snapshot->n_domains; i++) {
+                SnapshotDomain *domain = &snapshot->domains[i];
+                const DomainPin *pin =
+                        sort_unique(domain->pins, domain->n_pins, sizeof(DomainPin), order_pins);
+                const DomainCell *cell = sort_unique(domain->cells, domain->n_cells,
+                                                     sizeof(DomainCell), order_domain_cells);
+
+                if (pin)
+                        return error_setf(reterr, EBADMSG, "Domain %s pins guest CPU %u twice",
+                                          domain->uuid.text, pin->vcpu);
+                if (cell)
+                        return error_setf(reterr, EBADMSG, "Domain %s lists cell %u twice",
+                                          domain->uuid.text, cell->id);
+        }
+        return 0;
+}
+
 int snapshot_seal(Snapshot *snapshot, Error *reterr)
 {
         const SnapshotCell *cell;
         const SnapshotDevice *device;
         const SnapshotMdev *mdev;
-        const SnapshotDomain *domain;
         int r = seal_emulators(snapshot, reterr);
 
         if (r < 0)
@@ -270,11 +317,7 @@ int snapshot_seal(Snapshot *snapshot, Error *reterr)
         if (mdev)
                 return error_setf(reterr, EBADMSG, "Mediated device %s of %.60s is listed twice",
                                   mdev->uuid.text, mdev->parent);
-        domain = sort_unique(snapshot->domains, snapshot->n_domains, sizeof(SnapshotDomain),
-                             order_domains);
-        if (domain)
-                return error_setf(reterr, EBADMSG, "Domain %s is listed twice", domain->uuid.text);
-        return 0;
+        return seal_domains(snapshot, reterr);
 }
 
 const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char *name)

@@ -98,6 +98,21 @@ typedef enum DomainState {
 const char *domain_state_to_text(DomainState state); /* "shutoff", "running", "paused" */
 DomainState domain_state_from_text(const char *text);
 
+/* Host CPUs on which one guest CPU may run: <vcpupin>. */
+typedef struct DomainPin {
+        unsigned vcpu;
+        CpuSet cpus;
+} DomainPin;
+
+/* A NUMA cell that the guest sees: <cpu><numa><cell>. */
+typedef struct DomainCell {
+        unsigned id;
+        uint64_t memory_kib;
+        CpuSet vcpus;      /* guest CPUs; may be empty */
+        CpuSet host_cells; /* its <memnode>, ids of host cells; empty: none */
+        uint64_t page_kib; /* of its memory; 0: small pages */
+} DomainCell;
+
 typedef struct SnapshotDomain {
         Uuid uuid;
         char *name;
@@ -105,6 +120,14 @@ typedef struct SnapshotDomain {
         bool persistent;
         uint64_t vcpus;      /* that it may have at most */
         uint64_t memory_kib; /* the same */
+        CpuSet cpus; /* host CPUs of guest CPUs that have no pin, <vcpu cpuset>; empty: not told */
+        DomainPin *pins; /* sorted by vcpu; of CPUs that are pinned, which may be none */
+        size_t n_pins;
+        CpuSet memory_cells; /* <numatune><memory nodeset>, ids of host cells; empty: not told */
+        DomainCell *cells;   /* sorted by id */
+        size_t n_cells;      /* 0: the guest sees no cells */
+        uint64_t page_kib;   /* of memory that no cell has; 0: small pages. A guest that asks for
+                              * hugepages of no size gets the host's default, taken as 2048 */
         Uuid *mdevs;         /* of its <hostdev>s */
         size_t n_mdevs;
         char (*pci_addresses)[PCI_ADDRESS_SIZE]; /* of its <hostdev>s and <interface
@@ -167,9 +190,9 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
 }
 
 /* The last step of making one: brings every list into its one order (cells by id, emulators by
- * architecture and machine, devices by name, their mdev types by id, mdevs and domains by uuid), so
- * that two polls of an unchanged host are the same whatever order the hypervisor listed things in.
- * -EBADMSG when something is listed twice.
+ * architecture and machine, devices by name, their mdev types by id, mdevs and domains by uuid,
+ * a domain's pins by guest CPU and its cells by id), so that two polls of an unchanged host are the
+ * same whatever order the hypervisor listed things in. -EBADMSG when something is listed twice.
  */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 

@@ -276,19 +276,14 @@ static int unit_bytes(const char *unit, uint64_t *ret)
         return -EINVAL;
 }
 
-int xml_memory_kib(const XmlNode *node, uint64_t *ret, Error *reterr)
+int xml_scaled_kib(const char *text, const char *unit, uint64_t *ret, Error *reterr)
 {
-        const char *unit = xml_attribute(node, "unit");
         uint64_t value = 0, bytes;
         int r;
 
-        if (!node) {
-                *ret = 0;
-                return 0;
-        }
         if (unit_bytes(unit, &bytes) < 0)
                 return error_setf(reterr, EBADMSG, "Unknown unit of memory: \"%.20s\"", unit);
-        r = xml_number(xml_text(node), INT64_MAX, "An amount of memory", &value, reterr);
+        r = xml_number(text, INT64_MAX, "An amount of memory", &value, reterr);
         if (r < 0)
                 return r;
         if (u64_mul_overflow(value, bytes >= 1024 && bytes % 1024 == 0 ? bytes / 1024 : bytes,
@@ -296,4 +291,13 @@ int xml_memory_kib(const XmlNode *node, uint64_t *ret, Error *reterr)
                 return error_setf(reterr, EBADMSG, "An amount of memory is too large");
         *ret = bytes % 1024 == 0 ? value : value / 1024;
         return 0;
+}
+
+int xml_memory_kib(const XmlNode *node, uint64_t *ret, Error *reterr)
+{
+        if (!node) {
+                *ret = 0;
+                return 0;
+        }
+        return xml_scaled_kib(xml_text(node), xml_attribute(node, "unit"), ret, reterr);
 }

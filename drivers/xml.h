@@ -51,5 +51,8 @@ int xml_number(const char *text, uint64_t max, const char *what, uint64_t *ret, 
 int xml_optional_number(const char *text, uint64_t max, const char *what, uint64_t *value,
                         Error *reterr);
 
+/* An amount of memory, in KiB, rounded down; unit is one of libvirt's, "" is KiB. */
+int xml_scaled_kib(const char *text, const char *unit, uint64_t *ret, Error *reterr);
+
 /* An amount of memory with its attribute "unit" (KiB when missing), in KiB. 0 for a NULL node. */
 int xml_memory_kib(const XmlNode *node, uint64_t *ret, Error *reterr);

@@ -25,7 +25,9 @@ static const char host_members[] =
         " \"mdevs\": [{\"uuid\": \"" UUID_MDEV "\", \"type\": \"A\","
         "            \"parent\": \"pci_0000_41_00_0\"}],"
         " \"domains\": [{\"uuid\": \"" UUID_GUEST "\", \"state\": \"running\","
-        "   \"mdevs\": [\"" UUID_MDEV "\"], \"pci_addresses\": [\"0000:05:00.0\"]}]";
+        "   \"mdevs\": [\"" UUID_MDEV "\"], \"pci_addresses\": [\"0000:05:00.0\"],"
+        "   \"cpus\": \"0\", \"pins\": [{\"vcpu\": 0, \"cpus\": \"1\"}],"
+        "   \"cells\": [{\"id\": 0, \"vcpus\": \"0\", \"host_cells\": \"0\"}]}]";
 
 static DriverMdevType types[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
@@ -72,7 +74,12 @@ static int read_domain(void)
         _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
 
         return domain_parse(
-                "<domain><name>n</name><uuid>" UUID_GUEST "</uuid><devices>"
+                "<domain><name>n</name><uuid>" UUID_GUEST "</uuid><vcpu cpuset='0-3'>2</vcpu>"
+                "<cputune><vcpupin vcpu='0' cpuset='1'/><vcpupin vcpu='1' cpuset='2'/></cputune>"
+                "<numatune><memory nodeset='0'/><memnode cellid='0' nodeset='0'/></numatune>"
+                "<memoryBacking><hugepages><page size='2048' nodeset='0'/></hugepages>"
+                "</memoryBacking><cpu><numa><cell id='0' cpus='0-1' memory='1024'/></numa></cpu>"
+                "<devices>"
                 "<hostdev type='mdev'><source><address uuid='" UUID_MDEV "'/></source></hostdev>"
                 "<hostdev type='pci'><source><address domain='0' bus='5' slot='0' function='0'/>"
                 "</source></hostdev></devices></domain>",

@@ -44,7 +44,11 @@ static const char whole_host[] =
         "            \"parent\": \"pci_0000_41_00_0\"}],"
         " \"domains\": [{\"uuid\": \"" UUID_B "\", \"name\": \"b\", \"state\": \"paused\","
         "  \"persistent\": true, \"vcpus\": 2, \"memory_kib\": 32768,"
-        "  \"mdevs\": [\"" UUID_A "\"], \"pci_addresses\": [\"0000:05:00.1\"]},"
+        "  \"mdevs\": [\"" UUID_A "\"], \"pci_addresses\": [\"0000:05:00.1\"],"
+        "  \"cpus\": \"0-3\", \"memory_cells\": \"0,2\", \"page_kib\": 2048,"
+        "  \"pins\": [{\"vcpu\": 1, \"cpus\": \"2\"}, {\"vcpu\": 0, \"cpus\": \"0-1\"}],"
+        "  \"cells\": [{\"id\": 1, \"memory_kib\": 16384, \"vcpus\": \"1\", \"page_kib\": 1048576,"
+        "              \"host_cells\": \"2\"}, {\"id\": 0, \"vcpus\": \"0\"}]},"
         "  {\"uuid\": \"" UUID_A "\", \"state\": \"shutoff\"}]}";
 
 static int parse_host(const char *text, Snapshot **ret, Error *reterr)
@@ -96,6 +100,36 @@ static void test_whole_host(void **state)
         assert_string_equal(host->domains[1].mdevs[0].text, UUID_A);
 }
 
+/* F7: where a guest runs, in the one order. */
+static void test_placement(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+        _cleanup_(snapshot_domain_done) SnapshotDomain copy = { 0 };
+        const SnapshotDomain *placed;
+
+        assert_int_equal(parse_host(whole_host, &host, NULL), 0);
+        assert_int_equal(host->domains[0].n_pins + host->domains[0].n_cells, 0);
+        assert_int_equal(snapshot_domain_copy(&copy, &host->domains[1]), 0);
+        for (unsigned i = 0; i < 2; i++) {
+                placed = i == 0 ? &host->domains[1] : &copy;
+                assert_int_equal(cpu_set_count(&placed->cpus), 4);
+                assert_true(cpu_set_contains(&placed->memory_cells, 2));
+                assert_int_equal(placed->page_kib, 2048);
+                assert_int_equal(placed->n_pins, 2);
+                assert_int_equal(placed->pins[0].vcpu, 0);
+                assert_int_equal(cpu_set_count(&placed->pins[0].cpus), 2);
+                assert_true(cpu_set_contains(&placed->pins[1].cpus, 2));
+                assert_int_equal(placed->n_cells, 2);
+                assert_int_equal(placed->cells[0].id, 0);
+                assert_int_equal(placed->cells[0].page_kib, 0);
+                assert_int_equal(placed->cells[1].memory_kib, 16384);
+                assert_int_equal(placed->cells[1].page_kib, 1048576);
+                assert_true(cpu_set_contains(&placed->cells[1].vcpus, 1));
+                assert_true(cpu_set_contains(&placed->cells[1].host_cells, 2));
+        }
+        assert_ptr_not_equal(copy.pins[0].cpus.words, host->domains[1].pins[0].cpus.words);
+}
+
 static void test_round_trip(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = NULL, *again = NULL;
@@ -112,6 +146,8 @@ static void test_round_trip(void **state)
         assert_int_equal(json_object_size(first), 19);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
                          16);
+        assert_int_equal(json_object_size(json_array_get(json_object_get(first, "domains"), 1)),
+                         13);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "emulators"), 0)),
                          15);
 }
@@ -136,6 +172,9 @@ static void test_empty(void **state)
 
 #define HOST(members)   "{\"format\": \"compute-agent-host/1\", \"nodename\": \"n\"" members "}"
 #define DEVICE(members) HOST(", \"devices\": [{\"name\": \"d\"" members "}]")
+
+#define GUEST(members) \
+        HOST(", \"domains\": [{\"uuid\": \"" UUID_A "\", \"state\": \"running\", " members "}]")
 
 static void test_hostile(void **state)
 {
@@ -193,6 +232,14 @@ static void test_hostile(void **state)
                 { HOST(", \"domains\": [{\"uuid\": \"" UUID_A "\", \"state\": \"running\","
                        " \"pci_addresses\": [\"../../x\"]}]"),
                   "pci_addresses: item 0: not a PCI address" },
+                { GUEST("\"cpus\": \"1-\""), "cpus: Not a list" },
+                { GUEST("\"pins\": [{\"vcpu\": 0}]"), "pins: item 0: \"cpus\" is missing" },
+                { GUEST("\"pins\": [{\"vcpu\": 65536, \"cpus\": \"1\"}]"), "vcpu: out of range" },
+                { GUEST("\"pins\": [{\"vcpu\": 7, \"cpus\": \"1\"}, {\"vcpu\": 7, \"cpus\": "
+                        "\"1\"}]"),
+                  UUID_A " pins guest CPU 7 twice" },
+                { GUEST("\"cells\": [{\"id\": 3}, {\"id\": 3}]"), UUID_A " lists cell 3 twice" },
+                { GUEST("\"cells\": [{\"id\": 3, \"page_kib\": -2}]"), "page_kib: out of range" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -253,6 +300,7 @@ int main(void)
                 cmocka_unit_test(test_whole_host), cmocka_unit_test(test_round_trip),
                 cmocka_unit_test(test_empty),      cmocka_unit_test(test_hostile),
                 cmocka_unit_test(test_limits),     cmocka_unit_test(test_domain_states),
+                cmocka_unit_test(test_placement),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
