@@ -13,7 +13,7 @@
 
 #include "base/macros.h"
 
-#define ERROR_TEXT_MAX 256
+#define ERROR_TEXT_MAX 512
 
 typedef struct Error {
         int code; /* positive errno, 0 when nothing failed */
@@ -23,9 +23,9 @@ typedef struct Error {
 #define ERROR_NULL ((Error){ 0 })
 
 /* Stores code (an errno, either sign; 0 becomes EIO, for a failure never returns 0) and the text
- * (cut at 255 bytes; control characters and what is not UTF-8 replaced by '?') and returns -code,
- * so that one can write "return error_setf(reterr, EINVAL, …)". The arguments may point into
- * reterr. */
+ * (cut at ERROR_TEXT_MAX - 1 bytes; control characters and what is not UTF-8 replaced by '?') and
+ * returns -code, so that one can write "return error_setf(reterr, EINVAL, …)". The arguments may
+ * point into reterr. */
 int error_setf(Error *reterr, int code, const char *format, ...) _printf_(3, 4);
 
 /* Puts "prefix: " in front of the text that a callee left, or of strerror(-r) when it left none.

@@ -65,11 +65,12 @@ static void test_cut_is_utf8(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(characters); i++)
                 for (int indent = 0; indent < 4; indent++) {
-                        size_t width = strlen(characters[i]), space = 255 - (size_t)indent;
+                        size_t width = strlen(characters[i]),
+                               space = ERROR_TEXT_MAX - 1 - (size_t)indent;
                         Error error = ERROR_NULL;
-                        char text[4 * 300 + 1] = "";
+                        char text[4 * ERROR_TEXT_MAX + 1] = "";
 
-                        for (int j = 0; j < 300; j++)
+                        for (int j = 0; j < ERROR_TEXT_MAX; j++)
                                 strcat(text, characters[i]);
                         error_setf(&error, EIO, "%*s%s", indent, "", text);
                         assert_true(is_utf8(error.text));
@@ -84,8 +85,8 @@ static void test_exact_length_is_not_cut(void **state)
         Error error = ERROR_NULL;
         char text[ERROR_TEXT_MAX];
 
-        memset(text, 'x', 255);
-        text[255] = '\0';
+        memset(text, 'x', sizeof(text) - 1);
+        text[sizeof(text) - 1] = '\0';
         error_setf(&error, EIO, "%s", text);
         assert_string_equal(error.text, text);
 }
@@ -111,17 +112,15 @@ static void test_prefix(void **state)
 static void test_long_prefix_is_cut(void **state)
 {
         Error error = ERROR_NULL;
-        char text[400];
+        char text[2 * ERROR_TEXT_MAX];
 
         memset(text, 'p', sizeof(text));
         text[sizeof(text) - 1] = '\0';
-        text[253] = '\xe2';
-        text[254] = '\x82';
-        text[255] = '\xac';
+        memcpy(text + ERROR_TEXT_MAX - 3, "\xe2\x82\xac", 3); /* the cut goes through it */
         error_setf(&error, EIO, "cause");
         error_prefixf(&error, -EIO, "%s", text);
         assert_true(is_utf8(error.text));
-        assert_int_equal(strlen(error.text), 253);
+        assert_int_equal(strlen(error.text), ERROR_TEXT_MAX - 3);
 }
 
 /* A caller may quote the text that it is about to replace. */

@@ -309,6 +309,13 @@ class TestTrouble(LibvirtdCase):
         self.assertTrue(probe.child.alive())
 
 
+class TestNobodyThere(DriverCase):
+    def test_the_advice_survives_a_long_path(self):
+        socket = ('%s/' % self.scratch.path).ljust(107, 'x') # the longest that there can be
+        probe = self.probe('qemu:///system?socket=%s' % socket, '--once')
+        self.assertTrue(probe.wait('failed')[0].endswith('is libvirtd (or virtqemud) running?'))
+
+
 class TestReadOnly(LibvirtdCase):
     def test_a_read_only_connection_is_enough_to_look(self):
         snapshot = self.probe(self.libvirtd.uri_readonly, '--once').snapshot()
