@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The report client as a benchmark: drives the reporter through a workload against a real Placement
+ * and prints one JSON object a line for each measured step.
+ *
+ *   compute-agent-bench --workload FILE --endpoint URL [--server-pid PID]… [--connections N]
+ *                       [--rep N]
+ *
+ * FILE has the form "rt-workload/1": "root", "states" {name: {"providers", "allocations"}},
+ * "consumers", and "steps" of
+ *   publish   empty Placement → a state, by a client that knows nothing of it
+ *   cycle     the same state n times; "refresh" means nothing here: every cycle notices what
+ * changed toggle    n cycles through states claim     what a scheduler writes: this client never
+ * writes allocations but in a reshape reshape   as after a start: all allocations are read, then
+ * inventories and they move together preload and rt_claim take no request of this client (a claim
+ * is a transaction in the host's own database); a line says so. Lines: {"workload", "mode":
+ * "compute-agent", "rep", "label", "k", "wall_ms", "client_cpu_ms", "server_cpu_ms", "requests"},
+ * for claims also {"label":
+ * "<label>:latency", "n", "median_ms", "p99_ms"}, and at last {"label": "verify", "providers",
+ * "expected", "mismatches"} from what a new client reads back. */
+
+#include <getopt.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "report/reporter.h"
+#include "tests/bench/meter.h"
+#include "tests/bench/scheduler.h"
+#include "tests/tree-file.h"
+
+#define N_SERVERS_MAX   16
+#define N_CONFLICTS_MAX 8
+
+typedef struct Bench {
+        sd_event *event;
+        ReporterConfig config;
+        Reporter *reporter;
+        Scheduler *scheduler;
+        Meter meter;
+        pid_t servers[N_SERVERS_MAX];
+        const char *path;
+        json_t *workload;
+        const char *name, *root_name;
+        Uuid root;
+        int rep;
+        const json_t *state; /* the last one */
+        bool moved;          /* the consumers hold what the state says */
+
+        /* An attempt of the reporter. */
+        bool done;
+        int result;
+        Error error;
+} Bench;
+
+static void print_json(json_t *json)
+{
+        json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
+        json_decref(json);
+        putchar('\n');
+        fflush(stdout);
+}
+
+static json_t *line_of(const Bench *bench, const char *label, json_int_t k)
+{
+        return json_pack("{ss ss si ss sI}", "workload", bench->name, "mode", "compute-agent",
+                         "rep", bench->rep, "label", label, "k", k);
+}
+
+/* details is taken over. */
+static void print_line(const Bench *bench, const char *label, json_int_t k, json_t *details)
+{
+        json_t *line = line_of(bench, label, k);
+
+        json_object_update(line, details);
+        json_decref(details);
+        print_json(line);
+}
+
+static uint64_t count_requests(const Bench *bench)
+{
+        return reporter_get_statistics(bench->reporter)->n_requests +
+               scheduler_get_requests(bench->scheduler);
+}
+
+static void print_meter(const Bench *bench, const char *label, json_int_t k, uint64_t before)
+{
+        print_line(bench, label, k,
+                   json_pack("{sf sf sf sI}", "wall_ms", bench->meter.wall_ms, "client_cpu_ms",
+                             bench->meter.client_cpu_ms, "server_cpu_ms",
+                             bench->meter.server_cpu_ms, "requests",
+                             (json_int_t)(count_requests(bench) - before)));
+}
+
+/* The reporter, one attempt at a time. */
+
+static void on_done(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Bench *bench = userdata;
+
+        bench->done = true;
+        bench->result = result;
+        if (result != 0)
+                bench->error = *error;
+}
+
+static int wait_done(Bench *bench, int r, Error *reterr)
+{
+        while (r >= 0 && !bench->done) {
+                r = sd_event_run(bench->event, UINT64_MAX);
+                if (r < 0)
+                        return error_setf(reterr, r, "The event loop failed");
+        }
+        bench->done = false;
+        if (r < 0)
+                return error_setf(reterr, r, "The reporter: %s", strerror(-r));
+        if (bench->result < 0)
+                *reterr = bench->error;
+        return bench->result;
+}
+
+static int refresh(Bench *bench, Error *reterr)
+{
+        int r = wait_done(bench, reporter_refresh(bench->reporter, on_done, bench), reterr);
+
+        if (r > 0)
+                return error_setf(reterr, EREMOTEIO, "The refresh: %.200s", bench->error.text);
+        return r;
+}
+
+/* REPORT_E_CONFLICT is for the caller. */
+static int publish(Bench *bench, const ProviderTree *tree, const Allocations *allocations,
+                   Error *reterr)
+{
+        int r = reporter_publish(bench->reporter, tree, allocations, on_done, bench);
+
+        r = wait_done(bench, r, reterr);
+        if (r > 0 && r != REPORT_E_CONFLICT)
+                return error_setf(reterr, EREMOTEIO, "The publication: %.200s", bench->error.text);
+        return r;
+}
+
+static int new_reporter(Bench *bench, Error *reterr)
+{
+        bench->reporter = reporter_free(bench->reporter);
+        return reporter_new(&bench->reporter, bench->event, &bench->config, &bench->root,
+                            bench->root_name, reterr);
+}
+
+static int make_tree(const Bench *bench, ProviderTree **ret, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        int r;
+
+        if (provider_tree_new(&tree) < 0)
+                return error_oom(reterr);
+        r = tree_file_lay(bench->state, tree, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(tree);
+        return 0;
+}
+
+/* What the agent does in a cycle, but for the poll. */
+static int cycle(Bench *bench, Error *reterr)
+{
+        int r = REPORT_E_CONFLICT;
+
+        for (unsigned i = 0; r == REPORT_E_CONFLICT && i < N_CONFLICTS_MAX; i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+
+                r = refresh(bench, reterr);
+                if (r >= 0)
+                        r = make_tree(bench, &tree, reterr);
+                if (r >= 0)
+                        r = publish(bench, tree, NULL, reterr);
+        }
+        return r == REPORT_E_CONFLICT ? error_setf(reterr, ESTALE, "Conflicts without end") : r;
+}
+
+static int measure_cycle(Bench *bench, const char *label, json_int_t k, Error *reterr)
+{
+        uint64_t before = count_requests(bench);
+        int r;
+
+        meter_begin(&bench->meter);
+        r = cycle(bench, reterr);
+        meter_end(&bench->meter);
+        if (r >= 0)
+                print_meter(bench, label, k, before);
+        return r;
+}
+
+/* The steps. */
+
+static int set_state(Bench *bench, const json_t *name, Error *reterr)
+{
+        const char *text = json_string_value(name);
+        const json_t *states = json_object_get(bench->workload, "states");
+
+        bench->state = text ? json_object_get(states, text) : NULL;
+        return bench->state ? 0 : error_setf(reterr, EBADMSG, "No state %s", text ? text : "");
+}
+
+static int step_publish(Bench *bench, const json_t *step, const char *label, Error *reterr)
+{
+        int r = set_state(bench, json_object_get(step, "state"), reterr);
+
+        return r < 0 ? r : measure_cycle(bench, label, 0, reterr);
+}
+
+static int step_cycle(Bench *bench, const json_t *step, const char *label, Error *reterr)
+{
+        const json_t *states = json_object_get(step, "states");
+        json_int_t n = json_integer_value(json_object_get(step, "n"));
+        int r = 0;
+
+        for (json_int_t k = 0; r >= 0 && k < n; k++) {
+                size_t n_states = MAX(json_array_size(states), (size_t)1);
+                const json_t *name = states ? json_array_get(states, (size_t)k % n_states)
+                                            : json_object_get(step, "state");
+
+                r = set_state(bench, name, reterr);
+                if (r >= 0)
+                        r = measure_cycle(bench, label, k, reterr);
+        }
+        return r;
+}
+
+static int compare_ms(const void *a, const void *b)
+{
+        double x = *(const double *)a, y = *(const double *)b;
+
+        return x < y ? -1 : x > y;
+}
+
+static void print_latency(const Bench *bench, const char *label, double *ms, size_t n)
+{
+        char text[120];
+
+        qsort(ms, n, sizeof(double), compare_ms);
+        snprintf(text, sizeof(text), "%s:latency", label);
+        print_line(bench, text, 0,
+                   json_pack("{sI sf sf}", "n", (json_int_t)n, "median_ms", ms[n / 2], "p99_ms",
+                             ms[n * 99 / 100]));
+}
+
+static int step_claim(Bench *bench, const json_t *step, const char *label, Error *reterr)
+{
+        const json_t *consumers = json_object_get(bench->workload, "consumers");
+        const char *how = json_string_value(json_object_get(step, "how"));
+        size_t n = json_array_size(consumers);
+        _cleanup_free_ double *ms = calloc(n + 1, sizeof(double));
+        uint64_t before = count_requests(bench);
+        bool read_first = how && strcmp(how, "claim") == 0;
+        int r = 0;
+
+        if (!ms)
+                return error_oom(reterr);
+        meter_begin(&bench->meter);
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                double begin = meter_now_ms();
+
+                r = scheduler_claim(bench->scheduler, json_array_get(consumers, i), read_first,
+                                    reterr);
+                ms[i] = meter_now_ms() - begin;
+        }
+        meter_end(&bench->meter);
+        if (r < 0 || n == 0)
+                return r;
+        print_meter(bench, label, 0, before);
+        print_latency(bench, label, ms, n);
+        return 0;
+}
+
+/* What consumers will hold: {consumer: {provider: {class: n}}} */
+static int move(const Allocations *now, const json_t *then, Allocations **ret, Error *reterr)
+{
+        _cleanup_(allocations_freep) Allocations *moved = NULL;
+
+        if (allocations_new(&moved) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < now->n_consumers; i++) {
+                const Consumer *from = now->consumers[i];
+                const char *provider, *resource_class;
+                json_t *resources, *amount;
+                Consumer *to;
+                Uuid uuid;
+
+                if (allocations_ensure(moved, &from->uuid, &to) < 0)
+                        return error_oom(reterr);
+                to->project_id = strdup(from->project_id);
+                to->user_id = strdup(from->user_id);
+                to->generation = from->generation;
+                json_object_foreach(json_object_get(then, from->uuid.text), provider, resources)
+                        json_object_foreach(resources, resource_class, amount) {
+                                if (uuid_from_text(provider, &uuid) < 0 ||
+                                    consumer_set(to, &uuid, resource_class,
+                                                 (uint64_t)json_integer_value(amount)) < 0)
+                                        return error_setf(reterr, EBADMSG, "Not an allocation: %s",
+                                                          provider);
+                        }
+        }
+        *ret = TAKE_PTR(moved);
+        return 0;
+}
+
+static int reshape(Bench *bench, Error *reterr)
+{
+        _cleanup_(allocations_freep) Allocations *now = NULL, *then = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        int r;
+
+        r = refresh(bench, reterr);
+        if (r >= 0)
+                r = scheduler_read(bench->scheduler, reporter_tree(bench->reporter), &now, reterr);
+        if (r >= 0)
+                r = move(now, json_object_get(bench->state, "allocations"), &then, reterr);
+        if (r >= 0)
+                r = make_tree(bench, &tree, reterr);
+        if (r >= 0)
+                r = publish(bench, tree, then, reterr);
+        return r > 0 ? error_setf(reterr, ESTALE, "The reshape: %.200s", bench->error.text) : r;
+}
+
+static int step_reshape(Bench *bench, const json_t *step, const char *label, Error *reterr)
+{
+        uint64_t before;
+        int r;
+
+        r = set_state(bench, json_object_get(step, "state"), reterr);
+        if (r >= 0)
+                r = new_reporter(bench, reterr);
+        if (r < 0)
+                return r;
+        before = count_requests(bench);
+        meter_begin(&bench->meter);
+        r = reshape(bench, reterr);
+        meter_end(&bench->meter);
+        if (r < 0)
+                return r;
+        bench->moved = true;
+        print_meter(bench, label, 0, before);
+        return 0;
+}
+
+static int run_step(Bench *bench, const json_t *step, Error *reterr)
+{
+        const char *op = json_string_value(json_object_get(step, "op"));
+        const char *label = json_string_value(json_object_get(step, "label"));
+
+        op = op ? op : "";
+        label = label ? label : op;
+        if (strcmp(op, "publish") == 0)
+                return step_publish(bench, step, label, reterr);
+        if (strcmp(op, "cycle") == 0 || strcmp(op, "toggle") == 0)
+                return step_cycle(bench, step, label, reterr);
+        if (strcmp(op, "claim") == 0)
+                return step_claim(bench, step, label, reterr);
+        if (strcmp(op, "reshape") == 0)
+                return step_reshape(bench, step, label, reterr);
+        print_line(bench, label, 0, json_pack("{ss}", "skipped", "no request of this client"));
+        return 0;
+}
+
+/* What Placement holds in the end. */
+
+static bool provider_matches(const ProviderTree *remote, const Provider *provider)
+{
+        const Provider *found = provider_tree_find(remote, &provider->uuid);
+
+        return found && strcmp(found->name, provider->name) == 0 &&
+               uuid_equal(&found->parent, &provider->parent) &&
+               provider_inventories_equal(found, provider) &&
+               string_set_equal(&found->traits, &provider->traits) &&
+               string_set_equal(&found->aggregates, &provider->aggregates);
+}
+
+static int verify_consumers(Bench *bench, json_t *mismatches, Error *reterr)
+{
+        const char *consumer, *provider;
+        json_t *expected, *resources;
+
+        json_object_foreach(json_object_get(bench->state, "allocations"), consumer, expected) {
+                _cleanup_json_ json_t *found = NULL;
+                bool same;
+                int r = scheduler_read_consumer(bench->scheduler, consumer, &found, reterr);
+
+                if (r < 0)
+                        return r;
+                same = json_object_size(found) == json_object_size(expected);
+                json_object_foreach(expected, provider, resources)
+                        same = same && json_equal(resources,
+                                                  json_object_get(json_object_get(found, provider),
+                                                                  "resources"));
+                if (!same)
+                        json_array_append_new(mismatches, json_string(consumer));
+        }
+        return 0;
+}
+
+static int verify(Bench *bench, bool *ret_equal, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_json_ json_t *mismatches = json_array();
+        const ProviderTree *remote;
+        int r;
+
+        r = new_reporter(bench, reterr);
+        if (r >= 0)
+                r = refresh(bench, reterr);
+        if (r >= 0)
+                r = make_tree(bench, &tree, reterr);
+        if (r < 0)
+                return r;
+        remote = reporter_tree(bench->reporter);
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (!provider_matches(remote, tree->providers[i]))
+                        json_array_append_new(mismatches, json_string(tree->providers[i]->name));
+        if (bench->moved)
+                r = verify_consumers(bench, mismatches, reterr);
+        if (r < 0)
+                return r;
+        *ret_equal = remote->n_providers == tree->n_providers && json_array_size(mismatches) == 0;
+        print_line(bench, "verify", 0,
+                   json_pack("{sI sI sO}", "providers", (json_int_t)remote->n_providers, "expected",
+                             (json_int_t)tree->n_providers, "mismatches", mismatches));
+        return 0;
+}
+
+/* Life. */
+
+static int load(Bench *bench, Error *reterr)
+{
+        const json_t *states, *provider;
+        const char *format;
+        int r;
+
+        r = tree_file_read(bench->path, &bench->workload, reterr);
+        if (r < 0)
+                return r;
+        format = json_string_value(json_object_get(bench->workload, "format"));
+        if (!format || strcmp(format, "rt-workload/1") != 0)
+                return error_setf(reterr, EBADMSG, "%s is no workload", bench->path);
+        bench->name = json_string_value(json_object_get(bench->workload, "name"));
+        states = json_object_get(bench->workload, "states");
+        provider = json_array_get(
+                json_object_get(json_object_iter_value(json_object_iter((json_t *)states)),
+                                "providers"),
+                0);
+        bench->root_name = json_string_value(json_object_get(provider, "name"));
+        if (!bench->name || !bench->root_name)
+                return error_setf(reterr, EBADMSG, "%s: no name, or no state", bench->path);
+        return json_read_uuid(bench->workload, "root", &bench->root, reterr);
+}
+
+static int run(Bench *bench, bool *ret_equal, Error *reterr)
+{
+        const json_t *step;
+        size_t i;
+        int r;
+
+        r = load(bench, reterr);
+        if (r >= 0 && sd_event_new(&bench->event) < 0)
+                r = error_oom(reterr);
+        if (r >= 0)
+                r = scheduler_new(&bench->scheduler, bench->event, bench->config.endpoint, reterr);
+        if (r >= 0)
+                r = new_reporter(bench, reterr);
+        if (r < 0)
+                return r;
+        json_array_foreach(json_object_get(bench->workload, "steps"), i, step) {
+                r = run_step(bench, step, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return bench->state ? verify(bench, ret_equal, reterr) : 0;
+}
+
+static void bench_done(Bench *bench)
+{
+        reporter_free(bench->reporter);
+        scheduler_free(bench->scheduler);
+        json_decref(bench->workload);
+        sd_event_unref(bench->event);
+}
+
+static int parse_options(Bench *bench, int argc, char *argv[])
+{
+        static const struct option options[] = {
+                { "workload", required_argument, NULL, 'w' },
+                { "endpoint", required_argument, NULL, 'e' },
+                { "server-pid", required_argument, NULL, 'p' },
+                { "connections", required_argument, NULL, 'c' },
+                { "rep", required_argument, NULL, 'r' },
+                { 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+                switch (c) {
+                case 'w':
+                        bench->path = optarg;
+                        break;
+                case 'e':
+                        bench->config.endpoint = optarg;
+                        break;
+                case 'p':
+                        if (bench->meter.n_servers >= N_SERVERS_MAX)
+                                return -EINVAL;
+                        bench->servers[bench->meter.n_servers++] = atoi(optarg);
+                        break;
+                case 'c':
+                        bench->config.max_connections = strtoull(optarg, NULL, 10);
+                        break;
+                case 'r':
+                        bench->rep = atoi(optarg);
+                        break;
+                default:
+                        return -EINVAL;
+                }
+        return bench->path && bench->config.endpoint && optind == argc ? 0 : -EINVAL;
+}
+
+int main(int argc, char *argv[])
+{
+        Bench bench = {
+                .config = {
+                        .auth = REPORTER_AUTH_ADMIN_TOKEN,
+                        .token = "admin",
+                        .max_connections = 4,
+                        .connect_timeout_usec = 5 * USEC_PER_SEC,
+                        .timeout_usec = 60 * USEC_PER_SEC,
+                        .user_agent = "compute-agent-bench",
+                },
+        };
+        Error error = ERROR_NULL;
+        bool equal = true;
+        int r;
+
+        if (parse_options(&bench, argc, argv) < 0) {
+                fprintf(stderr, "usage: compute-agent-bench --workload FILE --endpoint URL "
+                                "[--server-pid PID]... [--connections N] [--rep N]\n");
+                return 2;
+        }
+        bench.meter.servers = bench.servers;
+        r = run(&bench, &equal, &error);
+        if (r < 0)
+                fprintf(stderr, "compute-agent-bench: %s\n", error_text(&error, r));
+        bench_done(&bench);
+        return r < 0 || !equal;
+}

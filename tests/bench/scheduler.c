@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tests/bench/scheduler.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "report/http.h"
+#include "tests/tree-file.h"
+
+struct Scheduler {
+        sd_event *event;
+        HttpClient *http;
+        uint64_t n_requests;
+};
+
+/* A request and what came back. */
+typedef struct Call {
+        Scheduler *scheduler;
+        size_t *n_left; /* of those that are waited for together */
+        json_t *body;   /* NULL: none, or not JSON */
+        Error error;
+} Call;
+
+int scheduler_new(Scheduler **ret, sd_event *event, const char *endpoint, Error *reterr)
+{
+        _cleanup_(scheduler_freep) Scheduler *scheduler = calloc(1, sizeof(Scheduler));
+        HttpConfig config = {
+                .endpoint = endpoint,
+                .max_connections = 4,
+                .connect_timeout_usec = 5 * USEC_PER_SEC,
+                .timeout_usec = 60 * USEC_PER_SEC,
+                .user_agent = "compute-agent-bench",
+        };
+        int r;
+
+        if (!scheduler)
+                return error_oom(reterr);
+        scheduler->event = sd_event_ref(event);
+        r = http_client_new(&scheduler->http, event, &config, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(scheduler);
+        return 0;
+}
+
+Scheduler *scheduler_free(Scheduler *scheduler)
+{
+        if (!scheduler)
+                return NULL;
+        http_client_free(scheduler->http);
+        sd_event_unref(scheduler->event);
+        free(scheduler);
+        return NULL;
+}
+
+static void on_answer(int result, const HttpResponse *response, const Error *error, void *userdata)
+{
+        Call *call = userdata;
+
+        (*call->n_left)--;
+        if (result != HTTP_DONE)
+                call->error = *error;
+        else if (response->status >= 300)
+                error_setf(&call->error, EREMOTEIO, "%d: %.200s", response->status, response->body);
+        else if (response->body_size > 0)
+                (void)json_parse(response->body, response->body_size, &call->body, &call->error);
+}
+
+static int send(Call *call, Scheduler *scheduler, size_t *n_left, const char *method,
+                const char *path, const char *body)
+{
+        static const char *const headers[] = {
+                "Accept: application/json",
+                "OpenStack-API-Version: placement 1.36",
+                "Content-Type: application/json",
+                "X-Auth-Token: admin",
+                NULL,
+        };
+        HttpRequest request = {
+                .method = method,
+                .path = path,
+                .headers = headers,
+                .body = body,
+                .body_size = body ? strlen(body) : 0,
+        };
+        int r;
+
+        call->n_left = n_left;
+        r = http_client_send(scheduler->http, &request, on_answer, call, NULL, &call->error);
+        if (r < 0)
+                return r;
+        (*n_left)++;
+        scheduler->n_requests++;
+        return 0;
+}
+
+/* Waits for the answers to these. */
+static int wait_for(Scheduler *scheduler, Call *calls, size_t n_calls, const size_t *n_left,
+                    Error *reterr)
+{
+        while (*n_left > 0)
+                if (sd_event_run(scheduler->event, UINT64_MAX) < 0)
+                        return error_setf(reterr, EIO, "The event loop failed");
+        for (size_t i = 0; i < n_calls; i++)
+                if (calls[i].error.code) {
+                        *reterr = calls[i].error;
+                        return -calls[i].error.code;
+                }
+        return 0;
+}
+
+static int ask(Scheduler *scheduler, const char *method, const char *path, const char *body,
+               json_t **ret, Error *reterr)
+{
+        Call call = { 0 };
+        size_t n_left = 0;
+        int r;
+
+        (void)send(&call, scheduler, &n_left, method, path, body);
+        r = wait_for(scheduler, &call, 1, &n_left, reterr);
+        if (r >= 0 && ret)
+                *ret = TAKE_PTR(call.body);
+        json_decref(call.body);
+        return r;
+}
+
+static json_t *make_body(const json_t *consumer)
+{
+        _cleanup_json_ json_t *allocations = json_object();
+        const char *provider;
+        json_t *resources;
+
+        json_object_foreach(json_object_get(consumer, "allocations"), provider, resources) {
+                if (json_object_set_new(allocations, provider,
+                                        json_pack("{sO}", "resources", resources)) < 0)
+                        return NULL;
+        }
+        return json_pack("{sO ss ss sn}", "allocations", allocations, "project_id",
+                         json_string_value(json_object_get(consumer, "project_id")), "user_id",
+                         json_string_value(json_object_get(consumer, "user_id")),
+                         "consumer_generation");
+}
+
+int scheduler_claim(Scheduler *scheduler, const json_t *consumer, bool read_first, Error *reterr)
+{
+        _cleanup_json_ json_t *body = make_body(consumer);
+        _cleanup_free_ char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+        char path[80];
+        int r = 0;
+
+        if (!text)
+                return error_setf(reterr, EINVAL, "A consumer of the workload is not one");
+        snprintf(path, sizeof(path), "/allocations/%.36s",
+                 json_string_value(json_object_get(consumer, "uuid")));
+        if (read_first)
+                r = ask(scheduler, "GET", path, NULL, NULL, reterr);
+        return r < 0 ? r : ask(scheduler, "PUT", path, text, NULL, reterr);
+}
+
+int scheduler_read_consumer(Scheduler *scheduler, const char *consumer, json_t **ret, Error *reterr)
+{
+        _cleanup_json_ json_t *body = NULL;
+        char path[80];
+        int r;
+
+        snprintf(path, sizeof(path), "/allocations/%.36s", consumer);
+        r = ask(scheduler, "GET", path, NULL, &body, reterr);
+        if (r < 0)
+                return r;
+        *ret = json_incref(json_object_get(body, "allocations"));
+        return 0;
+}
+
+/* GETs of many paths at once; format has one %s for each of texts. */
+static int ask_all(Scheduler *scheduler, const char *prefix, const char *suffix,
+                   const char *const *texts, size_t n, Call **ret, Error *reterr)
+{
+        Call *calls = calloc(n + 1, sizeof(Call));
+        size_t n_left = 0;
+        char path[120];
+
+        if (!calls)
+                return error_oom(reterr);
+        *ret = calls;
+        for (size_t i = 0; i < n; i++) {
+                snprintf(path, sizeof(path), "%s%s%s", prefix, texts[i], suffix);
+                (void)send(&calls[i], scheduler, &n_left, "GET", path, NULL);
+        }
+        return wait_for(scheduler, calls, n, &n_left, reterr);
+}
+
+static void free_calls(Call *calls, size_t n)
+{
+        for (size_t i = 0; calls && i < n; i++)
+                json_decref(calls[i].body);
+        free(calls);
+}
+
+static int list_consumers(Scheduler *scheduler, const ProviderTree *tree, StringSet *ret,
+                          Error *reterr)
+{
+        const char **uuids = calloc(tree->n_providers + 1, sizeof(char *));
+        const char *consumer;
+        Call *calls = NULL;
+        json_t *value;
+        int r;
+
+        if (!uuids)
+                return error_oom(reterr);
+        for (size_t i = 0; i < tree->n_providers; i++)
+                uuids[i] = tree->providers[i]->uuid.text;
+        r = ask_all(scheduler, "/resource_providers/", "/allocations", uuids, tree->n_providers,
+                    &calls, reterr);
+        for (size_t i = 0; r >= 0 && i < tree->n_providers; i++)
+                json_object_foreach(json_object_get(calls[i].body, "allocations"), consumer,
+                                    value) {
+                        if (string_set_add(ret, consumer) < 0)
+                                r = error_oom(reterr);
+                }
+        free_calls(calls, tree->n_providers);
+        free(uuids);
+        return r < 0 ? r : 0;
+}
+
+int scheduler_read(Scheduler *scheduler, const ProviderTree *tree, Allocations **ret, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet consumers = STRING_SET_INIT;
+        _cleanup_json_ json_t *all = json_object();
+        Call *calls = NULL;
+        int r;
+
+        r = list_consumers(scheduler, tree, &consumers, reterr);
+        if (r >= 0)
+                r = ask_all(scheduler, "/allocations/", "", (const char *const *)consumers.items,
+                            consumers.n_items, &calls, reterr);
+        for (size_t i = 0; r >= 0 && i < consumers.n_items; i++)
+                if (json_object_set(all, consumers.items[i], calls[i].body) < 0)
+                        r = error_oom(reterr);
+        free_calls(calls, consumers.n_items);
+        return r < 0 ? r : tree_file_read_allocations(all, ret, reterr);
+}
+
+uint64_t scheduler_get_requests(const Scheduler *scheduler)
+{
+        return scheduler->n_requests;
+}
