@@ -15,10 +15,10 @@
 
 #include <jansson.h>
 
+#include "base/cpu-set.h"
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
-#include "drivers/cpu-set.h"
 #include "drivers/pci-address.h"
 
 #define SNAPSHOT_FORMAT   "compute-agent-host/1" /* "format" member of the JSON form */

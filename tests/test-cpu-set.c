@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/cpu-set.h"
+#include "base/cpu-set.h"
 #include "tests/test.h"
 
 static void test_parse_table(void **state)

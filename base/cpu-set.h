@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A set of host CPUs, and its text form: "0-3,8,10-11". Plain data, any thread. */
+/* A set of CPUs (of the host, or of a guest), and its text form: "0-3,8,10-11". Plain data, any
+ * thread. */
 
 #include "base/error.h"
 
