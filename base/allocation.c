@@ -5,13 +5,20 @@
 #include <errno.h>
 #include <string.h>
 
+void consumer_clear(Consumer *consumer)
+{
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                resources_done(&consumer->allocations[i].resources);
+        free(consumer->allocations);
+        consumer->allocations = NULL;
+        consumer->n_allocations = consumer->n_allocated = 0;
+}
+
 static Consumer *consumer_free(Consumer *consumer)
 {
         if (!consumer)
                 return NULL;
-        for (size_t i = 0; i < consumer->n_allocations; i++)
-                resources_done(&consumer->allocations[i].resources);
-        free(consumer->allocations);
+        consumer_clear(consumer);
         free(consumer->project_id);
         free(consumer->user_id);
         free(consumer->type);

@@ -54,5 +54,8 @@ int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_
 int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_class,
                  uint64_t amount);
 
+/* Forgets what it holds. */
+void consumer_clear(Consumer *consumer);
+
 /* The sum of a class over all providers. */
 uint64_t consumer_sum(const Consumer *consumer, const char *resource_class);

@@ -71,8 +71,8 @@ int driver_take(Driver *driver, DriverEvent *ret)
 }
 
 int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, ProviderTree *tree,
-                                const char *nodename, Allocations *allocations, Error *reterr)
+                                const char *nodename, DriverReshape *reshape, Error *reterr)
 {
-        return driver->ops->update_provider_tree(driver->config, snapshot, tree, nodename,
-                                                 allocations, reterr);
+        return driver->ops->update_provider_tree(driver->config, snapshot, tree, nodename, reshape,
+                                                 reterr);
 }

@@ -14,9 +14,9 @@
  *
  * A new driver fills a DriverOps and adds a line to the table in drivers/driver.c. */
 
-#include "base/allocation.h"
 #include "base/provider-tree.h"
 #include "drivers/pci-spec.h"
+#include "drivers/reshape.h"
 #include "drivers/snapshot.h"
 
 /* One mdev type of [devices] enabled_mdev_types with its [mdev_TYPE] section. */
@@ -89,14 +89,15 @@ typedef struct DriverConfig {
         size_t n_mdev_types;
         PciSpecs pci_specs;       /* [pci] device_spec */
         bool report_in_placement; /* [pci] report_in_placement */
+        char **renamed_classes;   /* [agent] renamed_resource_classes, "OLD:NEW" each; or NULL */
 } DriverConfig;
 
 /* Expected outcomes of update_provider_tree. */
 typedef enum DriverUpdate {
         DRIVER_UPDATED = 0,
-        DRIVER_RESHAPE_NEEDED = 1,  /* something allocated must move, and allocations was NULL */
-        DRIVER_UPDATED_IN_PART = 2, /* all but some devices, which were left as they are: reterr
-                                       says why */
+        DRIVER_RESHAPE_NEEDED = 1,  /* something allocated must move, and nothing may */
+        DRIVER_UPDATED_IN_PART = 2, /* all but some devices or classes, which were left as they are:
+                                       reterr says why */
         _DRIVER_UPDATE_MAX,
 } DriverUpdate;
 
@@ -128,7 +129,7 @@ typedef struct DriverOps {
         int (*take)(Driver *driver, DriverEvent *ret);
         int (*update_provider_tree)(const DriverConfig *config, const Snapshot *snapshot,
                                     ProviderTree *tree, const char *nodename,
-                                    Allocations *allocations, Error *reterr);
+                                    DriverReshape *reshape, Error *reterr);
 } DriverOps;
 
 struct Driver {
@@ -165,11 +166,12 @@ int driver_take(Driver *driver, DriverEvent *ret);
  *
  * Pure; may be called as often as needed. nodename is the name of the root provider, which must be
  * in the tree. Only what the driver owns is changed: foreign providers, traits and aggregates stay
- * (facts C10). allocations NULL: nothing that is allocated may move; where it must,
- * DRIVER_RESHAPE_NEEDED is returned and the tree is left as it was. Else: consumers whole, as GET
- * /allocations tells them; moved in place. A configuration of some devices that cannot be
- * obeyed costs those devices and not the tree: DRIVER_UPDATED_IN_PART. -ENOENT when nodename is not
- * in the tree, -EINVAL with words for a host and configuration that do not fit, -ENOMEM; the tree
- * is then undefined. */
+ * (facts C10). Without reshape->consumers (reshape may be NULL) nothing that is allocated may move;
+ * where it must, DRIVER_RESHAPE_NEEDED is returned and the tree is as it was (pointers into it are
+ * void). Else: consumers whole, as GET /allocations tells them; moved in place, those on this
+ * host's providers alone. A configuration of some devices that cannot be obeyed costs those devices
+ * and not the tree, and a consumer that cannot be placed its class: DRIVER_UPDATED_IN_PART. -ENOENT
+ * when nodename is not in the tree, -EINVAL with words for a host and configuration that do not
+ * fit, -ENOMEM; tree and consumers are then undefined. */
 int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, ProviderTree *tree,
-                                const char *nodename, Allocations *allocations, Error *reterr);
+                                const char *nodename, DriverReshape *reshape, Error *reterr);

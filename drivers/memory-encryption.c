@@ -8,7 +8,7 @@
 /* More than Placement takes: a name that does not even fit this is refused all the same. */
 #define NAME_SIZE (2 * PROVIDER_NAME_MAX)
 
-static const char context_class[] = "MEM_ENCRYPTION_CONTEXT";
+const char memory_encryption_class[] = "MEM_ENCRYPTION_CONTEXT";
 
 typedef enum Model {
         MODEL_SEV,
@@ -56,12 +56,13 @@ static Provider *find_provider(const ProviderTree *tree, const Provider *root, M
         return provider_tree_find_name(tree, name);
 }
 
-bool memory_encryption_reshape_needed(const Snapshot *snapshot, const Provider *root)
+const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provider *root)
 {
-        uint64_t contexts[_MODEL_MAX];
+        char name[NAME_SIZE];
+        const Provider *provider = find_provider(tree, root, MODEL_SEV, name);
 
-        count_contexts(snapshot, contexts);
-        return contexts[MODEL_SEV] > 0 && provider_find_inventory(root, context_class);
+        return provider && provider_find_inventory(provider, memory_encryption_class) ? provider
+                                                                                      : NULL;
 }
 
 static int ensure_provider(ProviderTree *tree, const Provider *root, Model model, Provider **ret,
@@ -101,7 +102,7 @@ static int offer(const DriverConfig *config, ProviderTree *tree, const Provider 
         if (r < 0)
                 return r;
         provider_clear_inventories(provider);
-        if (provider_set_inventory(provider, context_class, &record) < 0 ||
+        if (provider_set_inventory(provider, memory_encryption_class, &record) < 0 ||
             string_set_add(&provider->traits, models[model].trait) < 0 ||
             (config->owner_trait && config->owner_trait[0] &&
              string_set_add(&provider->traits, config->owner_trait) < 0))
@@ -125,28 +126,8 @@ static void withdraw(ProviderTree *tree, const Provider *root, Model model)
         string_set_remove(&provider->traits, models[model].trait);
 }
 
-static int move_allocations(const ProviderTree *tree, const Provider *root,
-                            Allocations *allocations)
-{
-        char name[NAME_SIZE];
-        const Provider *sev = find_provider(tree, root, MODEL_SEV, name);
-
-        for (size_t i = 0; sev && i < allocations->n_consumers; i++) {
-                Consumer *consumer = allocations->consumers[i];
-                const Resources *held = consumer_find(consumer, &root->uuid);
-
-                if (!held || resources_get(held, context_class) == 0)
-                        continue;
-                if (consumer_set(consumer, &root->uuid, context_class, 0) < 0 ||
-                    consumer_set(consumer, &sev->uuid, context_class, 1) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
 int memory_encryption_update(const DriverConfig *config, const Snapshot *snapshot,
-                             ProviderTree *tree, const Provider *root, Allocations *allocations,
-                             Error *reterr)
+                             ProviderTree *tree, const Provider *root, Error *reterr)
 {
         uint64_t contexts[_MODEL_MAX];
 
@@ -163,7 +144,5 @@ int memory_encryption_update(const DriverConfig *config, const Snapshot *snapsho
                 if (r < 0)
                         return r;
         }
-        if (allocations && contexts[MODEL_SEV] > 0 && move_allocations(tree, root, allocations) < 0)
-                return error_oom(reterr);
         return 0;
 }

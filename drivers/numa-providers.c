@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "drivers/huge-pages.h"
+#include "drivers/reshape-share.h"
 
 /* More than Placement takes: a name that does not even fit this is refused all the same. */
 #define NAME_SIZE (2 * PROVIDER_NAME_MAX)
@@ -15,22 +16,21 @@
 
 static const char cell_trait[] = "HW_NUMA_ROOT";
 static const char infix[] = "_NUMA";
-static const char *const moving_classes[] = { "VCPU", "PCPU", "MEMORY_MB" };
 
 static void make_name(const char *nodename, unsigned cell, char ret[static NAME_SIZE])
 {
         snprintf(ret, NAME_SIZE, "%s%s%u", nodename, infix, cell);
 }
 
-/* Was this provider made here for a cell? Whose it is, its name and its trait tell together. */
-static bool is_cell_provider(const ProviderTree *tree, const Provider *root,
-                             const Provider *provider, unsigned *ret_cell)
+bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider *provider,
+                  unsigned *ret_cell)
 {
         size_t n = strlen(root->name);
         char *end;
         unsigned long cell;
 
-        if (provider == root || strncmp(provider->name, root->name, n) != 0 ||
+        if (uuid_equal(&provider->uuid, &root->uuid) ||
+            strncmp(provider->name, root->name, n) != 0 ||
             strncmp(provider->name + n, infix, strlen(infix)) != 0)
                 return false;
         n += strlen(infix);
@@ -155,85 +155,7 @@ int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPl
         return r < 0 ? r : check_covered("dedicated", &cpus->dedicated, &all, reterr);
 }
 
-/* What has to move */
-
-static bool has_moving_class(const Provider *provider)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(moving_classes); i++)
-                if (provider_find_inventory(provider, moving_classes[i]))
-                        return true;
-        return false;
-}
-
-/* Does this provider give up what it has of those classes? */
-static bool gives_up(const DriverConfig *config, const ProviderTree *tree, const Provider *root,
-                     const Provider *provider)
-{
-        unsigned cell;
-
-        if (config->numa_in_placement)
-                return provider == root;
-        return is_cell_provider(tree, root, provider, &cell);
-}
-
-bool numa_reshape_needed(const DriverConfig *config, const ProviderTree *tree, const Provider *root)
-{
-        for (size_t i = 0; i < tree->n_providers; i++)
-                if (gives_up(config, tree, root, tree->providers[i]) &&
-                    has_moving_class(tree->providers[i]))
-                        return true;
-        return false;
-}
-
-static const char *find_held_class(const Resources *held, bool root)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(moving_classes); i++)
-                if (resources_get(held, moving_classes[i]) > 0)
-                        return moving_classes[i];
-        for (size_t i = 0; !root && i < held->n_items; i++)
-                if (held->items[i].amount > 0)
-                        return held->items[i].resource_class;
-        return NULL;
-}
-
-int numa_check_allocations(const DriverConfig *config, const ProviderTree *tree,
-                           const Provider *root, const Allocations *allocations, Error *reterr)
-{
-        for (size_t i = 0; i < allocations->n_consumers; i++) {
-                const Consumer *consumer = allocations->consumers[i];
-
-                for (size_t j = 0; j < tree->n_providers; j++) {
-                        const Provider *provider = tree->providers[j];
-                        const Resources *held = consumer_find(consumer, &provider->uuid);
-                        const char *name;
-
-                        if (!held || !gives_up(config, tree, root, provider))
-                                continue;
-                        name = find_held_class(held, provider == root);
-                        if (name)
-                                return error_setf(
-                                        reterr, EINVAL,
-                                        OPTION
-                                        " changed, but consumer %s holds %s of %.60s: set it back, "
-                                        "or move the guest away first",
-                                        consumer->uuid.text, name, provider->name);
-                }
-        }
-        return 0;
-}
-
 /* Sharing out */
-
-/* The part of total that falls to the weights from before up to before + own, of all: parts of
- * consecutive weights add up to total. */
-static uint64_t share(uint64_t total, uint64_t before, uint64_t own, uint64_t all)
-{
-        __extension__ typedef unsigned __int128 Wide;
-
-        if (all == 0)
-                return 0;
-        return (uint64_t)((Wide)total * (before + own) / all - (Wide)total * before / all);
-}
 
 /* What the cells before this one have, and all together. */
 typedef struct Shares {
@@ -253,8 +175,8 @@ static uint64_t cell_memory_mb(const DriverConfig *config, const SnapshotCell *c
         if (config->file_backed_memory == 0)
                 return add_saturating(shares->memory_before, cell->memory_kib) / 1024 -
                        shares->memory_before / 1024;
-        return share(amounts->memory.total, shares->memory_before, cell->memory_kib,
-                     shares->memory_all);
+        return reshape_portion(amounts->memory.total, shares->memory_before, cell->memory_kib,
+                               shares->memory_all);
 }
 
 static int set_amount(const ClassAmount *amount, const Provider *heir, Provider *from, Provider *to,
@@ -308,10 +230,10 @@ static int make_cell_amounts(const DriverConfig *config, const SnapshotCell *cel
         ret->pcpu.total = cpu_set_count_common(&cpus->dedicated, &own);
         ret->memory.total =
                 MIN(cell_memory_mb(config, cell, amounts, shares), INVENTORY_MAX_AMOUNT);
-        ret->vcpu.reserved = share(amounts->vcpu.reserved, shares->cpus_before, ret->vcpu.total,
-                                   shares->cpus_all);
-        ret->memory.reserved = share(amounts->memory.reserved, shares->memory_before,
-                                     cell->memory_kib, shares->memory_all);
+        ret->vcpu.reserved = reshape_portion(amounts->vcpu.reserved, shares->cpus_before,
+                                             ret->vcpu.total, shares->cpus_all);
+        ret->memory.reserved = reshape_portion(amounts->memory.reserved, shares->memory_before,
+                                               cell->memory_kib, shares->memory_all);
         shares->cpus_before += ret->vcpu.total;
         shares->memory_before = add_saturating(shares->memory_before, cell->memory_kib);
         return 0;
@@ -409,7 +331,7 @@ void numa_providers_remove_gone(const DriverConfig *config, const Snapshot *snap
                 Provider *provider = tree->providers[i - 1];
                 unsigned cell;
 
-                if (!is_cell_provider(tree, root, provider, &cell) ||
+                if (!numa_is_cell(tree, root, provider, &cell) ||
                     (config->numa_in_placement && has_cell(snapshot, cell)))
                         continue;
                 if (!provider_tree_has_children(tree, &provider->uuid)) {
@@ -426,7 +348,7 @@ const Provider *numa_find_any_cell(const ProviderTree *tree, const Provider *roo
         unsigned cell;
 
         for (size_t i = 0; i < tree->n_providers; i++)
-                if (is_cell_provider(tree, root, tree->providers[i], &cell) &&
+                if (numa_is_cell(tree, root, tree->providers[i], &cell) &&
                     tree->providers[i]->n_inventories > 0)
                         return tree->providers[i];
         return NULL;

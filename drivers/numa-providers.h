@@ -23,15 +23,9 @@ const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const ch
 int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *reterr);
 
-/* True when VCPU, PCPU or MEMORY_MB are where they will not be any more: on the root with cells
- * wanted, on cells without. */
-bool numa_reshape_needed(const DriverConfig *config, const ProviderTree *tree,
-                         const Provider *root);
-
-/* -EINVAL with the consumer's uuid when somebody holds what numa_reshape_needed() speaks of: moving
- * it needs to know where its guest is. 0 when nobody does. */
-int numa_check_allocations(const DriverConfig *config, const ProviderTree *tree,
-                           const Provider *root, const Allocations *allocations, Error *reterr);
+/* Was this provider made here for a cell? Whose it is, its name and its trait tell together. */
+bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider *provider,
+                  unsigned *ret_cell);
 
 /* Makes or adopts (by its name) the provider of each cell and sets its inventories and traits. Does
  * nothing when cells are not wanted. -EINVAL when a name is too long or taken elsewhere in the

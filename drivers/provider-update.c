@@ -6,10 +6,10 @@
 
 #include "drivers/host-traits.h"
 #include "drivers/mdev-providers.h"
-#include "drivers/mdev-reshape.h"
 #include "drivers/memory-encryption.h"
 #include "drivers/numa-providers.h"
 #include "drivers/pci-providers.h"
+#include "drivers/reshape-moves.h"
 #include "drivers/root-inventory.h"
 
 static int add_root_traits(const DriverConfig *config, Provider *root)
@@ -31,7 +31,7 @@ typedef struct Update {
         CpuPlan cpus;
         HostAmounts amounts;
         MdevPlan mdevs;
-        bool moves_mdevs; /* from the root to the GPUs' providers */
+        bool mdevs_misplaced;
 } Update;
 
 static void update_done(Update *update)
@@ -53,21 +53,13 @@ static int make_plans(Update *update, Error *reterr)
                 return r;
         if (mdev_plan_make(config, snapshot, &update->mdevs) < 0)
                 return error_oom(reterr);
-        update->moves_mdevs = mdev_reshape_needed(&update->mdevs, update->root);
+        update->mdevs_misplaced =
+                mdev_providers_misplaced(config, &update->mdevs, update->tree, update->root);
         return 0;
 }
 
-static bool reshape_needed(const Update *update)
-{
-        return update->moves_mdevs ||
-               numa_reshape_needed(update->config, update->tree, update->root) ||
-               mdev_providers_misplaced(update->config, &update->mdevs, update->tree,
-                                        update->root) ||
-               memory_encryption_reshape_needed(update->snapshot, update->root);
-}
-
 /* Cells come first, since devices go under them. */
-static int edit_providers(Update *update, Allocations *allocations, Error *reterr)
+static int edit_providers(Update *update, Error *reterr)
 {
         const DriverConfig *config = update->config;
         const Snapshot *snapshot = update->snapshot;
@@ -79,51 +71,89 @@ static int edit_providers(Update *update, Allocations *allocations, Error *reter
                                   reterr);
         if (r == 0)
                 r = mdev_providers_update(config, &update->mdevs, tree, root, reterr);
-        if (r == 0 && update->moves_mdevs)
-                r = mdev_reshape(snapshot, &update->mdevs, tree, root, allocations, reterr);
         if (r == 0)
-                r = memory_encryption_update(config, snapshot, tree, root, allocations, reterr);
+                r = memory_encryption_update(config, snapshot, tree, root, reterr);
         if (r == 0)
                 r = root_inventory_update(config, &update->amounts, root,
                                           numa_find_any_cell(tree, root), reterr);
         return r;
 }
 
-int provider_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                    const char *nodename, Allocations *allocations, Error *reterr)
+/* What the host should have, whoever holds what. DRIVER_UPDATED or _IN_PART. */
+static int edit(Update *update, Error *reterr)
 {
+        const DriverConfig *config = update->config;
+        const Snapshot *snapshot = update->snapshot;
+        int r = edit_providers(update, reterr);
+
+        if (r < 0)
+                return r;
+        if (add_root_traits(config, update->root) < 0 ||
+            host_traits_update(config, snapshot, update->root) < 0)
+                return error_oom(reterr);
+        /* last but for cells, which go when devices have left them: its words must stay */
+        r = pci_providers_update(config, snapshot, update->tree, update->root, reterr);
+        if (r >= 0)
+                numa_providers_remove_gone(config, snapshot, update->tree, update->root);
+        return r;
+}
+
+static void swap(ProviderTree *a, ProviderTree *b)
+{
+        ProviderTree c = *a;
+
+        *a = *b;
+        *b = c;
+}
+
+static int move_allocations(Update *update, const ProviderTree *before, DriverReshape *reshape,
+                            Error *reterr)
+{
+        const ReshapeHost host = {
+                .config = update->config,
+                .snapshot = update->snapshot,
+                .cpus = &update->cpus,
+                .mdevs = &update->mdevs,
+                .before = before,
+                .after = update->tree,
+                .root = update->root,
+        };
+
+        if (!(reshape && reshape->consumers) && update->mdevs_misplaced)
+                return DRIVER_RESHAPE_NEEDED;
+        return reshape_moves_make(&host, update->tree, reshape, reterr);
+}
+
+int provider_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+                    const char *nodename, DriverReshape *reshape, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *before = NULL;
         _cleanup_(update_done) Update update = {
                 .config = config,
                 .snapshot = snapshot,
                 .tree = tree,
                 .root = provider_tree_find_name(tree, nodename),
         };
-        int r;
+        Error moving = ERROR_NULL;
+        int r, moved;
 
+        if (reshape)
+                driver_reshape_clear(reshape);
         if (!update.root || !uuid_empty(&update.root->parent))
                 return error_setf(reterr, ENOENT, "The tree has no root provider named \"%.100s\"",
                                   nodename);
         r = make_plans(&update, reterr);
         if (r < 0)
                 return r;
-
-        /* nothing is edited before this is decided: the caller keeps the tree as it is then */
-        if (!allocations && reshape_needed(&update))
-                return DRIVER_RESHAPE_NEEDED;
-        if (allocations) {
-                r = numa_check_allocations(config, tree, update.root, allocations, reterr);
-                if (r < 0)
-                        return r;
-        }
-        r = edit_providers(&update, allocations, reterr);
+        if (provider_tree_copy(&before, tree) < 0)
+                return error_oom(reterr);
+        r = edit(&update, reterr);
         if (r < 0)
                 return r;
-        if (add_root_traits(config, update.root) < 0 ||
-            host_traits_update(config, snapshot, update.root) < 0)
-                return error_oom(reterr);
-        /* last but for cells, which go when devices have left them: its words must stay */
-        r = pci_providers_update(config, snapshot, tree, update.root, reterr);
-        if (r >= 0)
-                numa_providers_remove_gone(config, snapshot, tree, update.root);
-        return r;
+        moved = move_allocations(&update, before, reshape, &moving);
+        if (moved == DRIVER_RESHAPE_NEEDED)
+                swap(tree, before);
+        if (moved != DRIVER_UPDATED && reterr)
+                *reterr = moving;
+        return moved != DRIVER_UPDATED ? moved : r;
 }

@@ -7,4 +7,4 @@
 #include "drivers/driver.h"
 
 int provider_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                    const char *nodename, Allocations *allocations, Error *reterr);
+                    const char *nodename, DriverReshape *reshape, Error *reterr);

@@ -161,6 +161,7 @@ static void test_update(void **state)
                 Provider *root;
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
                 _cleanup_(allocations_freep) Allocations *allocations = NULL;
+                DriverReshape reshape = { 0 };
                 Consumer *consumer;
                 Uuid uuid;
                 int r;
@@ -171,7 +172,9 @@ static void test_update(void **state)
                 assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
                 assert_int_equal(consumer_set(consumer, &root->uuid, "VGPU", 1), 0);
                 fail_alloc_at(n);
-                r = provider_update(&config, host, tree, "cn1", allocations, NULL);
+                reshape.consumers = allocations;
+                r = provider_update(&config, host, tree, "cn1", &reshape, NULL);
+                driver_reshape_done(&reshape);
                 more = fail_alloc_done();
                 if (r != (more ? -ENOMEM : DRIVER_UPDATED))
                         fail_msg("allocation %u: %d", n, r);

@@ -18,7 +18,8 @@ static void update(const char *members, ProviderTree *tree, Allocations *allocat
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
         DriverConfig config = config_make(NULL, 0);
         Error error = ERROR_NULL;
-        int r = provider_update(&config, host, tree, "cn1", allocations, &error);
+        _cleanup_(driver_reshape_done) DriverReshape reshape = { .consumers = allocations };
+        int r = provider_update(&config, host, tree, "cn1", &reshape, &error);
 
         if (r != expected)
                 fail_msg("%d (%s), expected %d", r, error.text, expected);
@@ -101,6 +102,7 @@ static void test_reshape_c5_3(void **state)
         assert_int_equal(provider_tree_copy(&before, tree), 0);
         update(HOST(SEV), tree, NULL, DRIVER_RESHAPE_NEEDED);
         assert_true(provider_tree_equal(tree, before));
+        root = provider_tree_find_name(tree, "cn1");
         update(HOST(SEV), tree, allocations, DRIVER_UPDATED);
         sev = provider_tree_find_name(tree, "cn1_amd_sev");
         assert_non_null(sev);

@@ -41,7 +41,8 @@ static void update(const DriverConfig *config, const char *members, ProviderTree
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
         Error error = ERROR_NULL;
-        int r = provider_update(config, host, tree, "cn1", allocations, &error);
+        _cleanup_(driver_reshape_done) DriverReshape reshape = { .consumers = allocations };
+        int r = provider_update(config, host, tree, "cn1", &reshape, &error);
 
         if (r != expected || (words && !strstr(error.text, words)))
                 fail_msg("%d (%s), expected %d (%s)", r, error.text, expected, words ? words : "");
@@ -273,11 +274,13 @@ static void test_gone_cells(void **state)
 {
         Provider *root, *cell;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        _cleanup_(allocations_freep) Allocations *none = NULL;
         DriverConfig config = numa_config();
         Uuid uuid;
 
+        assert_int_equal(allocations_new(&none), 0);
         update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
-        update(&config, HOST("0", "1048576", CELL("1", "1048576", CPU("0"))), tree, NULL,
+        update(&config, HOST("0", "1048576", CELL("1", "1048576", CPU("0"))), tree, none,
                DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 2);
         assert_null(provider_tree_find_name(tree, "cn1_NUMA0"));
@@ -285,7 +288,7 @@ static void test_gone_cells(void **state)
         cell = find(tree, "cn1_NUMA1");
         assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "stranger", &cell->uuid, NULL, NULL), 0);
-        update(&config, HOST("0", "1048576", CELL("0", "1048576", CPU("0"))), tree, NULL,
+        update(&config, HOST("0", "1048576", CELL("0", "1048576", CPU("0"))), tree, none,
                DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 4);
         expect(tree, "cn1_NUMA1", "");
@@ -338,8 +341,7 @@ static void test_switch(void **state)
         static const char host[] = TWO_CELLS ", \"devices\": [" GPU("0", "1") "]";
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *before = NULL;
-        _cleanup_(allocations_freep) Allocations *none = NULL, *disk = NULL, *held = NULL,
-                                                 *held_in_cell = NULL;
+        _cleanup_(allocations_freep) Allocations *none = NULL, *disk = NULL;
         DriverConfig flat = config_make(type_a, 1), cells = config_make(type_a, 1);
         Uuid gpu;
 
@@ -353,9 +355,7 @@ static void test_switch(void **state)
         assert_int_equal(provider_tree_copy(&before, tree), 0);
         update(&cells, host, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
         assert_true(provider_tree_equal(tree, before));
-        held = allocations_with(root, "VCPU");
-        update(&cells, host, tree, held, -EINVAL, "consumer " UUID_GUEST " holds VCPU of cn1");
-        assert_true(provider_tree_equal(tree, before));
+        root = find(tree, "cn1");
         disk = allocations_with(root, "DISK_GB");
         update(&cells, host, tree, disk, DRIVER_UPDATED, NULL);
         expect(tree, "cn1", "DISK_GB=100/0");
@@ -368,9 +368,8 @@ static void test_switch(void **state)
         update(&cells, host, tree, NULL, DRIVER_UPDATED, NULL);
 
         update(&flat, host, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
-        held_in_cell = allocations_with(find(tree, "cn1_NUMA0"), "MEMORY_MB");
-        update(&flat, host, tree, held_in_cell, -EINVAL, "holds MEMORY_MB of cn1_NUMA0");
         update(&flat, host, tree, none, DRIVER_UPDATED, NULL);
+        root = find(tree, "cn1");
         assert_int_equal(tree->n_providers, 2);
         expect(tree, "cn1", "DISK_GB=100/0 MEMORY_MB=12288/0 VCPU=6/0");
         assert_true(provider_find_inventory(root, "VCPU")->allocation_ratio == 7.0);

@@ -35,7 +35,8 @@ static void update(const DriverConfig *config, const char *host_members, Provide
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);
         Error error = ERROR_NULL;
-        int r = provider_update(config, host, tree, "cn1", allocations, &error);
+        _cleanup_(driver_reshape_done) DriverReshape reshape = { .consumers = allocations };
+        int r = provider_update(config, host, tree, "cn1", &reshape, &error);
 
         if (r != expected || (words && !strstr(error.text, words)))
                 fail_msg("%d (%s), expected %d (%s)", r, error.text, expected, words ? words : "");
@@ -215,6 +216,7 @@ static void test_gpus(void **state)
 /* G2.10, C4: what an earlier install made is adopted by its name, with traits and aggregates */
 static void test_adopt(void **state)
 {
+        _cleanup_(allocations_freep) Allocations *none = NULL;
         Provider *root, *old;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         DriverConfig config = config_make(type_a, 1);
@@ -226,7 +228,9 @@ static void test_adopt(void **state)
         assert_int_equal(provider_set_inventory(old, "CUSTOM_OLD_CLASS", &record), 0);
         assert_int_equal(string_set_add(&old->traits, "CUSTOM_NVIDIA_35"), 1);
         assert_int_equal(string_set_add(&old->aggregates, UUID_GUEST), 1);
-        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        update(&config, TWO_GPUS, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
+        assert_int_equal(allocations_new(&none), 0);
+        update(&config, TWO_GPUS, tree, none, DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 3);
         old = provider_tree_find(tree, &uuid);
         assert_int_equal(old->n_inventories, 1);
@@ -489,20 +493,22 @@ static void test_reshape_table(void **state)
                   OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1
                                                                  "\", \"" UUID_MDEV_2 "\"") "]",
                   type_a, DRIVER_UPDATED, NULL },
-                { "no domain", OLD_HOST, type_a, -EINVAL, "it has no domain on this host" },
+                { "no domain", OLD_HOST, type_a, DRIVER_UPDATED_IN_PART,
+                  "it has no domain on this host" },
                 { "no mdev", OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "") "]", type_a,
-                  -EINVAL, "its domain has no mediated device" },
+                  DRIVER_UPDATED_IN_PART, "its domain has no mediated device" },
                 { "an mdev that is not there",
                   TWO_GPUS ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1 "\"") "]", type_a,
-                  -EINVAL, UUID_MDEV_1 " is not on this host" },
+                  DRIVER_UPDATED_IN_PART, UUID_MDEV_1 " is not on this host" },
                 { "an mdev of a device that offers none",
                   "\"devices\": [" GPU("1", "16") "], \"mdevs\": [" MDEV(
                           UUID_MDEV_1, "0") "], \"domains\": [" DOMAIN(UUID_GUEST,
                                                                        "\"" UUID_MDEV_1 "\"") "]",
-                  type_a, -EINVAL, "pci_0000_41_00_0, which offers none" },
+                  type_a, DRIVER_UPDATED_IN_PART, "pci_0000_41_00_0, which offers none" },
                 { "another class",
-                  OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1 "\"") "]", custom,
-                  -EINVAL, "offers CUSTOM_A and not VGPU" },
+                  OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1
+                                                                 "\", \"" UUID_MDEV_2 "\"") "]",
+                  custom, DRIVER_UPDATED, NULL },
         };
         static const Held held[] = { { UUID_GUEST, 1 } };
 
@@ -513,12 +519,18 @@ static void test_reshape_table(void **state)
 
                 make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
                 update(&config, cases[i].host, tree, allocations, cases[i].r, cases[i].words);
-                if (cases[i].r == DRIVER_UPDATED)
-                        assert_int_equal(held_on(allocations, UUID_GUEST, tree,
-                                                 "cn1_pci_0000_41_00_0", "VGPU") +
-                                                 held_on(allocations, UUID_GUEST, tree,
-                                                         "cn1_pci_0000_41_01_0", "VGPU"),
-                                         2);
+                if (cases[i].r != DRIVER_UPDATED) {
+                        assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VGPU"), 1);
+                        assert_non_null(provider_find_inventory(tree->providers[0], "VGPU"));
+                        assert_int_equal(tree->n_providers, 1);
+                        continue;
+                }
+                assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1_pci_0000_41_00_0",
+                                         cases[i].types[0].mdev_class),
+                                 1);
+                assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1_pci_0000_41_01_0",
+                                         cases[i].types[0].mdev_class),
+                                 1);
         }
 }
 

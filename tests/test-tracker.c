@@ -71,7 +71,7 @@ int driver_take(Driver *driver, DriverEvent *ret)
 }
 
 int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, ProviderTree *tree,
-                                const char *nodename, Allocations *allocations, Error *reterr)
+                                const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         Provider *root = provider_tree_find_name(tree, nodename);
 

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/reshape-rules.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "drivers/guest-cells.h"
+#include "drivers/mdev-providers.h"
+#include "drivers/memory-encryption.h"
+#include "drivers/numa-providers.h"
+#include "drivers/reshape-share.h"
+
+static const char vcpu[] = "VCPU";
+static const char pcpu[] = "PCPU";
+static const char memory[] = "MEMORY_MB";
+
+const char *reshape_new_name(const DriverConfig *config, const char *resource_class)
+{
+        size_t n = strlen(resource_class);
+
+        for (char **pair = config->renamed_classes; pair && *pair; pair++)
+                if (strncmp(*pair, resource_class, n) == 0 && (*pair)[n] == ':')
+                        return *pair + n + 1;
+        return NULL;
+}
+
+bool reshape_tree_has_class(const ProviderTree *tree, const Uuid *root, const char *resource_class)
+{
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (provider_find_inventory(tree->providers[i], resource_class) &&
+                    provider_tree_in_subtree(tree, tree->providers[i], root))
+                        return true;
+        return false;
+}
+
+static bool has_class_now(const ReshapeHost *host, const char *resource_class)
+{
+        return reshape_tree_has_class(host->after, &host->root->uuid, resource_class);
+}
+
+static bool has_class_before(const ReshapeHost *host, const char *resource_class)
+{
+        return reshape_tree_has_class(host->before, &host->root->uuid, resource_class);
+}
+
+/* Which rule */
+
+static bool is_cpu(const char *resource_class)
+{
+        return strcmp(resource_class, vcpu) == 0 || strcmp(resource_class, pcpu) == 0;
+}
+
+/* Dedicated CPUs are new: guests that are pinned to them hold VCPU until now (facts C5.2). */
+static bool dedicates(const ReshapeHost *host)
+{
+        return has_class_now(host, pcpu) && !has_class_before(host, pcpu);
+}
+
+static bool is_dedicated(const ReshapeHost *host, const SnapshotDomain *guest)
+{
+        for (size_t i = 0; i < guest->n_pins; i++)
+                if (cpu_set_count(&guest->pins[i].cpus) > 0 &&
+                    cpu_set_is_subset(&guest->pins[i].cpus, &host->cpus->dedicated))
+                        return true;
+        return false;
+}
+
+static bool has_dedicated_guest(const ReshapeHost *host)
+{
+        for (size_t i = 0; i < host->snapshot->n_domains; i++)
+                if (is_dedicated(host, &host->snapshot->domains[i]))
+                        return true;
+        return false;
+}
+
+static bool moves_between_cells(const ReshapeHost *host, const Provider *from,
+                                const Provider *after, const char *resource_class)
+{
+        unsigned cell;
+
+        if (!uuid_equal(&from->uuid, &host->root->uuid) &&
+            !numa_is_cell(host->before, host->root, from, &cell))
+                return false;
+        if (after && provider_find_inventory(after, resource_class))
+                return strcmp(resource_class, vcpu) == 0 && dedicates(host) &&
+                       has_dedicated_guest(host);
+        if (is_cpu(resource_class))
+                return has_class_now(host, vcpu) || has_class_now(host, pcpu);
+        return strcmp(resource_class, memory) == 0 && has_class_now(host, memory);
+}
+
+static bool is_mdev_class(const DriverConfig *config, const char *resource_class)
+{
+        for (size_t i = 0; i < config->n_mdev_types; i++)
+                if (strcmp(config->mdev_types[i].mdev_class, resource_class) == 0)
+                        return true;
+        return strcmp(resource_class, "VGPU") == 0;
+}
+
+/* The class that a device's provider has now, where it had another. */
+static const char *find_regrouped(const Provider *from, const Provider *after)
+{
+        if (!after || uuid_empty(&from->parent) || from->n_inventories != 1 ||
+            after->n_inventories != 1)
+                return NULL;
+        return after->inventories[0].resource_class;
+}
+
+ReshapeRule reshape_rule_find(const ReshapeHost *host, const Provider *from,
+                              const char *resource_class)
+{
+        const Provider *after = provider_tree_find(host->after, &from->uuid);
+        bool stays = after && provider_find_inventory(after, resource_class);
+        bool of_root = uuid_equal(&from->uuid, &host->root->uuid);
+
+        if (moves_between_cells(host, from, after, resource_class))
+                return RESHAPE_RULE_CELLS;
+        if (stays)
+                return RESHAPE_RULE_NONE;
+        if (after && reshape_new_name(host->config, resource_class))
+                return RESHAPE_RULE_RENAME;
+        if (of_root && host->mdevs->n_offers > 0 && is_mdev_class(host->config, resource_class))
+                return RESHAPE_RULE_MDEVS;
+        if (of_root && strcmp(resource_class, memory_encryption_class) == 0 &&
+            memory_encryption_find_sev(host->after, host->root))
+                return RESHAPE_RULE_CONTEXT;
+        return find_regrouped(from, after) ? RESHAPE_RULE_REGROUP : RESHAPE_RULE_NONE;
+}
+
+bool reshape_rule_concerns(const ReshapeHost *host, const ReshapeItem *item)
+{
+        const Provider *after = provider_tree_find(host->after, &item->from->uuid);
+
+        return !after || !provider_find_inventory(after, item->resource_class) ||
+               (item->guest && is_dedicated(host, item->guest));
+}
+
+/* How much there is room for */
+
+static uint64_t held_of(const Consumer *consumer, const Uuid *provider, const char *resource_class)
+{
+        const Resources *held = consumer_find(consumer, provider);
+
+        return held ? resources_get(held, resource_class) : 0;
+}
+
+static uint64_t subtract(uint64_t a, uint64_t b)
+{
+        return a > b ? a - b : 0;
+}
+
+static void measure(const ReshapeItem *item, const Provider *provider, const char *resource_class,
+                    uint64_t own, ReshapeShare *ret)
+{
+        const Inventory *record = provider_find_inventory(provider, resource_class);
+        uint64_t used = held_of(item->usage, &provider->uuid, resource_class);
+
+        ret->step = 1;
+        if (!record)
+                return;
+        ret->room =
+                MIN(subtract(inventory_capacity(record), used), subtract(record->max_unit, own));
+        ret->step = record->step_size;
+        ret->least = subtract(record->min_unit, own);
+}
+
+static int no_room(const ReshapeItem *item, const char *resource_class, Error *reterr)
+{
+        return error_setf(reterr, ENOSPC, "there is no room for its %" PRIu64 " %s", item->amount,
+                          resource_class);
+}
+
+static int add_whole(const ReshapeItem *item, const Provider *provider, const char *resource_class,
+                     uint64_t amount, Consumer *parts, Error *reterr)
+{
+        uint64_t own = held_of(item->consumer, &provider->uuid, resource_class) +
+                       held_of(parts, &provider->uuid, resource_class);
+        ReshapeShare share = { .wanted = amount };
+
+        measure(item, provider, resource_class, own, &share);
+        share.room = subtract(share.room, held_of(parts, &provider->uuid, resource_class));
+        if (reshape_share_out(&share, 1, amount) < 0) {
+                int r = no_room(item, resource_class, reterr);
+
+                return error_prefixf(reterr, r, "%s", provider->name);
+        }
+        return consumer_add(parts, &provider->uuid, resource_class, amount) < 0 ? error_oom(reterr)
+                                                                                : 0;
+}
+
+/* Root and cells */
+
+/* Best is where the consumer has something already, then where all that is to come fits. */
+static unsigned rank_of(const ReshapeItem *item, const Provider *provider)
+{
+        static const char *const classes[] = { memory, pcpu, vcpu };
+        bool fits = true;
+
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+                uint64_t need = held_of(item->consumer, &item->from->uuid, classes[i]);
+                ReshapeShare share = { 0 };
+
+                if (held_of(item->consumer, &provider->uuid, classes[i]) > 0)
+                        return 0;
+                measure(item, provider, classes[i], 0, &share);
+                fits &= share.room >= need;
+        }
+        return fits ? 1 : 2;
+}
+
+static const Provider *cell_provider(const ReshapeHost *host, size_t index)
+{
+        return numa_parent(host->after, &host->root->uuid, host->root->name, host->config,
+                           (int)host->snapshot->cells[index].id);
+}
+
+/* amount of a class over the cells, or the root; weights may say where it belongs. */
+static int share_over_cells(const ReshapeHost *host, const ReshapeItem *item,
+                            const char *resource_class, const GuestWeights *weights,
+                            uint64_t amount, Consumer *parts, Error *reterr)
+{
+        bool flat = !host->config->numa_in_placement;
+        size_t n = flat ? 1 : host->snapshot->n_cells;
+        _cleanup_free_ ReshapeShare *shares = calloc(n + 1, sizeof(ReshapeShare));
+        uint64_t before = 0;
+
+        if (!shares)
+                return error_oom(reterr);
+        for (size_t i = 0; i < n; i++) {
+                const Provider *provider = flat ? host->root : cell_provider(host, i);
+                uint64_t own = held_of(item->consumer, &provider->uuid, resource_class);
+
+                measure(item, provider, resource_class, own, &shares[i]);
+                shares[i].rank = rank_of(item, provider);
+                if (flat)
+                        continue;
+                shares[i].wanted =
+                        reshape_portion(amount, before, weights->of_cell[i], weights->all);
+                before += weights->of_cell[i];
+        }
+        if (reshape_share_out(shares, n, amount) < 0)
+                return no_room(item, resource_class, reterr);
+        for (size_t i = 0; i < n; i++)
+                if (consumer_add(parts, flat ? &host->root->uuid : &cell_provider(host, i)->uuid,
+                                 resource_class, shares[i].given) < 0)
+                        return error_oom(reterr);
+        return 0;
+}
+
+/* How much of an amount of CPUs is PCPU now. */
+static uint64_t count_dedicated(const ReshapeHost *host, const ReshapeItem *item,
+                                const GuestCells *cells)
+{
+        if (strcmp(item->resource_class, pcpu) == 0)
+                return has_class_now(host, pcpu) ? item->amount : 0;
+        if (!dedicates(host))
+                return 0;
+        return reshape_portion(item->amount, 0, cells->dedicated.all,
+                               cells->dedicated.all + cells->shared.all);
+}
+
+static int place_cpus(const ReshapeHost *host, const ReshapeItem *item, const GuestCells *cells,
+                      Consumer *parts, Error *reterr)
+{
+        uint64_t n_dedicated = count_dedicated(host, item, cells);
+        uint64_t n_shared = item->amount - n_dedicated;
+        bool pins_dedicated = cells->dedicated.all > 0, pins_shared = cells->shared.all > 0;
+        int r = 0;
+
+        if (n_shared > 0 && !has_class_now(host, vcpu))
+                return error_setf(reterr, EINVAL,
+                                  "its guest is not pinned to dedicated CPUs, and there are no "
+                                  "others");
+        if (n_dedicated > 0)
+                r = share_over_cells(host, item, pcpu,
+                                     pins_dedicated ? &cells->dedicated : &cells->shared,
+                                     n_dedicated, parts, reterr);
+        if (r == 0 && n_shared > 0)
+                r = share_over_cells(host, item, vcpu,
+                                     pins_shared ? &cells->shared : &cells->dedicated, n_shared,
+                                     parts, reterr);
+        return r;
+}
+
+static int place_in_cells(const ReshapeHost *host, const ReshapeItem *item, Consumer *parts,
+                          Error *reterr)
+{
+        _cleanup_(guest_cells_done) GuestCells cells = { 0 };
+
+        if (guest_cells_make(host->snapshot, item->guest, host->cpus, &cells) < 0)
+                return error_oom(reterr);
+        if (is_cpu(item->resource_class))
+                return place_cpus(host, item, &cells, parts, reterr);
+        return share_over_cells(host, item, item->resource_class, &cells.memory, item->amount,
+                                parts, reterr);
+}
+
+/* Mediated devices */
+
+static int place_mdev(const ReshapeHost *host, const ReshapeItem *item, const Uuid *uuid,
+                      Consumer *parts, Error *reterr)
+{
+        const SnapshotMdev *mdev = snapshot_find_mdev(host->snapshot, uuid);
+        const MdevOffer *offer;
+        const Provider *provider;
+
+        if (!mdev)
+                return error_setf(reterr, EINVAL, "its mediated device %s is not on this host",
+                                  uuid->text);
+        offer = mdev_plan_find(host->mdevs, mdev->parent);
+        provider = offer ? mdev_providers_find(host->after, host->root, offer->device) : NULL;
+        if (!provider)
+                return error_setf(reterr, EINVAL,
+                                  "its mediated device %s is on %.60s, which offers none by the "
+                                  "configuration",
+                                  uuid->text, mdev->parent);
+        return add_whole(item, provider, offer->type->mdev_class, 1, parts, reterr);
+}
+
+/* Where the amounts differ, the mdevs that the guest has count (facts C5.1). */
+static int place_mdevs(const ReshapeHost *host, const ReshapeItem *item, Consumer *parts,
+                       Error *reterr)
+{
+        const SnapshotDomain *guest = item->guest;
+
+        if (!guest || guest->n_mdevs == 0)
+                return error_setf(reterr, EINVAL,
+                                  guest ? "its domain has no mediated device"
+                                        : "it has no domain on this host");
+        for (size_t i = 0; i < guest->n_mdevs; i++) {
+                int r = place_mdev(host, item, &guest->mdevs[i], parts, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int reshape_rule_place(const ReshapeHost *host, ReshapeRule rule, const ReshapeItem *item,
+                       Consumer *parts, Error *reterr)
+{
+        const Provider *same = provider_tree_find(host->after, &item->from->uuid);
+
+        switch (rule) {
+        case RESHAPE_RULE_CELLS:
+                return place_in_cells(host, item, parts, reterr);
+        case RESHAPE_RULE_MDEVS:
+                return place_mdevs(host, item, parts, reterr);
+        case RESHAPE_RULE_CONTEXT:
+                return add_whole(item, memory_encryption_find_sev(host->after, host->root),
+                                 item->resource_class, item->amount, parts, reterr);
+        case RESHAPE_RULE_RENAME:
+                return add_whole(item, same, reshape_new_name(host->config, item->resource_class),
+                                 item->amount, parts, reterr);
+        default:
+                return add_whole(item, same, find_regrouped(item->from, same), item->amount, parts,
+                                 reterr);
+        }
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Each move as one line: a host, who holds what before, who holds what after.
+ * "a@cn1:VCPU=2" is consumer a with 2 VCPU of provider cn1. */
+
+#include "drivers/provider-update.h"
+#include "tests/host-fixture.h"
+
+#define CPUS(a, b, c, d) "{\"id\": " #a "}, {\"id\": " #b "}, {\"id\": " #c "}, {\"id\": " #d "}"
+#define HOST                                                                                      \
+        "\"online_cpus\": \"0-7\", \"memory_kib\": 16777216, \"disk_total_bytes\": 107374182400," \
+        " \"cells\": [{\"id\": 0, \"memory_kib\": 8388608, \"cpus\": [" CPUS(                     \
+                0, 1, 2, 3) "]},"                                                                 \
+                            " {\"id\": 1, \"memory_kib\": 8388608, \"cpus\": [" CPUS(4, 5, 6,     \
+                                                                                     7) "]}]"
+#define GUEST(letter) \
+        letter letter letter letter letter letter letter letter "-0000-4000-8000-000000000000"
+#define DOMAIN(letter, vcpus, mib, more)                                               \
+        "{\"uuid\": \"" GUEST(letter) "\", \"state\": \"running\", \"vcpus\": " #vcpus \
+                                      ", \"memory_kib\": " #mib "000" more "}"
+#define DOMAINS(list)   ", \"domains\": [" list "]"
+#define PIN(vcpu, cpus) "{\"vcpu\": " #vcpu ", \"cpus\": \"" cpus "\"}"
+#define PINS(list)      ", \"pins\": [" list "]"
+
+typedef struct Shape {
+        bool numa;
+        const char *shared, *dedicated;
+        double cpu_ratio;
+        char **renamed;
+} Shape;
+
+typedef struct Case {
+        const char *about, *host;
+        Shape from, to;
+        const char *before, *after;
+        int r;
+        const char *words;
+} Case;
+
+static DriverConfig config_of(const Shape *shape)
+{
+        DriverConfig config = config_make(NULL, 0);
+
+        config.numa_in_placement = shape->numa;
+        config.cpu_shared_set = shape->shared;
+        config.cpu_dedicated_set = shape->dedicated;
+        config.cpu_allocation_ratio = shape->cpu_ratio;
+        config.renamed_classes = shape->renamed;
+        return config;
+}
+
+static Uuid uuid_of_letter(char letter)
+{
+        Uuid uuid = UUID_NULL;
+        char text[] = GUEST("x");
+
+        memset(text, letter, 8);
+        assert_int_equal(uuid_from_text(text, &uuid), 0);
+        return uuid;
+}
+
+static Allocations *allocations_of(const char *text, const ProviderTree *tree)
+{
+        Allocations *allocations = NULL;
+        char letter, name[64], resource_class[64];
+        unsigned amount;
+        int n;
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        for (; sscanf(text, " %c@%63[^:]:%63[^=]=%u%n", &letter, name, resource_class, &amount,
+                      &n) == 4;
+             text += n) {
+                const Provider *provider = provider_tree_find_name(tree, name);
+                Uuid uuid = uuid_of_letter(letter);
+                Consumer *consumer;
+
+                if (!provider)
+                        fail_msg("no provider %s", name);
+                assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
+                assert_int_equal(consumer_set(consumer, &provider->uuid, resource_class, amount),
+                                 0);
+        }
+        assert_string_equal(text, "");
+        return allocations;
+}
+
+static bool equal(const Allocations *a, const Allocations *b)
+{
+        if (a->n_consumers != b->n_consumers)
+                return false;
+        for (size_t i = 0; i < a->n_consumers; i++) {
+                const Consumer *one = a->consumers[i], *other = b->consumers[i];
+
+                if (one->n_allocations != other->n_allocations)
+                        return false;
+                for (size_t j = 0; j < one->n_allocations; j++)
+                        if (!uuid_equal(&one->allocations[j].provider,
+                                        &other->allocations[j].provider) ||
+                            !resources_equal(&one->allocations[j].resources,
+                                             &other->allocations[j].resources))
+                                return false;
+        }
+        return true;
+}
+
+static void print(const Allocations *allocations, const ProviderTree *tree)
+{
+        for (size_t i = 0; i < allocations->n_consumers; i++)
+                for (size_t j = 0; j < allocations->consumers[i]->n_allocations; j++) {
+                        const Allocation *held = &allocations->consumers[i]->allocations[j];
+                        const Provider *provider = provider_tree_find(tree, &held->provider);
+                        _cleanup_free_ char *text = resources_format(&held->resources);
+
+                        print_error("%c@%s:%s\n", allocations->consumers[i]->uuid.text[0],
+                                    provider ? provider->name : held->provider.text, text);
+                }
+}
+
+/* Is anything allocated where it cannot be, or more than fits? */
+static void check_room(const Allocations *allocations, const ProviderTree *tree, const char *about)
+{
+        Consumer sums = { 0 };
+
+        for (size_t i = 0; i < allocations->n_consumers; i++)
+                for (size_t j = 0; j < allocations->consumers[i]->n_allocations; j++) {
+                        const Allocation *held = &allocations->consumers[i]->allocations[j];
+                        const Provider *provider = provider_tree_find(tree, &held->provider);
+
+                        for (size_t k = 0; k < held->resources.n_items; k++) {
+                                const ResourceAmount *item = &held->resources.items[k];
+                                const Inventory *record =
+                                        provider_find_inventory(provider, item->resource_class);
+
+                                if (!record || item->amount > record->max_unit)
+                                        fail_msg("%s: %s of %s", about, item->resource_class,
+                                                 provider->name);
+                                assert_int_equal(consumer_add(&sums, &held->provider,
+                                                              item->resource_class, item->amount),
+                                                 0);
+                                if (resources_get(consumer_find(&sums, &held->provider),
+                                                  item->resource_class) >
+                                    inventory_capacity(record))
+                                        fail_msg("%s: too much %s of %s", about,
+                                                 item->resource_class, provider->name);
+                        }
+                }
+        consumer_clear(&sums);
+}
+
+static void run(const Case *test, const ReshapeAlias *aliases, size_t n_aliases)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(test->host);
+        DriverConfig from = config_of(&test->from), to = config_of(&test->to);
+        _cleanup_(allocations_freep) Allocations *moved = NULL, *expected = NULL;
+        DriverReshape reshape = { .aliases = aliases, .n_aliases = n_aliases };
+        Error error = ERROR_NULL;
+        int r;
+
+        assert_int_equal(provider_update(&from, host, tree, "cn1", NULL, &error), DRIVER_UPDATED);
+        if (to.renamed_classes) {
+                const Inventory record = INVENTORY_DEFAULT(4);
+                Uuid uuid = uuid_of_letter('f');
+                Provider *child;
+
+                assert_int_equal(provider_tree_add(tree, &uuid, "cn1_x", &tree->providers[0]->uuid,
+                                                   &child, NULL),
+                                 0);
+                assert_int_equal(provider_set_inventory(child, "CUSTOM_OLD", &record), 0);
+        }
+        moved = allocations_of(test->before, tree);
+        assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error),
+                         DRIVER_RESHAPE_NEEDED);
+        assert_true(reshape.classes.n_items > 0);
+
+        reshape.consumers = moved;
+        r = provider_update(&to, host, tree, "cn1", &reshape, &error);
+        if (r != test->r || (test->words && !strstr(error.text, test->words)))
+                fail_msg("%s: %d: %s", test->about, r, error.text);
+        expected = allocations_of(test->after, tree);
+        if (!equal(moved, expected)) {
+                print(moved, tree);
+                fail_msg("%s", test->about);
+        }
+        check_room(moved, tree, test->about);
+
+        /* and from there on nothing has to move any more, but for what stays */
+        reshape.consumers = NULL;
+        assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error), test->r);
+        check_room(moved, tree, test->about);
+        driver_reshape_done(&reshape);
+}
+
+#define FLAT                  \
+        {                     \
+                .numa = false \
+        }
+#define CELLS                \
+        {                    \
+                .numa = true \
+        }
+
+static void test_cells(void **state)
+{
+        static const Case cases[] = {
+                { "as pinned",
+                  HOST DOMAINS(DOMAIN("a", 2, 2048, PINS(PIN(0, "4-7") "," PIN(1, "5")))), FLAT,
+                  CELLS, "a@cn1:VCPU=2 a@cn1:MEMORY_MB=2000 a@cn1:DISK_GB=5",
+                  "a@cn1_NUMA1:VCPU=2 a@cn1_NUMA1:MEMORY_MB=2000 a@cn1:DISK_GB=5", 0, NULL },
+                { "over two cells",
+                  HOST DOMAINS(DOMAIN(
+                          "a", 4, 4000,
+                          PINS(PIN(0, "0") "," PIN(1, "1") "," PIN(2, "2") "," PIN(3, "6")))),
+                  FLAT, CELLS, "a@cn1:VCPU=4 a@cn1:MEMORY_MB=4000",
+                  "a@cn1_NUMA0:VCPU=3 a@cn1_NUMA0:MEMORY_MB=3000 a@cn1_NUMA1:VCPU=1"
+                  " a@cn1_NUMA1:MEMORY_MB=1000",
+                  0, NULL },
+                { "memory as it is bound, whatever the CPUs say",
+                  HOST DOMAINS(DOMAIN("a", 1, 4000, PINS(PIN(0, "0")) ", \"memory_cells\": \"1\"")),
+                  FLAT, CELLS, "a@cn1:VCPU=1 a@cn1:MEMORY_MB=4000",
+                  "a@cn1_NUMA0:VCPU=1 a@cn1_NUMA1:MEMORY_MB=4000", 0, NULL },
+                { "memory by the guest's cells",
+                  HOST DOMAINS(DOMAIN(
+                          "a", 2, 4000,
+                          ", \"cpus\": \"0-3\", \"cells\": [{\"id\": 0, \"memory_kib\": 1000000,"
+                          " \"host_cells\": \"0\"}, {\"id\": 1, \"memory_kib\": 3000000,"
+                          " \"host_cells\": \"1\"}]")),
+                  FLAT, CELLS, "a@cn1:VCPU=2 a@cn1:MEMORY_MB=4000",
+                  "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA0:MEMORY_MB=1000 a@cn1_NUMA1:MEMORY_MB=3000", 0,
+                  NULL },
+                { "floating: where there is room for all of it",
+                  HOST DOMAINS(DOMAIN("a", 1, 8000, PINS(PIN(0, "0")))), FLAT, CELLS,
+                  "a@cn1:VCPU=1 a@cn1:MEMORY_MB=8000 b@cn1:VCPU=1 b@cn1:MEMORY_MB=1000",
+                  "a@cn1_NUMA0:VCPU=1 a@cn1_NUMA0:MEMORY_MB=8000 b@cn1_NUMA1:VCPU=1"
+                  " b@cn1_NUMA1:MEMORY_MB=1000",
+                  0, NULL },
+                { "floating: split", HOST, FLAT, CELLS, "a@cn1:MEMORY_MB=10000",
+                  "a@cn1_NUMA0:MEMORY_MB=8192 a@cn1_NUMA1:MEMORY_MB=1808", 0, NULL },
+                { "no room where it is pinned to",
+                  HOST DOMAINS(
+                          DOMAIN("a", 4, 1,
+                                 PINS(PIN(0, "0") "," PIN(1, "0") "," PIN(2, "0") "," PIN(
+                                         3, "0"))) "," DOMAIN("b", 2, 1,
+                                                              PINS(PIN(0, "0") "," PIN(1, "0")))),
+                  { .cpu_ratio = 1.0 },
+                  { .numa = true, .cpu_ratio = 1.0 },
+                  "a@cn1:VCPU=4 b@cn1:VCPU=2",
+                  "a@cn1_NUMA0:VCPU=4 b@cn1_NUMA1:VCPU=2",
+                  0,
+                  NULL },
+                { "more than there is: VCPU stays, MEMORY_MB goes",
+                  HOST,
+                  FLAT,
+                  { .numa = true, .cpu_ratio = 1.0 },
+                  "a@cn1:VCPU=8 a@cn1:MEMORY_MB=100 b@cn1:VCPU=1 b@cn1:MEMORY_MB=100",
+                  "a@cn1:VCPU=8 a@cn1_NUMA0:MEMORY_MB=100 b@cn1:VCPU=1 b@cn1_NUMA0:MEMORY_MB=100",
+                  DRIVER_UPDATED_IN_PART,
+                  "VCPU stays where it is: consumer " },
+                { "back to flat", HOST, CELLS, FLAT,
+                  "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA1:VCPU=1 a@cn1_NUMA1:MEMORY_MB=7 a@cn1:DISK_GB=1"
+                  " b@cn1_NUMA1:VCPU=3",
+                  "a@cn1:VCPU=3 a@cn1:MEMORY_MB=7 a@cn1:DISK_GB=1 b@cn1:VCPU=3", 0, NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                run(&cases[i], NULL, 0);
+}
+
+/* C5.2 and F3 */
+static void test_dedicated_cpus(void **state)
+{
+        static const Case cases[] = {
+                { "pinned guests change, others do not",
+                  HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "5"))) "," DOMAIN(
+                          "b", 2, 1, ", \"cpus\": \"0-7\"")),
+                  { .shared = NULL },
+                  { .shared = "0-3", .dedicated = "4-7" },
+                  "a@cn1:VCPU=2 b@cn1:VCPU=2",
+                  "a@cn1:PCPU=2 b@cn1:VCPU=2",
+                  0,
+                  NULL },
+                { "a mixed guest",
+                  HOST DOMAINS(DOMAIN(
+                          "a", 4, 1,
+                          PINS(PIN(0, "4") "," PIN(1, "5") "," PIN(2, "0-3") "," PIN(3, "0-3")))),
+                  { .shared = NULL },
+                  { .shared = "0-3", .dedicated = "4-7" },
+                  "a@cn1:VCPU=4",
+                  "a@cn1:VCPU=2 a@cn1:PCPU=2",
+                  0,
+                  NULL },
+                { "no shared CPUs are left: the unpinned guest blocks VCPU",
+                  HOST DOMAINS(DOMAIN("a", 1, 1, PINS(PIN(0, "4")))),
+                  { .shared = NULL },
+                  { .dedicated = "4-7" },
+                  "a@cn1:VCPU=1 b@cn1:VCPU=1",
+                  "a@cn1:VCPU=1 b@cn1:VCPU=1",
+                  DRIVER_UPDATED_IN_PART,
+                  "not pinned to dedicated CPUs" },
+                { "back",
+                  HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "5")))),
+                  { .shared = "0-3", .dedicated = "4-7" },
+                  { .shared = NULL },
+                  "a@cn1:PCPU=2 b@cn1:VCPU=2",
+                  "a@cn1:VCPU=2 b@cn1:VCPU=2",
+                  0,
+                  NULL },
+                { "into cells at the same time",
+                  HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "3") "," PIN(1, "4")))),
+                  { .shared = NULL },
+                  { .numa = true, .shared = "0-1", .dedicated = "2-5" },
+                  "a@cn1:VCPU=2",
+                  "a@cn1_NUMA0:PCPU=1 a@cn1_NUMA1:PCPU=1",
+                  0,
+                  NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                run(&cases[i], NULL, 0);
+}
+
+/* C5.2: the consumer is the migration, the domain has the instance's uuid */
+static void test_alias(void **state)
+{
+        static const Case test = { "a migration",
+                                   HOST DOMAINS(
+                                           DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "5")))),
+                                   { .shared = NULL },
+                                   { .shared = "0-3", .dedicated = "4-7" },
+                                   "e@cn1:VCPU=2",
+                                   "e@cn1:PCPU=2",
+                                   0,
+                                   NULL };
+        const ReshapeAlias alias = { .consumer = uuid_of_letter('e'),
+                                     .guest = uuid_of_letter('a') };
+
+        run(&test, &alias, 1);
+}
+
+static void test_renamed_classes(void **state)
+{
+        static char *renamed[] = { TEXT("CUSTOM_Y:VGPU"), TEXT("CUSTOM_OLD:PGPU"), NULL };
+        static const Case cases[] = {
+                { "a child's",
+                  HOST,
+                  FLAT,
+                  { .renamed = renamed },
+                  "a@cn1_x:CUSTOM_OLD=3 a@cn1:VCPU=1 b@cn1_x:CUSTOM_OLD=1",
+                  "a@cn1_x:PGPU=3 a@cn1:VCPU=1 b@cn1_x:PGPU=1",
+                  0,
+                  NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                run(&cases[i], NULL, 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_cells),
+                cmocka_unit_test(test_dedicated_cpus),
+                cmocka_unit_test(test_alias),
+                cmocka_unit_test(test_renamed_classes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
