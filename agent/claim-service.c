@@ -287,8 +287,10 @@ void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *cl
                 service->watch(event, claim, service->watch_userdata);
 }
 
-void claim_service_set_expiry(ClaimService *service, uint64_t expiry_usec)
+void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
+                              const DriverConfig *driver)
 {
+        service->driver = driver;
         if (service->expiry_usec == expiry_usec)
                 return;
         service->expiry_usec = expiry_usec;

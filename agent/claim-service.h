@@ -31,8 +31,10 @@ DEFINE_CLEANUP(ClaimService *, claim_service_free);
  * To be called once a cycle. Logs what changes. */
 void claim_service_tend(ClaimService *service);
 
-/* What [DEFAULT] claim_expiry_time says from now on; claims that live keep their time. */
-void claim_service_set_expiry(ClaimService *service, uint64_t expiry_usec);
+/* What the configuration says from now on: [DEFAULT] claim_expiry_time (claims that live keep their
+ * time) and the devices, borrowed instead of what claim_service_new() borrowed. */
+void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
+                              const DriverConfig *driver);
 
 /* The host that claims are fitted to; copied. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);

@@ -265,11 +265,11 @@ static void put_in_force(Daemon *daemon, Engine *engine)
 
         bus_service_set_tracker(daemon->bus, engine->tracker, config->compute_driver);
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
+        claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver);
         engine_done(&daemon->engine);
         daemon->engine = *engine;
         daemon->n_cycles_in_metrics = 0;
         log_set_level(config->log_level);
-        claim_service_set_expiry(daemon->claims, config->claim_expiry_usec);
         on_changed(daemon->engine.tracker, daemon);
 }
 
