@@ -19,6 +19,12 @@ def build_folder():
     return Path(os.environ.get('COMPUTE_AGENT_BUILD', _ROOT / 'build')).resolve()
 
 
+def refuse_sanitizers(program, text):
+    """EnvError if the program was built with a sanitizer, which found something."""
+    if 'Sanitizer' in text or 'runtime error: ' in text:
+        raise EnvError('%s:\n%s' % (program, text[-8000:]))
+
+
 class Agent(Service):
     """compute-agentd in the foreground, with its state in its own folder.
 
@@ -58,6 +64,7 @@ class Agent(Service):
         self._reader = threading.Thread(target=self._read_notifications, daemon=True)
         self._reader.start()
         self.scratch.on_close(self._stop_reading)
+        self.scratch.on_close(self._look_for_sanitizers)
         self.n_starts = 0
 
     def configure(self, options):
@@ -89,7 +96,10 @@ class Agent(Service):
         env = {**self.env(), 'NOTIFY_SOCKET': self._notify_path}
         if self.watchdog_usec:
             env['WATCHDOG_USEC'] = str(self.watchdog_usec)
-        return self.scratch.spawn(self.argv(), 'agent-%d' % self.n_starts, self.folder, env=env)
+        child = self.scratch.spawn(self.argv(), 'agent-%d' % self.n_starts, self.folder, env=env)
+        # Before it is killed: a sanitizer looks for leaks when a program ends by itself.
+        self.scratch.on_close(child.stop)
+        return child
 
     def log(self):
         """What the running (or last) daemon wrote."""
@@ -106,6 +116,10 @@ class Agent(Service):
         self._reader.join()
         self._notify.close()
 
+    def _look_for_sanitizers(self):
+        for path in sorted(self.folder.glob('agent-*.log')):
+            refuse_sanitizers('compute-agentd', path.read_text(errors='replace'))
+
     def wait_ready(self, seconds=30):
         """Return when it said READY=1."""
         self.child.wait_ready(lambda: 'READY=1' in self.notifications, seconds,
@@ -113,14 +127,17 @@ class Agent(Service):
 
     def run(self, *args, timeout=60):
         """Run compute-agentd to its end, e.g. with --once; returns the CompletedProcess."""
-        return subprocess.run(self.argv(*args), env=self.env(), capture_output=True, text=True,
+        done = subprocess.run(self.argv(*args), env=self.env(), capture_output=True, text=True,
                               timeout=timeout, check=False)
+        refuse_sanitizers('compute-agentd', done.stderr)
+        return done
 
     def ctl(self, *args, check=True, timeout=60):
         """Run computectl; returns the CompletedProcess."""
         done = subprocess.run([str(build_folder() / 'computectl'), *map(str, args)],
                               env={**self.env(), 'SYSTEMD_PAGER': ''}, capture_output=True,
                               text=True, timeout=timeout, check=False)
+        refuse_sanitizers('computectl', done.stderr)
         if check and done.returncode != 0:
             raise EnvError('computectl %s: exit %d: %s\n--- log of the agent:\n%s' % (
                 ' '.join(map(str, args)), done.returncode, done.stderr, self.log()[-2000:]))
