@@ -31,7 +31,8 @@ ConfigFile *config_file_free(ConfigFile *file)
         for (size_t i = 0; i < file->n_entries; i++) {
                 free(file->entries[i].section);
                 free(file->entries[i].key);
-                free(file->entries[i].value);
+                /* any of them may be a secret */
+                text_free_secret(file->entries[i].value);
         }
         free(file->sections);
         free(file->entries);
@@ -377,7 +378,7 @@ int config_file_read(ConfigFile **ret, const char *path, Error *reterr)
 {
         static const char bom[] = "\xef\xbb\xbf";
         _cleanup_(config_file_freep) ConfigFile *file = NULL;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_(text_free_secretp) char *text = NULL;
         size_t n, skip;
         mode_t mode;
         int r;

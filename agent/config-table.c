@@ -4,6 +4,7 @@
 
 #include "agent/config-search.h"
 #include "agent/config-value.h"
+#include "base/text.h"
 
 #include <string.h>
 #include <strings.h>
@@ -331,8 +332,7 @@ void config_option_done(const ConfigOption *option, void *base)
         switch (option->type) {
         case CONFIG_STRING:
         case CONFIG_PATH:
-                free(*(char **)member);
-                *(char **)member = NULL;
+                *(char **)member = text_free_secret(*(char **)member);
                 break;
         case CONFIG_LIST:
         case CONFIG_MULTI:

@@ -78,7 +78,7 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
                 return error_setf(reterr, EINVAL, "%s: %s", path,
                                   n == 0 ? "is empty" : "holds a NUL");
         r = config_option_set(option, config, text, NULL, reterr);
-        memset(text, 0, n);
+        explicit_bzero(text, n);
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
 }
 
@@ -169,6 +169,26 @@ static void warn_old_options(const ConfigSettings *settings, ConfigWarning warni
                             entry->file, entry->line);
 }
 
+static int check_keystone(const Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        const ConfigOption *options;
+        const ConfigEntry *entry;
+        const char *option = NULL;
+        size_t n;
+        int r = keystone_config_check(&config->keystone, config->reporter.auth, &option, reterr);
+
+        if (r == 0)
+                return 0;
+        options = config_get_options(&n);
+        entry = config_settings_find_option(settings,
+                                            config_find_option(options, n, "placement", option));
+        if (!entry)
+                entry = config_settings_find(settings, "placement", NULL, "auth_type", NULL);
+        if (!entry)
+                return error_prefixf(reterr, r, "[placement] %s", option);
+        return error_prefixf(reterr, r, "%s:%u: [placement] %s", entry->file, entry->line, option);
+}
+
 /* What the authentication needs, once every value is known to be good. */
 static int check_placement(const Config *config, const ConfigSettings *settings, const char *place,
                            Error *reterr)
@@ -182,7 +202,7 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
                                   "is password or v3applicationcredential",
                                   place);
         if (auth != REPORTER_AUTH_NONE && auth != REPORTER_AUTH_ADMIN_TOKEN)
-                return 0;
+                return check_keystone(config, settings, reterr);
         if (!config->placement_endpoint)
                 return error_setf(reterr, EINVAL,
                                   "%s: [placement] endpoint_override is not set; auth_type = %s "
@@ -229,6 +249,7 @@ static void lend_strings(Config *config)
         config->driver.owner_trait = config->owner_trait;
         config->reporter.endpoint = config->placement_endpoint;
         config->reporter.token = config->placement_token;
+        config->reporter.keystone = &config->keystone;
         config->reporter.cafile = config->cafile;
         config->reporter.certfile = config->certfile;
         config->reporter.keyfile = config->keyfile;

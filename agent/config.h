@@ -14,23 +14,8 @@
 #include "base/error.h"
 #include "base/string-set.h"
 #include "drivers/driver.h"
+#include "report/keystone-config.h"
 #include "report/reporter.h"
-
-/* Options of [placement] that the Keystone client takes. NULL when not set. */
-typedef struct ConfigKeystone {
-        char *auth_url;
-        char *username, *user_id, *user_domain_name, *user_domain_id;
-        char *password; /* or the credential "placement-password"; never logged */
-        char *project_name, *project_id, *project_domain_name, *project_domain_id;
-        char *domain_name, *domain_id, *default_domain_name, *default_domain_id;
-        char *system_scope, *trust_id;
-        char *application_credential_id, *application_credential_name;
-        char *application_credential_secret; /* or the credential
-                                              * "placement-application-credential-secret"; never
-                                              * logged */
-        char *region_name, *service_type, *service_name, *interface;
-        char **valid_interfaces; /* NULL-terminated */
-} ConfigKeystone;
 
 typedef struct Config {
         /* [DEFAULT] */
@@ -65,7 +50,8 @@ typedef struct Config {
         char *placement_fallback; /* endpoint */
         char *placement_token;    /* token, or the credential "placement-token"; never logged */
         char *cafile, *certfile, *keyfile;
-        ConfigKeystone keystone;
+        KeystoneConfig keystone; /* secrets: or the credentials "placement-password" and
+                                  * "placement-application-credential-secret" */
         ReporterConfig reporter; /* borrows from strings owned here */
         /* what was read */
         char **files; /* in the order of reading, NULL-terminated */

@@ -60,6 +60,7 @@ struct Tracker {
         Snapshot *snapshot;
         ProviderTree *tree;
         TrackerPhase phase;
+        bool refused;          /* who we are is refused, and that was said */
         bool settled;          /* nothing more is waited for before the first publish */
         uint64_t started_usec; /* CLOCK_BOOTTIME */
         bool again;            /* a cycle was asked for while one runs */
@@ -185,6 +186,22 @@ static void end_cycle(Tracker *tracker)
         tell_waiters(tracker);
 }
 
+/* Logs once that who we are is refused, whatever the state was before. True when it did: nothing
+ * more need be said. */
+static bool note_credential(Tracker *tracker, int result, const Error *error)
+{
+        bool refused = result == REPORT_E_UNAUTHORIZED || result == REPORT_E_FORBIDDEN;
+        bool news = refused && !tracker->refused;
+
+        tracker->refused = refused;
+        if (news)
+                log_event(LOG_ERR, MESSAGE_CREDENTIAL_REFUSED, NULL,
+                          "The credential of [placement] is refused: %s. Claims are served from "
+                          "this host's own state; retrying slowly.",
+                          error->text);
+        return news;
+}
+
 /* Logs changes of the state, not each retry. */
 static void set_sync_state(Tracker *tracker, SyncState state, const Error *error)
 {
@@ -215,6 +232,7 @@ static void end_synced(Tracker *tracker)
         uint64_t n_writes = statistics->n_writes - tracker->writes_before;
 
         tracker->status.last_sync_usec = now_realtime_usec();
+        tracker->refused = false;
         if (tracker->status.reshape_needed) {
                 Error error;
 
@@ -381,6 +399,8 @@ static void end_failed(Tracker *tracker, int result, const Error *error)
         if (!words.code)
                 error_setf(&words, result < 0 ? result : EIO, "%s",
                            result > 0 ? report_outcome_to_text(result) : strerror(-result));
+        if (note_credential(tracker, result, &words))
+                tracker->status.sync_state = state_of_outcome(result);
         set_sync_state(tracker, state_of_outcome(result), &words);
         end_cycle(tracker);
 }

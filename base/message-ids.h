@@ -8,6 +8,8 @@
         "6a2f4d0a3c5b4b6f8a7d1f6f0b9d3c11" /* the tree in Placement is equal to the host */
 #define MESSAGE_PLACEMENT_LOST \
         "c1c8f1de0f7c4f0fb2a3f6b4f1a86a12" /* Placement cannot be used; served from local state */
+#define MESSAGE_CREDENTIAL_REFUSED \
+        "7c2be1a95d0f4b3c8e6a4f17d29b0e5a" /* Keystone or Placement refuse who we are */
 #define MESSAGE_PLACEMENT_BACK "b5dcb7f1a1f84a0d9e7a2f3f4b7f5c13"
 #define MESSAGE_HYPERVISOR_LOST \
         "0e0c6d0f8f2a4a4f9f1b6f0a2c3d4e14" /* the driver cannot poll; the last snapshot is kept */

@@ -93,3 +93,11 @@ size_t text_count_characters(const char *text)
                         n++;
         return n;
 }
+
+char *text_free_secret(char *secret)
+{
+        if (secret)
+                explicit_bzero(secret, strlen(secret));
+        free(secret);
+        return NULL;
+}

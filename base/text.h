@@ -18,5 +18,9 @@ size_t text_sequence_length(const char *text);
 /* Takes away the first bytes of a UTF-8 sequence that was cut off at the end of text. */
 void text_trim_cut(char *text);
 
+/* Wipes a text before it is freed; NULL is allowed. Returns NULL. */
+char *text_free_secret(char *secret);
+DEFINE_CLEANUP(char *, text_free_secret);
+
 /* The number of characters (Unicode code points) of UTF-8 text. */
 size_t text_count_characters(const char *text);

@@ -4,11 +4,32 @@
 
 #include <string.h>
 
-struct Auth {
-        char *header;
-};
+#include "base/text.h"
+#include "report/auth-engine.h"
 
-static int set_token(Auth *auth, const char *token, Error *reterr)
+/* None and admin_token: a header that never changes, or no header. */
+typedef struct AuthFixed {
+        Auth auth;
+        char *header;
+} AuthFixed;
+
+static void fixed_free(Auth *auth)
+{
+        AuthFixed *fixed = (AuthFixed *)auth;
+
+        text_free_secret(fixed->header);
+        free(fixed);
+}
+
+static int fixed_get(Auth *auth, AuthPass *ret, Error *reterr)
+{
+        *ret = (AuthPass){ .header = ((AuthFixed *)auth)->header };
+        return 0;
+}
+
+static const AuthOps fixed_ops = { .free = fixed_free, .get = fixed_get };
+
+static int set_token(AuthFixed *fixed, const char *token, Error *reterr)
 {
         if (!token || !*token)
                 return error_setf(reterr, EINVAL,
@@ -18,54 +39,77 @@ static int set_token(Auth *auth, const char *token, Error *reterr)
                         return error_setf(reterr, EINVAL,
                                           "token in [placement] holds a character that no token "
                                           "has (a blank, a line break?)");
-        if (asprintf(&auth->header, "X-Auth-Token: %s", token) < 0) {
-                auth->header = NULL;
+        if (asprintf(&fixed->header, "X-Auth-Token: %s", token) < 0) {
+                fixed->header = NULL;
                 return error_oom(reterr);
         }
         return 0;
 }
 
-int auth_new(Auth **ret, ReporterAuth kind, const char *token, Error *reterr)
+static int fixed_new(Auth **ret, const AuthConfig *config, Error *reterr)
 {
-        _cleanup_(auth_freep) Auth *auth = calloc(1, sizeof(Auth));
+        AuthFixed *fixed = calloc(1, sizeof(AuthFixed));
+        _cleanup_(auth_freep) Auth *auth = (Auth *)fixed;
         int r;
 
-        if (!auth)
+        if (!fixed)
                 return error_oom(reterr);
-        switch (kind) {
-        case REPORTER_AUTH_NONE:
-                break;
-        case REPORTER_AUTH_ADMIN_TOKEN:
-                r = set_token(auth, token, reterr);
+        auth->ops = &fixed_ops;
+        if (config->kind == REPORTER_AUTH_ADMIN_TOKEN) {
+                r = set_token(fixed, config->token, reterr);
                 if (r < 0)
                         return r;
-                break;
-        case REPORTER_AUTH_PASSWORD:
-        case REPORTER_AUTH_V3APPLICATIONCREDENTIAL:
-                return error_setf(reterr, EOPNOTSUPP,
-                                  "auth_type = %s in [placement] is not supported yet: use none or "
-                                  "admin_token",
-                                  kind == REPORTER_AUTH_PASSWORD ? "password"
-                                                                 : "v3applicationcredential");
-        default:
-                return error_setf(reterr, EINVAL, "auth_type in [placement] is unknown");
         }
         *ret = TAKE_PTR(auth);
         return 0;
 }
 
+int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpConfig *http,
+             Error *reterr)
+{
+        switch (config->kind) {
+        case REPORTER_AUTH_NONE:
+        case REPORTER_AUTH_ADMIN_TOKEN:
+                return fixed_new(ret, config, reterr);
+        case REPORTER_AUTH_PASSWORD:
+        case REPORTER_AUTH_V3APPLICATIONCREDENTIAL:
+                return auth_keystone_new(ret, event, config, http, reterr);
+        default:
+                return error_setf(reterr, EINVAL, "auth_type in [placement] is unknown");
+        }
+}
+
 Auth *auth_free(Auth *auth)
 {
-        if (!auth)
-                return NULL;
-        if (auth->header)
-                explicit_bzero(auth->header, strlen(auth->header));
-        free(auth->header);
-        free(auth);
+        if (auth)
+                auth->ops->free(auth);
         return NULL;
 }
 
-const char *auth_get_header(const Auth *auth)
+void auth_set_listener(Auth *auth, AuthListener listener, void *userdata)
 {
-        return auth->header;
+        auth->listener = listener;
+        auth->userdata = userdata;
+}
+
+int auth_get(Auth *auth, AuthPass *ret, Error *reterr)
+{
+        return auth->ops->get(auth, ret, reterr);
+}
+
+void auth_note_accepted(Auth *auth, uint64_t serial)
+{
+        if (auth->ops->note_accepted)
+                auth->ops->note_accepted(auth, serial);
+}
+
+bool auth_note_refused(Auth *auth, uint64_t serial, Error *reterr)
+{
+        return auth->ops->note_refused && auth->ops->note_refused(auth, serial, reterr);
+}
+
+void auth_doubt_endpoint(Auth *auth, uint64_t serial)
+{
+        if (auth->ops->doubt_endpoint)
+                auth->ops->doubt_endpoint(auth, serial);
 }

@@ -1,32 +1,61 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who we are, for Placement: the seam where Keystone will come in.
+/* Who we are, for Placement, and where Placement is when Keystone knows it.
  *
- * The session asks for the headers of each request, and tells of a 401. Today's kinds know their
- * headers from the start. A token of Keystone's has to be fetched first and again after a 401;
- * auth_get_headers() will then return -EAGAIN and the session hold its requests until told. */
+ * Three engines behind one face: none, admin_token (both know all from the start), and Keystone,
+ * whose token has to be fetched first, again before it ends, and again when Placement refuses it.
+ * Whoever sends asks for the pass of that moment. While there is none, requests are held back and
+ * asked for again when the listener is called: however many wait, one token is asked for.
+ *
+ * One thread, nothing blocks. */
+
+#include <systemd/sd-event.h>
 
 #include "base/error.h"
+#include "report/http.h"
+#include "report/keystone-config.h"
 
-typedef enum ReporterAuth {
-        REPORTER_AUTH_NONE,
-        REPORTER_AUTH_ADMIN_TOKEN, /* X-Auth-Token: token */
-        REPORTER_AUTH_PASSWORD,
-        REPORTER_AUTH_V3APPLICATIONCREDENTIAL,
-        _REPORTER_AUTH_MAX,
-        _REPORTER_AUTH_INVALID = -EINVAL,
-} ReporterAuth;
+typedef struct AuthConfig {
+        ReporterAuth kind;
+        const char *token;              /* admin_token; copied */
+        const KeystoneConfig *keystone; /* of the kinds that need it; borrowed */
+        bool wants_endpoint;            /* Keystone's catalogue is to tell where Placement is */
+} AuthConfig;
+
+/* Borrowed until the loop runs again. */
+typedef struct AuthPass {
+        const char *header;   /* a line, or NULL when none is sent; never log it */
+        const char *endpoint; /* NULL: as configured */
+        uint64_t serial;      /* of this pass: goes up with each new one */
+} AuthPass;
 
 typedef struct Auth Auth;
+typedef void (*AuthListener)(void *userdata);
 
-/* The token is copied. -EOPNOTSUPP for the kinds that need Keystone, -EINVAL for a token that is
- * missing or cannot be a header (it is not quoted), -ENOMEM. */
-int auth_new(Auth **ret, ReporterAuth kind, const char *token, Error *reterr);
+/* http: the limits and TLS files for Keystone, borrowed strings; its endpoint is not looked at.
+ * -EINVAL with words for a configuration that cannot work (a token that is missing or cannot be a
+ * header is not quoted), -ENOMEM. */
+int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpConfig *http,
+             Error *reterr);
 
-/* Wipes the token. */
+/* Wipes what is secret. The listener is not called any more. */
 Auth *auth_free(Auth *auth);
 DEFINE_CLEANUP(Auth *, auth_free);
 
-/* One header line, borrowed, or NULL when the kind sends none. Never log it. */
-const char *auth_get_header(const Auth *auth);
+/* Called from the loop when auth_get() will answer something else than -EAGAIN. */
+void auth_set_listener(Auth *auth, AuthListener listener, void *userdata);
+
+/* 0 and the pass; -EAGAIN: one is being fetched, wait for the listener; a ReportOutcome with words
+ * when there is none (credential refused, Keystone away); -ENOMEM. */
+int auth_get(Auth *auth, AuthPass *ret, Error *reterr);
+
+/* Placement took the pass, or answered it with 401. True: a new one is worth asking for; false:
+ * the 401 is final, and reterr has words when more is known than that. What is told of another pass
+ * than the present one changes nothing. */
+void auth_note_accepted(Auth *auth, uint64_t serial);
+bool auth_note_refused(Auth *auth, uint64_t serial, Error *reterr);
+
+/* Placement was not there where the pass says: the next auth_get() looks again, at most once a
+ * minute. */
+void auth_doubt_endpoint(Auth *auth, uint64_t serial);

@@ -13,14 +13,18 @@ static double seconds(uint64_t usec)
 static int translate_connect(const HttpFailure *failure, Error *reterr)
 {
         const char *why = failure->os_errno ? strerror(failure->os_errno) : failure->detail;
-        const char *hint = "is Placement running there?";
+        int code = failure->os_errno ? failure->os_errno : ECONNREFUSED;
 
         if (failure->unix_socket && failure->os_errno == ENOENT)
-                hint = "there is no such socket; is Placement running?";
+                error_setf(reterr, code,
+                           "Cannot connect to %s (%s): there is no such socket; is %s running?",
+                           failure->endpoint, why, failure->service);
         else if (failure->os_errno == EACCES || failure->os_errno == EPERM)
-                hint = "this user may not open it";
-        error_setf(reterr, failure->os_errno ? failure->os_errno : ECONNREFUSED,
-                   "Cannot connect to %s (%s): %s", failure->endpoint, why, hint);
+                error_setf(reterr, code, "Cannot connect to %s (%s): this user may not open it",
+                           failure->endpoint, why);
+        else
+                error_setf(reterr, code, "Cannot connect to %s (%s): is %s running there?",
+                           failure->endpoint, why, failure->service);
         return HTTP_E_UNREACHABLE;
 }
 
@@ -45,8 +49,8 @@ static int translate_timeout(const HttpFailure *failure, Error *reterr)
 static int translate_too_large(const HttpFailure *failure, Error *reterr)
 {
         error_setf(reterr, EFBIG,
-                   "%s answers with more than %" PRIu64 " bytes: this is not Placement's answer",
-                   failure->endpoint, failure->max_body_bytes);
+                   "%s answers with more than %" PRIu64 " bytes: this is not %s's answer",
+                   failure->endpoint, failure->max_body_bytes, failure->service);
         return HTTP_E_BAD_ANSWER;
 }
 
@@ -60,7 +64,7 @@ static const struct {
         { CURLE_COULDNT_RESOLVE_HOST, HTTP_E_UNREACHABLE, EHOSTUNREACH, "The host of ",
           " has no address: check the endpoint of [placement] and the name service" },
         { CURLE_GOT_NOTHING, HTTP_E_UNREACHABLE, ECONNRESET, "",
-          " closed the connection without an answer: is it Placement that listens there?" },
+          " closed the connection without an answer: is it the right port?" },
         { CURLE_PARTIAL_FILE, HTTP_E_UNREACHABLE, ECONNRESET, "The answer of ", " was cut short" },
         { CURLE_RECV_ERROR, HTTP_E_UNREACHABLE, ECONNRESET, "The connection to ",
           " broke while it answered" },

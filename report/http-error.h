@@ -12,6 +12,7 @@ typedef struct HttpFailure {
         CURLcode code;
         int os_errno;         /* 0 when unknown */
         const char *detail;   /* curl's own words, may be empty */
+        const char *service;  /* its name, for the message */
         const char *endpoint; /* for the message */
         uint64_t connect_timeout_usec, timeout_usec;
         uint64_t max_body_bytes;

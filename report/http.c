@@ -9,6 +9,7 @@
 
 #include "report/http.h"
 
+#include <assert.h>
 #include <curl/curl.h>
 #include <pthread.h>
 #include <string.h>
@@ -31,6 +32,8 @@ struct HttpTransfer {
         TransferState state;
         CURL *easy;
         struct curl_slist *headers;
+        char *request_body; /* NULL: none */
+        size_t request_size;
         HttpDone done; /* NULL: nobody wants the answer */
         void *userdata;
         bool repeatable; /* sending it twice does no harm */
@@ -65,13 +68,24 @@ static void init_curl(void)
         curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+/* Bodies and headers hold passwords and tokens. */
+static void wipe_request(HttpTransfer *transfer)
+{
+        if (transfer->request_body)
+                explicit_bzero(transfer->request_body, transfer->request_size);
+        for (struct curl_slist *item = transfer->headers; item; item = item->next)
+                explicit_bzero(item->data, strlen(item->data));
+}
+
 static HttpTransfer *transfer_free(HttpTransfer *transfer)
 {
         if (!transfer)
                 return NULL;
         sd_event_source_disable_unref(transfer->patience);
         curl_easy_cleanup(transfer->easy);
+        wipe_request(transfer);
         curl_slist_free_all(transfer->headers);
+        free(transfer->request_body);
         free(transfer->body);
         free(transfer);
         return NULL;
@@ -248,6 +262,7 @@ static void deliver_response(HttpTransfer *transfer)
                 .content_type = header_of(transfer->easy, "content-type"),
                 .request_id = header_of(transfer->easy, "x-openstack-request-id"),
                 .location = header_of(transfer->easy, "location"),
+                .subject_token = header_of(transfer->easy, "x-subject-token"),
         };
         curl_off_t retry_after = 0;
         long status = 0;
@@ -264,6 +279,7 @@ static void deliver_failure(const HttpClient *client, HttpTransfer *transfer)
         HttpFailure failure = {
                 .code = transfer->code,
                 .detail = transfer->detail,
+                .service = client->config.service,
                 .endpoint = client->endpoint.text,
                 .connect_timeout_usec = client->config.connect_timeout_usec,
                 .timeout_usec = client->config.timeout_usec,
@@ -353,8 +369,10 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
         TAILQ_INIT(&client->queued);
         TAILQ_INIT(&client->active);
         TAILQ_INIT(&client->ended);
+        if (!client->config.service)
+                client->config.service = "Placement";
         client->event = sd_event_ref(event);
-        r = http_endpoint_parse(config->endpoint, &client->endpoint, reterr);
+        r = config->endpoint ? http_client_set_endpoint(client, config->endpoint, reterr) : 0;
         if (r < 0)
                 return r;
         r = sd_event_add_defer(event, &client->deferred, on_deferred, client);
@@ -366,6 +384,11 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
                 return error_setf(reterr, r, "Cannot set up HTTP: %s", strerror(-r));
         *ret = TAKE_PTR(client);
         return 0;
+}
+
+int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr)
+{
+        return http_endpoint_parse(endpoint, &client->endpoint, reterr);
 }
 
 static void cancel_all(TransferList *list)
@@ -511,8 +534,9 @@ static int set_target(HttpTransfer *transfer, const HttpRequest *request)
         if (client->config.user_agent)
                 EASY_SET(transfer->easy, USERAGENT, client->config.user_agent);
         if (may_have_body(request)) {
-                EASY_SET(transfer->easy, POSTFIELDSIZE_LARGE, (curl_off_t)request->body_size);
-                EASY_SET(transfer->easy, COPYPOSTFIELDS, request->body ? request->body : "");
+                EASY_SET(transfer->easy, POSTFIELDSIZE_LARGE, (curl_off_t)transfer->request_size);
+                EASY_SET(transfer->easy, POSTFIELDS,
+                         transfer->request_body ? transfer->request_body : "");
         }
         EASY_SET(transfer->easy, CUSTOMREQUEST, request->method);
         return 0;
@@ -542,6 +566,19 @@ static int set_headers(HttpTransfer *transfer, const HttpRequest *request)
         return 0;
 }
 
+/* Curl's own copy could not be wiped. */
+static int copy_body(HttpTransfer *transfer, const HttpRequest *request)
+{
+        if (!request->body)
+                return 0;
+        transfer->request_body = malloc(request->body_size + 1);
+        if (!transfer->request_body)
+                return -ENOMEM;
+        memcpy(transfer->request_body, request->body, request->body_size);
+        transfer->request_size = request->body_size;
+        return 0;
+}
+
 static int check_request(const HttpRequest *request, Error *reterr)
 {
         for (const char *c = request->path; *c; c++)
@@ -563,6 +600,7 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         _cleanup_(transfer_freep) HttpTransfer *transfer = NULL;
         int r;
 
+        assert(client->endpoint.text);
         r = check_request(request, reterr);
         if (r < 0)
                 return r;
@@ -578,7 +616,8 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         transfer->easy = curl_easy_init();
         if (!transfer->easy || set_limits(transfer->easy, &client->config) < 0 ||
             set_tls(transfer->easy, &client->config) < 0 || set_callbacks(transfer) < 0 ||
-            set_target(transfer, request) < 0 || set_headers(transfer, request) < 0)
+            copy_body(transfer, request) < 0 || set_target(transfer, request) < 0 ||
+            set_headers(transfer, request) < 0)
                 return error_oom(reterr);
 
         transfer->state = TRANSFER_QUEUED;
@@ -595,7 +634,7 @@ size_t http_client_widen(HttpClient *client)
         static const HttpRequest request = { .method = "GET", .path = "/" };
         size_t n = 0;
 
-        if (now_usec(client) < client->lanes.closed_until_usec)
+        if (!client->endpoint.text || now_usec(client) < client->lanes.closed_until_usec)
                 return 0;
         for (size_t i = client->lanes.n_proven + client->lanes.n_trials; i < client->lanes.max; i++)
                 if (http_client_send(client, &request, NULL, NULL, NULL, NULL) >= 0)

@@ -10,7 +10,7 @@
  *
  * All functions belong to the thread of the loop and none blocks. A callback is never called from
  * inside http_client_send(), and exactly once per request unless it is cancelled. Inside a callback
- * everything is allowed, http_client_free() too. */
+ * everything is allowed, http_client_free() too. Its copies of bodies and headers are wiped. */
 
 #include <systemd/sd-event.h>
 
@@ -21,7 +21,9 @@
 
 /* Everything is borrowed and must outlive the client. */
 typedef struct HttpConfig {
-        const char *endpoint;     /* see http-endpoint.h */
+        const char *endpoint;     /* see http-endpoint.h; NULL: http_client_set_endpoint() comes
+                                   * before the first request */
+        const char *service;      /* its name, for words; NULL: Placement */
         uint64_t max_connections; /* 1 … HTTP_MAX_CONNECTIONS_LIMIT */
         uint64_t connect_timeout_usec;
         uint64_t timeout_usec;       /* one request from its start to its last byte */
@@ -46,6 +48,7 @@ typedef struct HttpResponse {
         const char *body; /* NUL-terminated for convenience; may hold NULs itself */
         size_t body_size;
         const char *content_type, *request_id, *location; /* "" when the answer has none */
+        const char *subject_token;                        /* the same, of Keystone; never log it */
         uint64_t retry_after_sec;                         /* 0 when the answer has none */
 } HttpResponse;
 
@@ -69,6 +72,10 @@ typedef void (*HttpDone)(int result, const HttpResponse *response, const Error *
 /* Does not connect. -EINVAL with words for a configuration that cannot work, -ENOMEM. The loop is
  * referenced. */
 int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config, Error *reterr);
+
+/* The requests that follow go there; those that were taken before stay where they are. -EINVAL with
+ * words, -ENOMEM: nothing changes. */
+int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr);
 
 /* Cancels what is under way. */
 HttpClient *http_client_free(HttpClient *client);

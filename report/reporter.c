@@ -102,12 +102,18 @@ static int make_session(Reporter *reporter, const ReporterConfig *config, Error 
                 .insecure = config->insecure,
                 .user_agent = config->user_agent,
         };
+        const AuthConfig auth_config = {
+                .kind = config->auth,
+                .token = config->token,
+                .keystone = config->keystone,
+                .wants_endpoint = !config->endpoint,
+        };
         Auth *auth;
         int r;
 
-        if (!config->endpoint || !*config->endpoint)
+        if (config->endpoint ? !*config->endpoint : config->auth <= REPORTER_AUTH_ADMIN_TOKEN)
                 return error_setf(reterr, EINVAL, "[placement] has no endpoint");
-        r = auth_new(&auth, config->auth, config->token, reterr);
+        r = auth_new(&auth, reporter->event, &auth_config, &http, reterr);
         if (r < 0)
                 return r;
         r = session_new(&reporter->session, reporter->event, &http, auth, reterr);

@@ -20,10 +20,12 @@
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
 typedef struct ReporterConfig {
-        const char *endpoint; /* "http://host:port/path" or "unix:///path/to.sock" */
+        const char *endpoint; /* "http://host:port/path" or "unix:///path/to.sock"; NULL: as
+                                 Keystone's catalogue has it */
         ReporterAuth auth;
-        const char *token;        /* admin_token; never logged */
-        uint64_t max_connections; /* 1 … 64 */
+        const char *token;              /* admin_token; never logged */
+        const KeystoneConfig *keystone; /* of the auth kinds that need it */
+        uint64_t max_connections;       /* 1 … 64 */
         uint64_t connect_timeout_usec;
         uint64_t timeout_usec;                   /* one request, all in all */
         uint64_t stall_timeout_usec;             /* an answer that stands still; 0: none */
@@ -49,8 +51,8 @@ typedef struct Plan Plan;
 typedef void (*ReporterDone)(Reporter *reporter, int result, const Error *error, void *userdata);
 
 /* root is the uuid of the host's root provider, root_name its name; both are copied. Does not
- * connect. -EINVAL with words for a configuration that cannot work (names the option), -EOPNOTSUPP
- * for an auth_type that needs Keystone, -ENOMEM. The event loop is referenced. */
+ * connect. -EINVAL with words for a configuration that cannot work (names the option), -ENOMEM. The
+ * event loop is referenced. */
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
                  const char *root_name, Error *reterr);
 

@@ -12,8 +12,10 @@
 struct SessionCall {
         TAILQ_ENTRY(SessionCall) link;
         Session *session;
-        HttpTransfer *transfer;
-        PlacementRequest request; /* for the judgement; its body is gone */
+        HttpTransfer *transfer; /* NULL: it is held back until there is a pass */
+        uint64_t pass;          /* the serial of that it went with */
+        bool refused;           /* it was answered 401 once */
+        PlacementRequest request;
         SessionDone done;
         void *userdata;
 };
@@ -22,10 +24,31 @@ struct Session {
         HttpClient *http;
         Auth *auth;
         uint64_t max_connections;
+        char *endpoint;      /* as auth told it last; NULL: as configured */
         char request_id[80]; /* a header line */
         TAILQ_HEAD(, SessionCall) calls;
+        sd_event_source *deferred; /* looks after those that are held back */
         SessionStatistics statistics;
 };
+
+static int on_deferred(sd_event_source *source, void *userdata);
+
+static void on_auth_changed(void *userdata)
+{
+        Session *session = userdata;
+
+        sd_event_source_set_enabled(session->deferred, SD_EVENT_ONESHOT);
+}
+
+static int make_deferred(Session *session, sd_event *event)
+{
+        int r = sd_event_add_defer(event, &session->deferred, on_deferred, session);
+
+        if (r < 0)
+                return r;
+        auth_set_listener(session->auth, on_auth_changed, session);
+        return sd_event_source_set_enabled(session->deferred, SD_EVENT_OFF);
+}
 
 int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, Error *reterr)
 {
@@ -40,6 +63,9 @@ int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *
         session->auth = auth;
         session->max_connections = config->max_connections;
         session_begin_attempt(session);
+        r = make_deferred(session, event);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot set up HTTP: %s", strerror(-r));
         r = http_client_new(&session->http, event, config, reterr);
         if (r < 0)
                 return r;
@@ -57,6 +83,8 @@ Session *session_free(Session *session)
                 session_call_cancel(call);
         http_client_free(session->http);
         auth_free(session->auth);
+        sd_event_source_disable_unref(session->deferred);
+        free(session->endpoint);
         free(session);
         return NULL;
 }
@@ -118,48 +146,105 @@ static void count_answer(Session *session, const SessionAnswer *answer,
                 session->statistics.retry_after_usec = response->retry_after_sec * USEC_PER_SEC;
 }
 
+/* Placement was not there: unreachable, or another answers for it. */
+static bool is_nowhere(int result, const SessionAnswer *answer)
+{
+        return result == REPORT_E_UNREACHABLE ||
+               (result == REPORT_E_UNAVAILABLE && !answer->verdict.from_placement) ||
+               (result == REPORT_E_UNAVAILABLE && answer->status < 300);
+}
+
+/* Tells auth what became of its pass. True: the call starts over with another one. */
+static bool learn(SessionCall *call, int result, const SessionAnswer *answer, Error *reterr)
+{
+        Auth *auth = call->session->auth;
+
+        if (is_nowhere(result, answer))
+                auth_doubt_endpoint(auth, call->pass);
+        else if (answer->status == 401 && auth_note_refused(auth, call->pass, reterr))
+                return !call->refused;
+        else if (answer->status != 0 && answer->status != 401)
+                auth_note_accepted(auth, call->pass);
+        return false;
+}
+
+static void start_over(SessionCall *call)
+{
+        call->refused = true;
+        call->transfer = NULL;
+        on_auth_changed(call->session);
+}
+
+/* The session may be gone after this. */
+static void end_call(SessionCall *call, int result, const SessionAnswer *answer, const Error *words)
+{
+        SessionDone done = call->done;
+        void *userdata = call->userdata;
+
+        call_free(call);
+        done(result, answer, words, userdata);
+}
+
 static void on_response(int result, const HttpResponse *response, const Error *error,
                         void *userdata)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_json_ json_t *body = NULL;
         SessionAnswer answer = { 0 };
         SessionCall *call = userdata;
-        SessionDone done = call->done;
-        void *done_userdata = call->userdata;
+        const PlacementRequest *request = &call->request;
         Error words = ERROR_NULL;
 
-        request = call->request;
-        call->request = PLACEMENT_REQUEST_INIT;
         if (result == HTTP_DONE) {
                 answer.status = response->status;
-                answer.verdict = placement_judge(&request, response, &words);
+                answer.verdict = placement_judge(request, response, &words);
                 result = answer.verdict.outcome;
                 if (result == REPORT_DONE)
-                        result = read_body(&request, response, &body, &words);
+                        result = read_body(request, response, &body, &words);
                 answer.body = body;
                 count_answer(call->session, &answer, response);
-                log_debug("%s %s: %d (%s)", request.method, request.path, response->status,
+                log_debug("%s %s: %d (%s)", request->method, request->path, response->status,
                           response->request_id);
         } else {
                 result = outcome_of_http(result);
                 words = *error;
-                log_debug("%s %s: %s", request.method, request.path, words.text);
+                log_debug("%s %s: %s", request->method, request->path, words.text);
         }
-        call_free(call);
-        /* The session may be gone after this. */
-        done(result, &answer, &words, done_userdata);
+        if (learn(call, result, &answer, &words))
+                start_over(call);
+        else
+                end_call(call, result, &answer, &words);
 }
 
 #define N_HEADERS_MAX 6
 
-static int send_http(SessionCall *call, const PlacementRequest *request, Error *reterr)
+static int use_endpoint(Session *session, const char *endpoint, Error *reterr)
+{
+        char *copy;
+        int r;
+
+        if (!endpoint || (session->endpoint && strcmp(endpoint, session->endpoint) == 0))
+                return 0;
+        copy = strdup(endpoint);
+        if (!copy)
+                return error_oom(reterr);
+        r = http_client_set_endpoint(session->http, endpoint, reterr);
+        if (r < 0) {
+                free(copy);
+                return r;
+        }
+        free(session->endpoint);
+        session->endpoint = copy;
+        return 0;
+}
+
+static int send_http(SessionCall *call, const AuthPass *pass, Error *reterr)
 {
         Session *session = call->session;
-        const char *auth_header = auth_get_header(session->auth);
+        const PlacementRequest *request = &call->request;
         const char *headers[N_HEADERS_MAX] = { "Accept: application/json" };
         char version[64];
         size_t n = 1;
+        int r;
 
         snprintf(version, sizeof(version), "OpenStack-API-Version: placement %s",
                  request->microversion);
@@ -167,18 +252,74 @@ static int send_http(SessionCall *call, const PlacementRequest *request, Error *
         headers[n++] = session->request_id;
         if (request->body)
                 headers[n++] = "Content-Type: application/json";
-        if (auth_header)
-                headers[n++] = auth_header;
+        if (pass->header)
+                headers[n++] = pass->header;
+        call->pass = pass->serial;
+        r = http_client_send(session->http,
+                             &(HttpRequest){
+                                     .method = request->method,
+                                     .path = request->path,
+                                     .headers = headers,
+                                     .body = request->body,
+                                     .body_size = request->body ? strlen(request->body) : 0,
+                             },
+                             on_response, call, &call->transfer, reterr);
+        if (r < 0)
+                return r;
+        session->statistics.n_requests++;
+        session->statistics.n_writes += placement_request_writes(request);
+        return 0;
+}
 
-        return http_client_send(session->http,
-                                &(HttpRequest){
-                                        .method = request->method,
-                                        .path = request->path,
-                                        .headers = headers,
-                                        .body = request->body,
-                                        .body_size = request->body ? strlen(request->body) : 0,
-                                },
-                                on_response, call, &call->transfer, reterr);
+/* Sends it, or leaves it held back (-EAGAIN). */
+static int try_send(SessionCall *call, Error *reterr)
+{
+        Session *session = call->session;
+        AuthPass pass;
+        int r = auth_get(session->auth, &pass, reterr);
+
+        if (r == 0)
+                r = use_endpoint(session, pass.endpoint, reterr);
+        return r == 0 ? send_http(call, &pass, reterr) : r;
+}
+
+static SessionCall *first_held(Session *session)
+{
+        SessionCall *call;
+
+        TAILQ_FOREACH(call, &session->calls, link)
+        if (!call->transfer)
+                return call;
+        return NULL;
+}
+
+/* One call at a time, for the session may be gone after its callback. */
+static int on_deferred(sd_event_source *source, void *userdata)
+{
+        static const SessionAnswer no_answer = { 0 };
+        Session *session = userdata;
+        SessionCall *call = first_held(session);
+        Error words = ERROR_NULL;
+        int r;
+
+        if (!call)
+                return 0;
+        r = try_send(call, &words);
+        if (r == -EAGAIN)
+                return 0;
+        sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (r != 0)
+                end_call(call, r, &no_answer, &words);
+        return 0;
+}
+
+static int copy_request(const PlacementRequest *request, PlacementRequest *ret)
+{
+        ret->method = request->method;
+        ret->microversion = request->microversion;
+        ret->path = strdup(request->path);
+        ret->body = request->body ? strdup(request->body) : NULL;
+        return ret->path && (ret->body || !request->body) ? 0 : -ENOMEM;
 }
 
 int session_send(Session *session, const PlacementRequest *request, SessionDone done,
@@ -192,19 +333,15 @@ int session_send(Session *session, const PlacementRequest *request, SessionDone 
         call->session = session;
         call->done = done;
         call->userdata = userdata;
-        call->request = (PlacementRequest){
-                .method = request->method,
-                .microversion = request->microversion,
-                .path = strdup(request->path),
-        };
         TAILQ_INSERT_TAIL(&session->calls, call, link);
-        r = call->request.path ? send_http(call, request, reterr) : error_oom(reterr);
-        if (r < 0) {
+        r = copy_request(request, &call->request) < 0 ? error_oom(reterr) : try_send(call, reterr);
+        if (r < 0 && r != -EAGAIN) {
                 call_free(call);
                 return r;
         }
-        session->statistics.n_requests++;
-        session->statistics.n_writes += placement_request_writes(request);
+        /* A refusal, too, is told from the loop. */
+        if (r > 0)
+                on_auth_changed(session);
         if (ret_call)
                 *ret_call = call;
         return 0;

@@ -4,8 +4,10 @@
 /* A conversation with one Placement: sends typed requests with the headers that they need, judges
  * the answers, reads their JSON, and counts.
  *
- * It retries nothing and remembers nothing of Placement's content. As with http.h: one thread,
- * nothing blocks, no callback from inside session_send(), everything is allowed in a callback. */
+ * Requests wait while the token that they need is fetched (auth.h), and one that is answered 401 is
+ * sent once more with a new token. Beside that it retries nothing, and it remembers nothing of
+ * Placement's content. As with http.h: one thread, nothing blocks, no callback from inside
+ * session_send(), everything is allowed in a callback. */
 
 #include <jansson.h>
 #include <systemd/sd-event.h>
@@ -37,7 +39,8 @@ typedef struct SessionCall SessionCall; /* a request under way */
 typedef void (*SessionDone)(int result, const SessionAnswer *answer, const Error *error,
                             void *userdata);
 
-/* Takes auth over, also on failure. config as in http_client_new(). */
+/* Takes auth over, also on failure. config as in http_client_new(); its endpoint may be NULL when
+ * auth tells it. */
 int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth,
                 Error *reterr);
 

@@ -23,6 +23,7 @@ typedef TAILQ_HEAD(TransferList, HttpTransfer) TransferList;
 struct HttpClient {
         sd_event *event;
         sd_event_source *deferred;
+        char endpoint[200];
         TransferList waiting;
         size_t n_waiting;
 };
@@ -35,7 +36,7 @@ static struct {
         char *lines[LINES_MAX], *bodies[LINES_MAX];
         size_t n_lines;
         char *log;
-        char headers[1024];
+        char headers[1024], endpoint[200];
         size_t max_parallel;
 } fake;
 
@@ -141,6 +142,11 @@ static FakeAnswer choose_answer(const char *line)
         return (FakeAnswer){ 0 };
 }
 
+const char *fake_http_get_endpoint(void)
+{
+        return fake.endpoint;
+}
+
 static int64_t generation_in(const char *body)
 {
         const char *found = body ? strstr(body, "resource_provider_generation\":") : NULL;
@@ -154,7 +160,9 @@ static int on_deferred(sd_event_source *source, void *userdata)
         HttpTransfer *transfer = TAILQ_FIRST(&client->waiting);
         FakeAnswer answer;
         char body[400];
-        HttpResponse response = { .content_type = "", .request_id = "", .location = "" };
+        HttpResponse response = {
+                .content_type = "", .request_id = "", .location = "", .subject_token = ""
+        };
         Error error = ERROR_NULL;
         HttpDone done;
         void *done_userdata;
@@ -182,6 +190,8 @@ static int on_deferred(sd_event_source *source, void *userdata)
         response.body = answer.body ? answer.body : response.status == 204 ? "" : body;
         response.body_size = strlen(response.body);
         response.retry_after_sec = answer.retry_after_sec;
+        if (answer.subject_token)
+                response.subject_token = answer.subject_token;
         done(HTTP_DONE, &response, NULL, done_userdata);
         return 0;
 }
@@ -196,6 +206,12 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
         assert_true(sd_event_add_defer(event, &client->deferred, on_deferred, client) >= 0);
         assert_true(sd_event_source_set_enabled(client->deferred, SD_EVENT_OFF) >= 0);
         *ret = client;
+        return config->endpoint ? http_client_set_endpoint(client, config->endpoint, reterr) : 0;
+}
+
+int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr)
+{
+        snprintf(client->endpoint, sizeof(client->endpoint), "%s", endpoint);
         return 0;
 }
 
@@ -233,6 +249,7 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         assert_true(i < LINES_MAX);
         assert_true(asprintf(&fake.lines[i], "%s %s", request->method, request->path) > 0);
         name_uuids(fake.lines[i]);
+        strcpy(fake.endpoint, client->endpoint);
         fake.headers[0] = '\0';
         for (size_t j = 0; request->headers && request->headers[j]; j++)
                 snprintf(fake.headers + strlen(fake.headers),

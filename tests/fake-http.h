@@ -18,7 +18,8 @@ typedef struct FakeAnswer {
         int status;     /* 0: 200 */
         const char *body;
         uint64_t retry_after_sec;
-        bool never; /* it hangs */
+        const char *subject_token; /* NULL: "" */
+        bool never;                /* it hangs */
 } FakeAnswer;
 
 /* Forgets everything; the script is borrowed. names are separated by blanks. */
@@ -33,6 +34,9 @@ size_t fake_http_get_max_parallel(void); /* as many were under way at a time */
 
 /* The body of the last request whose line contains text; NULL when there is none. */
 const char *fake_http_find_body(const char *text);
+
+/* Where the last request went, as http_client_new() or _set_endpoint() had it; "" for nowhere. */
+const char *fake_http_get_endpoint(void);
 
 /* The header lines of the last request, each with a line break behind it. */
 const char *fake_http_get_headers(void);

@@ -2,54 +2,376 @@
 
 #include "report/auth.h"
 
+#include "report/outcome.h"
+#include "tests/fake-http.h"
 #include "tests/test.h"
 
-static void test_table(void **state)
+static uint64_t fake_now_usec;
+
+int __wrap_sd_event_now(sd_event *event, clockid_t clock, uint64_t *ret);
+
+int __wrap_sd_event_now(sd_event *event, clockid_t clock, uint64_t *ret)
+{
+        *ret = fake_now_usec;
+        return 0;
+}
+
+static const KeystoneConfig no_keystone;
+
+static void test_fixed(void **state)
 {
         static const struct {
-                ReporterAuth kind;
-                const char *token;
+                AuthConfig config;
                 int r;
                 const char *header, *words;
         } cases[] = {
-                { REPORTER_AUTH_NONE, NULL, 0, NULL, NULL },
-                { REPORTER_AUTH_NONE, "ignored", 0, NULL, NULL },
-                { REPORTER_AUTH_ADMIN_TOKEN, "secret", 0, "X-Auth-Token: secret", NULL },
-                { REPORTER_AUTH_ADMIN_TOKEN, NULL, -EINVAL, NULL, "needs token" },
-                { REPORTER_AUTH_ADMIN_TOKEN, "", -EINVAL, NULL, "needs token" },
-                { REPORTER_AUTH_ADMIN_TOKEN, "sec\r\nX-Evil: 1", -EINVAL, NULL, "line break" },
-                { REPORTER_AUTH_ADMIN_TOKEN, "secret\n", -EINVAL, NULL, "line break" },
-                { REPORTER_AUTH_ADMIN_TOKEN,
-                  "s\xc3\xa9"
-                  "cret",
-                  -EINVAL, NULL, "character" },
-                { REPORTER_AUTH_PASSWORD, NULL, -EOPNOTSUPP, NULL, "auth_type = password" },
-                { REPORTER_AUTH_V3APPLICATIONCREDENTIAL, NULL, -EOPNOTSUPP, NULL,
-                  "auth_type = v3applicationcredential" },
-                { _REPORTER_AUTH_INVALID, NULL, -EINVAL, NULL, "auth_type" },
+                { { .kind = REPORTER_AUTH_NONE }, 0, NULL, NULL },
+                { { .kind = REPORTER_AUTH_NONE, .token = "ignored" }, 0, NULL, NULL },
+                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret" },
+                  0,
+                  "X-Auth-Token: secret",
+                  NULL },
+                { { .kind = REPORTER_AUTH_ADMIN_TOKEN }, -EINVAL, NULL, "needs token" },
+                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "" },
+                  -EINVAL,
+                  NULL,
+                  "needs token" },
+                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "sec\r\nX-Evil: 1" },
+                  -EINVAL,
+                  NULL,
+                  "line break" },
+                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret\n" },
+                  -EINVAL,
+                  NULL,
+                  "line break" },
+                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "sec\xc3\xa9" },
+                  -EINVAL,
+                  NULL,
+                  "character" },
+                { { .kind = REPORTER_AUTH_PASSWORD, .keystone = &no_keystone },
+                  -EINVAL,
+                  NULL,
+                  "auth_url" },
+                { { .kind = _REPORTER_AUTH_INVALID }, -EINVAL, NULL, "auth_type" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(auth_freep) Auth *auth = NULL;
                 Error error = ERROR_NULL;
+                AuthPass pass;
 
-                assert_int_equal(auth_new(&auth, cases[i].kind, cases[i].token, &error),
-                                 cases[i].r);
+                assert_int_equal(auth_new(&auth, NULL, &cases[i].config, NULL, &error), cases[i].r);
                 if (cases[i].r < 0) {
                         assert_null(auth);
                         assert_non_null(strstr(error.text, cases[i].words));
                         assert_null(strstr(error.text, "sec"));
-                } else if (cases[i].header) {
-                        assert_string_equal(auth_get_header(auth), cases[i].header);
-                } else {
-                        assert_null(auth_get_header(auth));
+                        continue;
                 }
+                assert_int_equal(auth_get(auth, &pass, NULL), 0);
+                assert_null(pass.endpoint);
+                if (cases[i].header)
+                        assert_string_equal(pass.header, cases[i].header);
+                else
+                        assert_null(pass.header);
+                assert_false(auth_note_refused(auth, pass.serial, NULL));
         }
+}
+
+/* Keystone */
+
+#define TOKEN(url)                                                                           \
+        "{\"token\":{\"issued_at\":\"2026-11-21T02:00:00Z\",\"expires_at\":\"2026-11-21T03:" \
+        "00:00Z\",\"catalog\":[{\"type\":\"placement\",\"endpoints\":[{\"interface\":"       \
+        "\"internal\",\"url\":\"" url "\"}]}]}}"
+#define GIVES(n, token, url)                                                                 \
+        {                                                                                    \
+                .match = "POST /auth/tokens", .times = n, .status = 201, .body = TOKEN(url), \
+                .subject_token = token                                                       \
+        }
+#define FAILS(n, code)                                                    \
+        {                                                                 \
+                .match = "POST", .times = n, .status = code, .body = "{}" \
+        }
+
+static const KeystoneConfig keystone = {
+        .auth_url = (char *)"http://keystone:5000",
+        .user_id = (char *)"7",
+        .password = (char *)"secret",
+        .project_id = (char *)"8",
+};
+
+typedef struct Fixture {
+        sd_event *event;
+        Auth *auth;
+        unsigned n_told;
+        AuthPass pass;
+        Error error;
+} Fixture;
+
+static void on_changed(void *userdata)
+{
+        ((Fixture *)userdata)->n_told++;
+}
+
+static int set_up(void **state)
+{
+        static const AuthConfig config = {
+                .kind = REPORTER_AUTH_PASSWORD,
+                .keystone = &keystone,
+                .wants_endpoint = true,
+        };
+        Fixture *fixture = calloc(1, sizeof(Fixture));
+
+        assert_non_null(fixture);
+        assert_true(sd_event_new(&fixture->event) >= 0);
+        fake_now_usec = 1000 * USEC_PER_SEC;
+        fake_http_begin(NULL, 0, "");
+        assert_int_equal(auth_new(&fixture->auth, fixture->event, &config,
+                                  &(HttpConfig){ .max_connections = 4 }, NULL),
+                         0);
+        auth_set_listener(fixture->auth, on_changed, fixture);
+        *state = fixture;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        Fixture *fixture = *state;
+
+        auth_free(fixture->auth);
+        sd_event_unref(fixture->event);
+        free(fixture);
+        fake_http_begin(NULL, 0, "");
+        return 0;
+}
+
+static int get(Fixture *fixture)
+{
+        fixture->error = ERROR_NULL;
+        return auth_get(fixture->auth, &fixture->pass, &fixture->error);
+}
+
+/* Lets the exchange end. */
+static void wait_told(Fixture *fixture)
+{
+        fixture->n_told = 0;
+        for (unsigned i = 0; i < 10 && fixture->n_told == 0; i++)
+                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
+        assert_int_equal(fixture->n_told, 1);
+}
+
+static int get_new(Fixture *fixture)
+{
+        int r = get(fixture);
+
+        if (r != -EAGAIN)
+                return r;
+        wait_told(fixture);
+        return get(fixture);
+}
+
+static size_t n_asked(void)
+{
+        return fake_http_count("POST /auth/tokens");
+}
+
+static void pass_time(unsigned seconds)
+{
+        fake_now_usec += seconds * USEC_PER_SEC;
+}
+
+static void test_one_request_for_all(void **state)
+{
+        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement") };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        for (unsigned i = 0; i < 20; i++)
+                assert_int_equal(get(fixture), -EAGAIN);
+        wait_told(fixture);
+        for (unsigned i = 0; i < 20; i++)
+                assert_int_equal(get(fixture), 0);
+        assert_string_equal(fixture->pass.header, "X-Auth-Token: one");
+        assert_string_equal(fixture->pass.endpoint, "http://placement");
+        assert_int_equal(n_asked(), 1);
+        assert_string_equal(fake_http_get_endpoint(), "http://keystone:5000/v3");
+        assert_non_null(strstr(fake_http_find_body("POST"), "\"password\":\"secret\""));
+}
+
+/* From five minutes before its end on in the background, and not a second of it is waited for. */
+static void test_renewal(void **state)
+{
+        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement"), FAILS(1, 503),
+                                             GIVES(1, "two", "http://placement") };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_int_equal(get_new(fixture), 0);
+        pass_time(3299);
+        assert_int_equal(get(fixture), 0);
+        assert_int_equal(n_asked(), 1);
+        pass_time(1);
+        assert_int_equal(get(fixture), 0);
+        assert_string_equal(fixture->pass.header, "X-Auth-Token: one");
+        assert_int_equal(n_asked(), 2);
+        wait_told(fixture);
+
+        /* Keystone is away: the old one serves on. */
+        assert_int_equal(get(fixture), 0);
+        assert_int_equal(n_asked(), 2);
+        pass_time(2);
+        assert_int_equal(get(fixture), 0);
+        assert_int_equal(n_asked(), 3);
+        wait_told(fixture);
+        assert_int_equal(get(fixture), 0);
+        assert_string_equal(fixture->pass.header, "X-Auth-Token: two");
+        assert_int_equal(n_asked(), 3);
+}
+
+static void test_end_of_life(void **state)
+{
+        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement"), FAILS(0, 503) };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_int_equal(get_new(fixture), 0);
+        pass_time(3570);
+        assert_int_equal(get(fixture), -EAGAIN);
+        wait_told(fixture);
+        assert_int_equal(get(fixture), REPORT_E_UNAVAILABLE);
+        assert_non_null(strstr(fixture->error.text, "(503)"));
+        assert_int_equal(n_asked(), 2);
+}
+
+/* A wrong password: a minute, two, four, … half an hour. */
+static void test_slow_retry(void **state)
+{
+        static const FakeAnswer script[] = { FAILS(0, 401) };
+        static const unsigned pauses[] = { 60, 120, 240, 480, 960, 1800, 1800 };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_int_equal(get_new(fixture), REPORT_E_UNAUTHORIZED);
+        for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
+                pass_time(pauses[i] - 1);
+                assert_int_equal(get(fixture), REPORT_E_UNAUTHORIZED);
+                assert_non_null(strstr(fixture->error.text, "asked again in 1 s"));
+                assert_null(strstr(fixture->error.text, "secret"));
+                assert_int_equal(n_asked(), i + 1);
+                pass_time(1);
+                assert_int_equal(get_new(fixture), REPORT_E_UNAUTHORIZED);
+                assert_int_equal(n_asked(), i + 2);
+        }
+}
+
+/* Parallel requests are all refused with the same token: one new one is asked for. */
+static void test_refused_token(void **state)
+{
+        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement"),
+                                             GIVES(1, "two", "http://placement") };
+        Fixture *fixture = *state;
+        uint64_t old;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_int_equal(get_new(fixture), 0);
+        old = fixture->pass.serial;
+        auth_note_accepted(fixture->auth, old);
+        for (unsigned i = 0; i < 4; i++)
+                assert_true(auth_note_refused(fixture->auth, old, NULL));
+        assert_int_equal(get_new(fixture), 0);
+        assert_string_equal(fixture->pass.header, "X-Auth-Token: two");
+        assert_true(auth_note_refused(fixture->auth, old, NULL));
+        assert_int_equal(get(fixture), 0);
+        assert_int_equal(n_asked(), 2);
+}
+
+/* Placement takes no token at all: that ends nowhere in a loop. */
+static void test_useless_tokens(void **state)
+{
+        static const FakeAnswer script[] = { GIVES(0, "one", "http://placement") };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        for (unsigned i = 0; i < 3; i++) {
+                assert_int_equal(get_new(fixture), 0);
+                assert_int_equal(n_asked(), i + 1);
+                assert_false(
+                        auth_note_refused(fixture->auth, fixture->pass.serial, &fixture->error));
+                assert_non_null(strstr(fixture->error.text, "keystone_authtoken"));
+                assert_int_equal(get(fixture), REPORT_E_UNAUTHORIZED);
+                pass_time((5U << i) - 1);
+                assert_int_equal(get(fixture), REPORT_E_UNAUTHORIZED);
+                pass_time(1);
+        }
+}
+
+/* Placement moved: looked up at once, then once a minute; what is there is used if that fails. */
+static void test_doubts(void **state)
+{
+        static const FakeAnswer script[] = { GIVES(1, "one", "http://old"),
+                                             GIVES(1, "two", "http://new"), FAILS(0, 503) };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_int_equal(get_new(fixture), 0);
+        auth_doubt_endpoint(fixture->auth, fixture->pass.serial);
+        assert_int_equal(get(fixture), -EAGAIN);
+        wait_told(fixture);
+        assert_int_equal(get(fixture), 0);
+        assert_string_equal(fixture->pass.endpoint, "http://new");
+
+        auth_doubt_endpoint(fixture->auth, fixture->pass.serial);
+        assert_int_equal(get(fixture), 0);
+        assert_int_equal(n_asked(), 2);
+        pass_time(60);
+        auth_doubt_endpoint(fixture->auth, fixture->pass.serial);
+        assert_int_equal(get_new(fixture), 0);
+        assert_int_equal(n_asked(), 3);
+        assert_string_equal(fixture->pass.endpoint, "http://new");
+}
+
+static void test_keystone_away(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "POST", .times = 1, .result = HTTP_E_UNREACHABLE },
+                { .match = "POST", .times = 1, .status = 503, .body = "", .retry_after_sec = 20 },
+                GIVES(1, "one", "http://placement"),
+        };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_int_equal(get_new(fixture), REPORT_E_UNREACHABLE);
+        assert_non_null(strstr(fixture->error.text, "Keystone"));
+        pass_time(1);
+        assert_int_equal(get_new(fixture), REPORT_E_UNAVAILABLE);
+        pass_time(19);
+        assert_int_equal(get(fixture), REPORT_E_UNAVAILABLE);
+        assert_int_equal(n_asked(), 2);
+        pass_time(1);
+        assert_int_equal(get_new(fixture), 0);
+}
+
+static void test_free_under_way(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "POST", .never = true } };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_int_equal(get(fixture), -EAGAIN);
+        fixture->auth = auth_free(fixture->auth);
+        assert_int_equal(fixture->n_told, 0);
 }
 
 int main(void)
 {
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_table) };
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_fixed), TEST(test_one_request_for_all),
+                TEST(test_renewal),           TEST(test_end_of_life),
+                TEST(test_slow_retry),        TEST(test_refused_token),
+                TEST(test_useless_tokens),    TEST(test_doubts),
+                TEST(test_keystone_away),     TEST(test_free_under_way),
+        };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

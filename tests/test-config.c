@@ -276,7 +276,8 @@ static void test_pasted_from_nova(void **state)
         assert_int_equal(c->reporter.auth, REPORTER_AUTH_V3APPLICATIONCREDENTIAL);
         assert_string_equal(c->keystone.application_credential_secret, "abc");
         config_free(c);
-        c = load_text(f, "[placement]\nauth_type = v3password\n");
+        c = load_text(f, "[placement]\nauth_type = v3password\nauth_url = http://c:5000\n"
+                         "user_id = 1\npassword = x\nsystem_scope = all\n");
         assert_int_equal(c->reporter.auth, REPORTER_AUTH_PASSWORD);
 }
 
@@ -390,6 +391,17 @@ static const struct {
         { "[placement]\nauth_type = admin_token\nendpoint = http://h/\n",
           "x.conf:1: [placement] token is not set, nor is there a credential "
           "placement-token; auth_type = admin_token needs it" },
+        { "[placement]\nauth_type = password\nauth_url = http://h/v3\n",
+          "x.conf:2: [placement] auth_type: password needs username or user_id, which is not set" },
+        { "[placement]\nauth_type = password\nauth_url = http://h/v3\nuser_id = 1\n"
+          "password = SECRET\nproject_id = 2\nsystem_scope = all\n",
+          "x.conf:7: [placement] system_scope: a token has one scope, and project_id is set, too: "
+          "keep one of the two" },
+        { "[placement]\nauth_type = v3applicationcredential\nauth_url = http://h/v3\n"
+          "tenant_name = x\napplication_credential_id = 1\n"
+          "application_credential_secret = SECRET\n",
+          "x.conf:4: [placement] project_name: an application credential has its scope already, "
+          "and Keystone refuses another: take this option away" },
         { "[placement]\nauth_url = http://h/\n",
           "x.conf:1: [placement] auth_type is not set, but auth_url is; allowed is "
           "password "

@@ -74,7 +74,7 @@ static void run_begin(Run *run, const char *mirror, const char *desired, const c
         Error error;
 
         assert_true(sd_event_new(&run->event) >= 0);
-        assert_int_equal(auth_new(&auth, REPORTER_AUTH_NONE, NULL, NULL), 0);
+        assert_int_equal(auth_new(&auth, NULL, &(AuthConfig){ 0 }, NULL, NULL), 0);
         assert_int_equal(session_new(&run->session, run->event, &config, auth, NULL), 0);
         run->mirror = mirror_of(mirror);
         if (plan_make(tree, mirror_get_tree(run->mirror), allocations, &knows_nothing, &run->plan,

@@ -505,6 +505,8 @@ static void test_retry_after(void **state)
         assert_int_equal(reporter_get_statistics(fixture->reporter)->retry_after_usec, 0);
 }
 
+static const KeystoneConfig no_keystone;
+
 static void test_bad_configurations(void **state)
 {
         Fixture *fixture = *state;
@@ -515,9 +517,10 @@ static void test_bad_configurations(void **state)
                 const char *words;
         } cases[] = {
                 { { .auth = REPORTER_AUTH_NONE }, -EINVAL, "endpoint" },
-                { { .endpoint = "http://x", .auth = REPORTER_AUTH_PASSWORD },
-                  -EOPNOTSUPP,
-                  "auth_type = password" },
+                { { .endpoint = "", .auth = REPORTER_AUTH_PASSWORD }, -EINVAL, "endpoint" },
+                { { .auth = REPORTER_AUTH_PASSWORD, .keystone = &no_keystone },
+                  -EINVAL,
+                  "auth_type" },
                 { { .endpoint = "http://x", .auth = REPORTER_AUTH_ADMIN_TOKEN }, -EINVAL, "token" },
         };
 

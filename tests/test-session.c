@@ -23,7 +23,11 @@ static int set_up(void **state)
 
         assert_non_null(fixture);
         assert_true(sd_event_new(&fixture->event) >= 0);
-        assert_int_equal(auth_new(&auth, REPORTER_AUTH_ADMIN_TOKEN, "secret", NULL), 0);
+        assert_int_equal(
+                auth_new(&auth, fixture->event,
+                         &(AuthConfig){ .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret" },
+                         &config, NULL),
+                0);
         assert_int_equal(session_new(&fixture->session, fixture->event, &config, auth, NULL), 0);
         fake_http_begin(NULL, 0, "");
         *state = fixture;
@@ -222,6 +226,187 @@ static void test_free_inside_callback(void **state)
         assert_null(fixture->session);
 }
 
+/* With Keystone */
+
+#define TOKEN(url)                                                                           \
+        "{\"token\":{\"issued_at\":\"2026-11-21T02:00:00Z\",\"expires_at\":\"2026-11-21T03:" \
+        "00:00Z\",\"catalog\":[{\"type\":\"placement\",\"endpoints\":[{\"interface\":"       \
+        "\"internal\",\"url\":\"" url "\"}]}]}}"
+#define GIVES(token, url)                                                                    \
+        {                                                                                    \
+                .match = "POST /auth/tokens", .times = 1, .status = 201, .body = TOKEN(url), \
+                .subject_token = token                                                       \
+        }
+
+static const KeystoneConfig keystone = {
+        .auth_url = (char *)"http://keystone",
+        .user_id = (char *)"7",
+        .password = (char *)"secret",
+        .project_id = (char *)"8",
+};
+
+/* A session that knows neither token nor endpoint yet. */
+static void begin_keystone(Fixture *fixture, const FakeAnswer *script, size_t n)
+{
+        static const HttpConfig config = { .max_connections = 3 };
+        static const AuthConfig auth_config = {
+                .kind = REPORTER_AUTH_PASSWORD,
+                .keystone = &keystone,
+                .wants_endpoint = true,
+        };
+        Auth *auth;
+
+        session_free(fixture->session);
+        fake_http_begin(script, n, "");
+        assert_int_equal(auth_new(&auth, fixture->event, &auth_config, &config, NULL), 0);
+        assert_int_equal(session_new(&fixture->session, fixture->event, &config, auth, NULL), 0);
+}
+
+static void wait_calls(Fixture *fixture, unsigned n)
+{
+        for (unsigned i = 0; i < 100 && fixture->n_calls < n; i++)
+                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
+        assert_int_equal(fixture->n_calls, n);
+        fixture->n_calls = 0;
+}
+
+static void test_requests_wait_for_the_token(void **state)
+{
+        static const FakeAnswer script[] = { GIVES("one", "http://placement") };
+        Fixture *fixture = *state;
+
+        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        for (unsigned i = 0; i < 5; i++)
+                send_put(fixture);
+        assert_string_equal(fake_http_log(), "POST /auth/tokens");
+        assert_int_equal(session_get_statistics(fixture->session)->n_requests, 0);
+        wait_calls(fixture, 5);
+        assert_int_equal(fixture->result, REPORT_DONE);
+        assert_int_equal(fake_http_count("POST /auth/tokens"), 1);
+        assert_int_equal(fake_http_count("PUT /traits/X"), 5);
+        assert_string_equal(fake_http_get_endpoint(), "http://placement");
+        assert_non_null(strstr(fake_http_get_headers(), "X-Auth-Token: one\n"));
+        assert_string_equal(fake_http_find_body("PUT"), "{}");
+        assert_int_equal(session_get_statistics(fixture->session)->n_requests, 5);
+}
+
+static void test_requests_fail_without_token(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "POST", .status = 401, .body = "{}" } };
+        Fixture *fixture = *state;
+
+        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        send_put(fixture);
+        send_put(fixture);
+        wait_calls(fixture, 2);
+        assert_int_equal(fixture->result, REPORT_E_UNAUTHORIZED);
+        assert_non_null(strstr(fixture->text, "Keystone refuses the user 7"));
+        /* And at once in the pause, but not from inside the call. */
+        send_put(fixture);
+        assert_int_equal(fixture->n_calls, 0);
+        wait_calls(fixture, 1);
+        assert_int_equal(fixture->result, REPORT_E_UNAUTHORIZED);
+        assert_int_equal(fake_http_get_n_requests(), 1);
+}
+
+/* Sent once more, with its body, to where the new token says. */
+static void test_401_is_asked_again(void **state)
+{
+        static const FakeAnswer script[] = {
+                GIVES("one", "http://old"),
+                GIVES("two", "http://new"),
+                { .match = "PUT", .times = 1 },
+                { .match = "PUT", .times = 3, .status = 401, .body = "no" },
+        };
+        Fixture *fixture = *state;
+
+        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        send_put(fixture);
+        wait_calls(fixture, 1);
+        for (unsigned i = 0; i < 3; i++)
+                send_put(fixture);
+        wait_calls(fixture, 3);
+        assert_int_equal(fixture->result, REPORT_DONE);
+        assert_int_equal(fake_http_count("POST /auth/tokens"), 2);
+        assert_int_equal(fake_http_count("PUT"), 7);
+        assert_string_equal(fake_http_get_endpoint(), "http://new");
+        assert_non_null(strstr(fake_http_get_headers(), "X-Auth-Token: two\n"));
+        assert_string_equal(fake_http_find_body("PUT"), "{}");
+}
+
+static void test_401_for_ever(void **state)
+{
+        static const FakeAnswer script[] = {
+                GIVES("one", "http://placement"),
+                GIVES("two", "http://placement"),
+                { .match = "PUT", .times = 1 },
+                { .match = "PUT", .status = 401, .body = "no" },
+        };
+        Fixture *fixture = *state;
+
+        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        send_put(fixture);
+        wait_calls(fixture, 1);
+        send_put(fixture);
+        wait_calls(fixture, 1);
+        assert_int_equal(fixture->result, REPORT_E_UNAUTHORIZED);
+        assert_int_equal(fixture->status, 401);
+        assert_non_null(strstr(fixture->text, "keystone_authtoken"));
+        assert_int_equal(fake_http_count("PUT"), 3);
+        assert_int_equal(fake_http_count("POST /auth/tokens"), 2);
+}
+
+/* The next request looks the endpoint up again. */
+static void test_moved(void **state)
+{
+        static const struct {
+                FakeAnswer answer;
+                bool moves;
+        } cases[] = {
+                { { .match = "PUT", .times = 1, .result = HTTP_E_UNREACHABLE }, true },
+                { { .match = "PUT", .times = 1, .status = 404, .body = "<html>" }, true },
+                { { .match = "PUT", .times = 1, .status = 301, .body = "" }, true },
+                { { .match = "PUT", .times = 1, .body = "<html>" }, true },
+                { { .match = "PUT", .times = 1, .status = 404, .body = "{\"errors\":[{}]}" },
+                  false },
+                { { .match = "PUT", .times = 1, .status = 500, .body = "{\"errors\":[{}]}" },
+                  false },
+        };
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const FakeAnswer script[] = { GIVES("one", "http://old"),
+                                              GIVES("two", "http://new"), cases[i].answer };
+
+                begin_keystone(fixture, script, ARRAY_SIZE(script));
+                send_put(fixture);
+                wait_calls(fixture, 1);
+                assert_int_not_equal(fixture->result, REPORT_DONE);
+                send_put(fixture);
+                wait_calls(fixture, 1);
+                assert_int_equal(fixture->result, REPORT_DONE);
+                if (strcmp(fake_http_get_endpoint(), cases[i].moves ? "http://new" : "http://old"))
+                        fail_msg("case %zu: %s", i, fake_http_get_endpoint());
+        }
+}
+
+static void test_cancel_while_held(void **state)
+{
+        static const FakeAnswer script[] = { GIVES("one", "http://placement") };
+        Fixture *fixture = *state;
+        SessionCall *call;
+
+        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        call = send_put(fixture);
+        send_put(fixture);
+        session_call_cancel(call);
+        wait_calls(fixture, 1);
+        assert_int_equal(fake_http_count("PUT"), 1);
+        send_put(fixture);
+        session_call_cancel(send_put(fixture));
+        wait_calls(fixture, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -231,6 +416,12 @@ int main(void)
                 TEST(test_statistics),
                 TEST(test_cancel),
                 TEST(test_free_inside_callback),
+                TEST(test_requests_wait_for_the_token),
+                TEST(test_requests_fail_without_token),
+                TEST(test_401_is_asked_again),
+                TEST(test_401_for_ever),
+                TEST(test_moved),
+                TEST(test_cancel_while_held),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,16 +20,30 @@ _APP = Path(__file__).parent / 'wsgi' / 'placement_app.py'
 _CONFIG = '''[DEFAULT]
 use_stderr = true
 [api]
-auth_strategy = noauth2
+auth_strategy = %s
 [placement_database]
 connection = sqlite:///%s
 sqlite_synchronous = false
 sync_on_startup = %s
 '''
+_KEYSTONE_CONFIG = '''[keystone_authtoken]
+www_authenticate_uri = {url}/v3
+auth_url = {url}/v3
+auth_type = password
+username = placement
+password = {password}
+user_domain_id = default
+project_name = service
+project_domain_id = default
+token_cache_time = -1
+'''
 
 
-def _write_config(folder, sync):
-    text = _CONFIG % (folder / 'placement.sqlite', 'true' if sync else 'false')
+def _write_config(folder, sync, keystone=None):
+    text = _CONFIG % ('keystone' if keystone else 'noauth2', folder / 'placement.sqlite',
+                      'true' if sync else 'false')
+    if keystone:
+        text += _KEYSTONE_CONFIG.format(url=keystone.url, password=keystone.placement_password)
     (folder / 'placement.conf').write_text(text)
 
 
@@ -90,21 +104,23 @@ class Placement(Service):
 
     server: 'gunicorn' (two processes of four threads), 'simple' (one thread), 'uwsgi-unix'.
     Parallel writes may get 500 "database is locked" from SQLite, never with 'simple'.
+    keystone: the Keystone that it asks about tokens; its administrator reads here then.
     """
 
     name = 'placement'
 
-    def __init__(self, scratch=None, server='gunicorn', token='admin'):
+    def __init__(self, scratch=None, server='gunicorn', token='admin', keystone=None):
         if server not in ('gunicorn', 'simple', 'uwsgi-unix'):
             raise ValueError('no such server: %s' % server)
         super().__init__(scratch)
         self.server = server
         self.token = token
+        self.keystone = keystone
         self.port = None if server == 'uwsgi-unix' else free_port()
         self.socket_path = None if self.port else str(self.folder / 'http.sock')
         self._records = self.folder / 'requests.jsonl'
         self._records.touch()
-        _write_config(self.folder, sync=False)
+        _write_config(self.folder, sync=False, keystone=keystone)
         shutil.copyfile(ready_made_database(), self.folder / 'placement.sqlite')
 
     @property
@@ -144,7 +160,8 @@ class Placement(Service):
 
         With record False it is left out of requests_since().
         """
-        headers = {'X-Auth-Token': self.token, 'Accept': 'application/json',
+        token = self.keystone.admin_token() if self.keystone else self.token
+        headers = {'X-Auth-Token': token, 'Accept': 'application/json',
                    'OpenStack-API-Version': 'placement ' + microversion}
         if not record:
             headers['X-Openstack-Request-Id'] = _UNRECORDED

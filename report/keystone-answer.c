@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/keystone-answer.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "report/http-endpoint.h"
+#include "report/keystone-request.h"
+
+#define ROLES_MAX 1000
+
+void keystone_token_done(KeystoneToken *token)
+{
+        token->header = text_free_secret(token->header);
+        free(token->endpoint);
+        string_set_done(&token->roles);
+        *token = KEYSTONE_TOKEN_INIT;
+}
+
+/* Time */
+
+int keystone_read_time(const char *text, uint64_t *ret_usec)
+{
+        int year, month, day, hour, minute, second, n = 0;
+        uint64_t usec = 0, unit = USEC_PER_SEC;
+        struct tm tm;
+
+        if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second,
+                   &n) != 6 ||
+            n != 19 || strspn(text, "0123456789-T:") != 19)
+                return -EBADMSG;
+        if (year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 ||
+            hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
+                return -EBADMSG;
+        text += n;
+        if (*text == '.') {
+                for (text++; *text >= '0' && *text <= '9'; text++) {
+                        unit /= 10;
+                        usec += unit * (uint64_t)(*text - '0');
+                }
+        }
+        if (strcmp(text, "Z") != 0)
+                return -EBADMSG;
+        tm = (struct tm){ .tm_year = year - 1900,
+                          .tm_mon = month - 1,
+                          .tm_mday = day,
+                          .tm_hour = hour,
+                          .tm_min = minute,
+                          .tm_sec = second };
+        *ret_usec = (uint64_t)timegm(&tm) * USEC_PER_SEC + usec;
+        return 0;
+}
+
+/* Both times are Keystone's: what this host's clock says does not matter. */
+static int read_lifetime(const json_t *token, KeystoneToken *ret, Error *reterr)
+{
+        const json_t *expires = json_object_get(token, "expires_at");
+        const char *from, *to;
+        uint64_t issued, end;
+
+        if (!expires || json_is_null(expires)) {
+                ret->lifetime_usec = UINT64_MAX;
+                return 0;
+        }
+        if (json_read_string(token, "issued_at", &from, reterr) < 0 ||
+            json_read_string(token, "expires_at", &to, reterr) < 0)
+                return -EBADMSG;
+        if (keystone_read_time(from, &issued) < 0 || keystone_read_time(to, &end) < 0)
+                return error_setf(reterr, EBADMSG, "issued_at or expires_at is no time");
+        if (end <= issued)
+                return error_setf(reterr, EBADMSG, "it ends before it begins");
+        ret->issued_usec = issued;
+        ret->lifetime_usec = end - issued;
+        return 0;
+}
+
+/* Catalogue */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+        const char *text = json_string_value(json_object_get(object, key));
+
+        return text ? text : "";
+}
+
+static const char *region_of(const json_t *endpoint)
+{
+        const char *id = text_of(endpoint, "region_id");
+
+        return id[0] ? id : text_of(endpoint, "region");
+}
+
+static bool is_service(const json_t *service, const KeystoneConfig *config)
+{
+        const char *type =
+                keystone_is_set(config->service_type) ? config->service_type : "placement";
+
+        return strcmp(text_of(service, "type"), type) == 0 &&
+               (!keystone_is_set(config->service_name) ||
+                strcmp(text_of(service, "name"), config->service_name) == 0);
+}
+
+/* "publicURL" is an old way to say "public". */
+static bool is_interface(const json_t *endpoint, const char *wanted)
+{
+        size_t n = strlen(wanted);
+
+        if (n > 3 && strcmp(wanted + n - 3, "URL") == 0)
+                n -= 3;
+        return strlen(text_of(endpoint, "interface")) == n &&
+               strncmp(text_of(endpoint, "interface"), wanted, n) == 0;
+}
+
+/* The interface at that place of the order of preference, or NULL after the last. */
+static const char *preferred_interface(const KeystoneConfig *config, size_t i)
+{
+        static const char *const defaults[] = { "internal", "public", NULL };
+
+        if (config->valid_interfaces && config->valid_interfaces[0])
+                return config->valid_interfaces[i];
+        if (keystone_is_set(config->interface))
+                return i == 0 ? config->interface : NULL;
+        return defaults[i];
+}
+
+static const char *find_url(const json_t *catalog, const KeystoneConfig *config,
+                            const char *interface)
+{
+        const json_t *service, *endpoint;
+        size_t i, j;
+
+        json_array_foreach((json_t *)catalog, i, service) {
+                if (!is_service(service, config))
+                        continue;
+                json_array_foreach(json_object_get(service, "endpoints"), j, endpoint)
+                        if (is_interface(endpoint, interface) && text_of(endpoint, "url")[0] &&
+                            (!keystone_is_set(config->region_name) ||
+                             strcmp(region_of(endpoint), config->region_name) == 0))
+                                return text_of(endpoint, "url");
+        }
+        return NULL;
+}
+
+/* What the catalogue has of the service, in some words: "RegionOne/public, …". */
+static void list_endpoints(const json_t *catalog, const KeystoneConfig *config, char *text,
+                           size_t size)
+{
+        const json_t *service, *endpoint;
+        size_t i, j, n = 0;
+
+        text[0] = '\0';
+        json_array_foreach((json_t *)catalog, i, service) {
+                if (!is_service(service, config))
+                        continue;
+                json_array_foreach(json_object_get(service, "endpoints"), j, endpoint) {
+                        if (n + 40 > size)
+                                return;
+                        n += (size_t)snprintf(text + n, size - n, "%s%.20s/%.10s", n ? ", " : "",
+                                              region_of(endpoint), text_of(endpoint, "interface"));
+                }
+        }
+}
+
+static int check_url(const char *url, Error *reterr)
+{
+        _cleanup_(http_endpoint_done) HttpEndpoint endpoint = HTTP_ENDPOINT_INIT;
+
+        if (http_endpoint_parse(url, &endpoint, NULL) < 0 || endpoint.socket_path)
+                return error_setf(reterr, EBADMSG,
+                                  "Keystone's catalogue has an address of Placement that is none "
+                                  "(%.60s): \"openstack endpoint list --service placement\"",
+                                  strchr(url, '@') ? "not shown" : url);
+        return 0;
+}
+
+int keystone_catalog_find(const json_t *catalog, const KeystoneConfig *config, const char **ret,
+                          Error *reterr)
+{
+        const char *interface, *url = NULL;
+        char there[100];
+
+        for (size_t i = 0; !url && (interface = preferred_interface(config, i)); i++)
+                url = find_url(catalog, config, interface);
+        if (url && check_url(url, reterr) < 0)
+                return -EBADMSG;
+        if (url) {
+                *ret = url;
+                return 0;
+        }
+        list_endpoints(catalog, config, there, sizeof(there));
+        if (!there[0])
+                return error_setf(reterr, ENOENT,
+                                  "Keystone's catalogue has no service of type %.40s: make its "
+                                  "endpoint, or set service_type or endpoint_override",
+                                  keystone_is_set(config->service_type) ? config->service_type
+                                                                        : "placement");
+        return error_setf(reterr, ENOENT,
+                          "Keystone's catalogue has Placement as %s only: check region_name and "
+                          "valid_interfaces in [placement]",
+                          there);
+}
+
+/* Token */
+
+static int read_header(const char *subject, KeystoneToken *ret, Error *reterr)
+{
+        size_t n = strlen(subject);
+
+        for (size_t i = 0; i < n; i++)
+                if (subject[i] <= ' ' || subject[i] >= 0x7f)
+                        n = KEYSTONE_TOKEN_MAX + 1;
+        if (n == 0 || n > KEYSTONE_TOKEN_MAX)
+                return error_setf(reterr, EBADMSG, "its header X-Subject-Token is %s",
+                                  n == 0 ? "missing" : "no token");
+        if (asprintf(&ret->header, "X-Auth-Token: %s", subject) < 0) {
+                ret->header = NULL;
+                return error_oom(reterr);
+        }
+        return 0;
+}
+
+static int read_roles(const json_t *token, KeystoneToken *ret, Error *reterr)
+{
+        const json_t *role;
+        size_t i;
+
+        json_array_foreach(json_object_get(token, "roles"), i, role) {
+                if (i >= ROLES_MAX)
+                        break;
+                if (text_of(role, "name")[0] &&
+                    string_set_add(&ret->roles, text_of(role, "name")) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+static void read_scope(const json_t *token, KeystoneToken *ret)
+{
+        static const char *const kinds[] = { "project", "domain" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+                const json_t *scope = json_object_get(token, kinds[i]);
+
+                if (json_is_object(scope))
+                        snprintf(ret->scope, sizeof(ret->scope), "%s %.100s", kinds[i],
+                                 text_of(scope, "name"));
+        }
+        if (json_is_object(json_object_get(token, "system")))
+                snprintf(ret->scope, sizeof(ret->scope), "system");
+}
+
+static int read_endpoint(const json_t *token, const KeystoneConfig *config, KeystoneToken *ret,
+                         Error *reterr)
+{
+        const char *url;
+        int r = keystone_catalog_find(json_object_get(token, "catalog"), config, &url, reterr);
+
+        if (r < 0)
+                return r;
+        ret->endpoint = strdup(url);
+        return ret->endpoint ? 0 : error_oom(reterr);
+}
+
+/* Everything but the endpoint. */
+static int read_token(const json_t *token, const HttpResponse *response, KeystoneToken *ret,
+                      Error *reterr)
+{
+        int r;
+
+        if (!json_is_object(token))
+                return error_setf(reterr, EBADMSG, "it has no token");
+        r = read_header(response->subject_token, ret, reterr);
+        if (r == 0)
+                r = read_lifetime(token, ret, reterr);
+        if (r == 0)
+                r = read_roles(token, ret, reterr);
+        if (r == 0)
+                read_scope(token, ret);
+        return r;
+}
+
+static int read_body(const KeystoneConfig *config, bool wants_endpoint,
+                     const HttpResponse *response, KeystoneToken *ret, Error *reterr)
+{
+        _cleanup_json_ json_t *body = NULL;
+        const json_t *token;
+        int r;
+
+        r = json_parse(response->body, response->body_size, &body, reterr);
+        token = json_object_get(body, "token");
+        if (r == 0)
+                r = read_token(token, response, ret, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "The answer of auth_url is no token of Keystone's");
+        return wants_endpoint ? read_endpoint(token, config, ret, reterr) : 0;
+}
+
+/* Refusals */
+
+/* Keystone says nothing more in its answer, for whoever guesses would learn by it. */
+static int judge_unauthorized(const KeystoneConfig *config, ReporterAuth kind, int status,
+                              Error *reterr)
+{
+        const char *what, *name;
+
+        keystone_describe_user(config, kind, &what, &name);
+        if (kind == REPORTER_AUTH_V3APPLICATIONCREDENTIAL)
+                error_setf(reterr, EACCES,
+                           "Keystone refuses the %s %.60s (%d): its secret is wrong, or it is "
+                           "deleted or expired",
+                           what, name, status);
+        else
+                error_setf(reterr, EACCES,
+                           "Keystone refuses the %s %.60s (%d): password or domain is wrong, the "
+                           "account is locked or disabled, or it has no role in that scope",
+                           what, name, status);
+        return REPORT_E_UNAUTHORIZED;
+}
+
+static int judge_refusal(const KeystoneConfig *config, ReporterAuth kind,
+                         const HttpResponse *response, Error *reterr)
+{
+        int status = response->status;
+
+        if (status == 401 || status == 403)
+                return judge_unauthorized(config, kind, status, reterr);
+        if (status == 404 || (status >= 300 && status < 400))
+                error_setf(reterr, EBADMSG,
+                           "There is no Keystone at auth_url of [placement] (%d to POST "
+                           "/v3" KEYSTONE_TOKENS_PATH "): check its path",
+                           status);
+        else if (status == 408 || status == 429 || status >= 500)
+                error_setf(reterr, EAGAIN,
+                           "Keystone fails at POST /v3" KEYSTONE_TOKENS_PATH " (%d)", status);
+        else
+                error_setf(reterr, EREMOTEIO,
+                           "Keystone refuses POST /v3" KEYSTONE_TOKENS_PATH " (%d)", status);
+        return REPORT_E_UNAVAILABLE;
+}
+
+int keystone_read_answer(const KeystoneConfig *config, ReporterAuth kind, bool wants_endpoint,
+                         const HttpResponse *response, KeystoneToken *ret, Error *reterr)
+{
+        _cleanup_(keystone_token_done) KeystoneToken token = KEYSTONE_TOKEN_INIT;
+        int r;
+
+        if (response->status != 200 && response->status != 201)
+                return judge_refusal(config, kind, response, reterr);
+        r = read_body(config, wants_endpoint, response, &token, reterr);
+        if (r < 0)
+                return r == -ENOMEM ? r : REPORT_E_UNAVAILABLE;
+        keystone_token_done(ret);
+        *ret = token;
+        token = KEYSTONE_TOKEN_INIT;
+        return REPORT_DONE;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/keystone-config.h"
+
+#include <string.h>
+
+const char *keystone_kind_to_text(ReporterAuth kind)
+{
+        return kind == REPORTER_AUTH_V3APPLICATIONCREDENTIAL ? "v3applicationcredential"
+                                                             : "password";
+}
+
+static int refuse(const char **ret_option, const char *option, Error *reterr, const char *words)
+{
+        if (ret_option)
+                *ret_option = option;
+        return error_setf(reterr, EINVAL, "%s", words);
+}
+
+static int miss(const char **ret_option, ReporterAuth kind, Error *reterr, const char *what)
+{
+        if (ret_option)
+                *ret_option = "auth_type";
+        return error_setf(reterr, EINVAL, "%s needs %s, which is not set",
+                          keystone_kind_to_text(kind), what);
+}
+
+static int check_url(const KeystoneConfig *config, ReporterAuth kind, const char **ret_option,
+                     Error *reterr)
+{
+        if (!keystone_is_set(config->auth_url))
+                return miss(ret_option, kind, reterr, "auth_url");
+        if (strstr(config->auth_url, "/v2.0"))
+                return refuse(ret_option, "auth_url", reterr,
+                              "Keystone's API v2.0 is gone: write the address without a version, "
+                              "or with /v3");
+        return 0;
+}
+
+static bool has_user_domain(const KeystoneConfig *config)
+{
+        return keystone_is_set(config->user_domain_id) ||
+               keystone_is_set(config->user_domain_name) ||
+               keystone_is_set(config->default_domain_id) ||
+               keystone_is_set(config->default_domain_name);
+}
+
+static bool has_project_domain(const KeystoneConfig *config)
+{
+        return keystone_is_set(config->project_domain_id) ||
+               keystone_is_set(config->project_domain_name) ||
+               keystone_is_set(config->default_domain_id) ||
+               keystone_is_set(config->default_domain_name);
+}
+
+static int check_user(const KeystoneConfig *config, ReporterAuth kind, const char **ret_option,
+                      Error *reterr)
+{
+        if (keystone_is_set(config->user_id))
+                return 0;
+        if (!keystone_is_set(config->username))
+                return miss(ret_option, kind, reterr, "username or user_id");
+        if (!has_user_domain(config))
+                return miss(ret_option, kind, reterr,
+                            "user_domain_name or user_domain_id beside username");
+        return 0;
+}
+
+typedef struct Scope {
+        const char *option;
+        bool set;
+} Scope;
+
+#define N_SCOPES 4
+
+static void list_scopes(const KeystoneConfig *config, Scope ret[static N_SCOPES])
+{
+        const Scope scopes[N_SCOPES] = {
+                { keystone_is_set(config->project_id) ? "project_id" : "project_name",
+                  keystone_is_set(config->project_id) || keystone_is_set(config->project_name) },
+                { keystone_is_set(config->domain_id) ? "domain_id" : "domain_name",
+                  keystone_is_set(config->domain_id) || keystone_is_set(config->domain_name) },
+                { "system_scope", keystone_is_set(config->system_scope) },
+                { "trust_id", keystone_is_set(config->trust_id) },
+        };
+
+        memcpy(ret, scopes, sizeof(scopes));
+}
+
+static int check_scope(const KeystoneConfig *config, ReporterAuth kind, const char **ret_option,
+                       Error *reterr)
+{
+        Scope scopes[N_SCOPES];
+        const char *found = NULL;
+
+        list_scopes(config, scopes);
+        for (size_t i = 0; i < N_SCOPES; i++) {
+                if (!scopes[i].set)
+                        continue;
+                if (found) {
+                        if (ret_option)
+                                *ret_option = scopes[i].option;
+                        return error_setf(reterr, EINVAL,
+                                          "a token has one scope, and %s is set, too: keep one of "
+                                          "the two",
+                                          found);
+                }
+                found = scopes[i].option;
+        }
+        if (!found)
+                return miss(ret_option, kind, reterr,
+                            "a scope: project_name, domain_name or system_scope");
+        if (strcmp(found, "project_name") == 0 && !has_project_domain(config))
+                return miss(ret_option, kind, reterr,
+                            "project_domain_name or project_domain_id beside project_name");
+        if (strcmp(found, "system_scope") == 0 && strcmp(config->system_scope, "all") != 0)
+                return refuse(ret_option, "system_scope", reterr,
+                              "the value is not allowed; allowed is all");
+        return 0;
+}
+
+static int check_password(const KeystoneConfig *config, const char **ret_option, Error *reterr)
+{
+        int r = check_user(config, REPORTER_AUTH_PASSWORD, ret_option, reterr);
+
+        if (r < 0)
+                return r;
+        if (!keystone_is_set(config->password))
+                return miss(ret_option, REPORTER_AUTH_PASSWORD, reterr,
+                            "password, or the credential placement-password");
+        return check_scope(config, REPORTER_AUTH_PASSWORD, ret_option, reterr);
+}
+
+static int check_credential(const KeystoneConfig *config, const char **ret_option, Error *reterr)
+{
+        const ReporterAuth kind = REPORTER_AUTH_V3APPLICATIONCREDENTIAL;
+        Scope scopes[N_SCOPES];
+
+        if (!keystone_is_set(config->application_credential_secret))
+                return miss(ret_option, kind, reterr,
+                            "application_credential_secret, or the credential "
+                            "placement-application-credential-secret");
+        list_scopes(config, scopes);
+        for (size_t i = 0; i < N_SCOPES; i++)
+                if (scopes[i].set)
+                        return refuse(ret_option, scopes[i].option, reterr,
+                                      "an application credential has its scope already, and "
+                                      "Keystone refuses another: take this option away");
+        if (keystone_is_set(config->application_credential_id))
+                return 0;
+        if (!keystone_is_set(config->application_credential_name))
+                return miss(ret_option, kind, reterr,
+                            "application_credential_id, or application_credential_name with a "
+                            "user");
+        return check_user(config, kind, ret_option, reterr);
+}
+
+int keystone_config_check(const KeystoneConfig *config, ReporterAuth kind, const char **ret_option,
+                          Error *reterr)
+{
+        int r = check_url(config, kind, ret_option, reterr);
+
+        if (r < 0)
+                return r;
+        r = kind == REPORTER_AUTH_PASSWORD ? check_password(config, ret_option, reterr)
+                                           : check_credential(config, ret_option, reterr);
+        if (r < 0)
+                return r;
+        if (keystone_is_set(config->interface) && config->valid_interfaces &&
+            config->valid_interfaces[0])
+                return refuse(ret_option, "interface", reterr,
+                              "valid_interfaces is set, too, and says the same for several: keep "
+                              "one of the two");
+        return 0;
+}

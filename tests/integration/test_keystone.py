@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The agent with a real Keystone and a real Placement that asks it: tokens, scopes, catalogue, refusals."""
+
+import time
+import unittest
+import uuid
+from pathlib import Path
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.faults import Delay
+from tests.env.keystone import AGENT_PASSWORD, CREDENTIAL_SECRET, SECRETS, Keystone
+from tests.env.placement import Placement
+from tests.env.proxy import Proxy
+from tests.env.scratch import Scratch, wait_until
+
+
+class AgentWithCredentials(Agent):
+    """Secrets in a folder, as systemd's LoadCredential= brings them."""
+
+    credentials = None
+
+    def env(self):
+        return {**super().env(), 'CREDENTIALS_DIRECTORY': str(self.credentials)}
+
+
+class KeystoneCase(unittest.TestCase):
+    expiration = 3600
+
+    @classmethod
+    def setUpClass(cls):
+        scratch = Scratch()
+        cls.addClassCleanup(scratch.close)
+        cls.keystone = Keystone(scratch, cls.expiration)
+        cls.keystone.start()
+        cls.placement = Placement(scratch, keystone=cls.keystone)
+        cls.placement.start()
+        cls.bus = Bus(scratch)
+        cls.bus.start()
+
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+        self.keystone.set_endpoint(self.placement.endpoint)
+        self.addCleanup(self.forget_providers)
+        self.mark = self.keystone.mark()
+
+    def forget_providers(self):
+        """What an agent made would stand in the way of the next one, which is another host."""
+        for provider in self.placement.get('/resource_providers')['resource_providers']:
+            self.placement.request('DELETE', '/resource_providers/' + provider['uuid'])
+
+    def options(self, **placement):
+        return {'auth_type': 'password', 'auth_url': self.keystone.url + '/v3', 'username': 'agent',
+                'password': AGENT_PASSWORD, 'user_domain_name': 'Default',
+                'project_name': 'service', 'project_domain_name': 'Default',
+                'region_name': 'RegionOne', 'timeout': 20, **placement}
+
+    def make_agent(self, kind=Agent, config=None, **placement):
+        return kind(self.scratch, bus=self.bus,
+                    options={'placement': self.options(**placement), **(config or {})})
+
+    def start_synced(self, **kwargs):
+        agent = self.make_agent(**kwargs)
+        agent.start()
+        agent.wait_state('synced')
+        self.assertTrue(self.placement.tree(agent.root()))
+        return agent
+
+    def start_refused(self, **kwargs):
+        """An agent that gets no further; the words of its status."""
+        agent = self.make_agent(**kwargs)
+        agent.start()
+        wait_until(lambda: agent.status().get('sync_error'), 30, 'a refusal')
+        return agent, agent.status()['sync_error']
+
+    def n_tokens(self, user='agent'):
+        return len(self.keystone.tokens_since(self.mark, user))
+
+    def sync(self, agent, check=True):
+        return agent.ctl('sync', check=check)
+
+
+NO_PROJECT = {'project_name': None, 'project_domain_name': None}
+
+
+class TestScopes(KeystoneCase):
+    def test_password_and_project(self):
+        agent = self.start_synced()
+        for _ in range(3):
+            self.sync(agent)
+        self.assertEqual(self.n_tokens(), 1)
+
+    def test_domain_scope_and_an_address_without_version(self):
+        self.start_synced(auth_url=self.keystone.url + '/', domain_name='Default', **NO_PROJECT)
+
+    def test_system_scope(self):
+        self.start_synced(system_scope='all', **NO_PROJECT)
+
+    def test_application_credential(self):
+        self.start_synced(auth_type='v3applicationcredential', username=None, password=None,
+                          user_domain_name=None,
+                          application_credential_id=self.keystone.credential_id(),
+                          application_credential_secret=CREDENTIAL_SECRET, **NO_PROJECT)
+
+    def test_application_credential_by_name(self):
+        self.start_synced(auth_type='v3applicationcredential', password=None,
+                          application_credential_name='compute-agent',
+                          application_credential_secret=CREDENTIAL_SECRET, **NO_PROJECT)
+
+    def test_another_interface_of_another_region(self):
+        self.keystone.set_endpoint(self.placement.endpoint, 'RegionTwo', 'admin')
+        self.start_synced(region_name='RegionTwo', valid_interfaces='admin, public')
+
+    def test_endpoint_override(self):
+        self.keystone.set_endpoint('http://127.0.0.1:1')
+        self.start_synced(endpoint_override=self.placement.endpoint)
+
+
+class TestRefusals(KeystoneCase):
+    def test_wrong_secret_is_named_and_asked_for_slowly(self):
+        agent, words = self.start_refused(password='wrong-Secret-9')
+        self.assertIn('Keystone refuses the user agent (401)', words)
+        self.assertEqual(agent.status()['sync_state'], 'offline')
+        for _ in range(5):
+            self.sync(agent, check=False)
+        self.assertEqual(self.keystone.tokens_since(self.mark, 'agent'), [401])
+        self.assertNotIn('wrong-Secret-9', agent.log())
+
+        # Corrected, a reload takes it at once.
+        agent.configure({'placement': {'password': AGENT_PASSWORD}})
+        agent.ctl('reload')
+        agent.wait_state('synced')
+        self.assertEqual(self.keystone.tokens_since(self.mark, 'agent'), [401, 201])
+
+    def test_wrong_secret_of_an_application_credential(self):
+        _, words = self.start_refused(
+            auth_type='v3applicationcredential', username=None, password=None,
+            user_domain_name=None, application_credential_id=self.keystone.credential_id(),
+            application_credential_secret='wrong-Secret-9', **NO_PROJECT)
+        self.assertIn('Keystone refuses the application credential', words)
+
+    def test_a_missing_role_is_named(self):
+        agent, words = self.start_refused(username='nobody')
+        self.assertIn('(403)', words)
+        self.assertIn('needs the role', words)
+        self.assertEqual(self.n_tokens('nobody'), 1)
+        self.assertEqual(self.placement.tree(agent.root()), {})
+
+    def test_no_placement_in_that_region(self):
+        _, words = self.start_refused(region_name='RegionNine')
+        self.assertIn('region_name', words)
+        self.assertIn('RegionOne/internal', words)
+
+    def test_keystone_away_at_the_start(self):
+        self.keystone.stop()
+        try:
+            agent, words = self.start_refused()
+        finally:
+            self.keystone.start()
+        self.assertIn('No token from Keystone', words)
+        agent.wait_state('synced', 60)
+
+    def test_a_configuration_that_cannot_work_ends_with_78(self):
+        for changes, place in (({'username': None}, 'auth_type'),
+                               ({'system_scope': 'all'}, 'system_scope'),
+                               ({'auth_url': None}, 'auth_type')):
+            agent = self.make_agent(**changes)
+            done = agent.run()
+            lines = agent.config.read_text().splitlines()
+            line = 1 + next(i for i, text in enumerate(lines) if text.startswith(place + ' '))
+            self.assertEqual(done.returncode, 78, done.stderr)
+            self.assertIn('%s:%d: [placement] %s: ' % (agent.config, line, place), done.stderr)
+
+
+class TestChanges(KeystoneCase):
+    def test_a_revoked_token_is_replaced_without_a_failed_cycle(self):
+        agent = self.start_synced()
+        mark = self.placement.mark()
+        # An administrator who sets a password revokes every token of that user. Keystone counts in
+        # whole seconds: a token of the same second would be revoked, too.
+        time.sleep(1.1)
+        self.keystone.admin('PATCH', '/users/' + self.keystone.user_id('agent'),
+                            {'user': {'password': AGENT_PASSWORD}})
+        time.sleep(1.1)
+        self.sync(agent)
+        statuses = [status for _, _, status in self.placement.requests_since(mark)]
+        self.assertEqual(self.n_tokens(), 2)
+        self.assertNotIn('cannot be used', agent.log())
+        self.assertLessEqual(statuses.count(401), 4)
+
+    def test_a_moved_endpoint_is_found(self):
+        with Proxy(self.placement.port) as proxy:
+            self.keystone.set_endpoint(proxy.endpoint)
+            agent = self.start_synced()
+            self.assertGreater(len(proxy.requests), 0)
+        # The old address is closed, and the catalogue has the new one.
+        self.keystone.set_endpoint(self.placement.endpoint)
+        mark = self.placement.mark()
+        wait_until(lambda: self.placement.requests_since(mark), 30, 'a request at the new address')
+        agent.wait_state('synced')
+        self.assertLessEqual(self.n_tokens(), 3)
+
+    def test_an_address_that_another_service_took_over(self):
+        # Keystone itself listens there, and answers in JSON that is not Placement's.
+        self.keystone.set_endpoint(self.keystone.url + '/elsewhere')
+        agent, _ = self.start_refused()
+        self.keystone.set_endpoint(self.placement.endpoint)
+        agent.wait_state('synced', 60)
+
+    def test_requests_in_parallel_ask_for_one_token(self):
+        agent = self.start_synced(max_connections=8)
+        time.sleep(1.1)
+        self.keystone.admin('PATCH', '/users/' + self.keystone.user_id('agent'),
+                            {'user': {'password': AGENT_PASSWORD}})
+        time.sleep(1.1)
+        # Every provider is read again: several requests meet the revoked token at once.
+        for name in ('one', 'two', 'three', 'four'):
+            self.placement.request('POST', '/resource_providers', {
+                'name': name, 'uuid': str(uuid.uuid4()), 'parent_provider_uuid': agent.root()})
+        self.sync(agent)
+        self.assertEqual(self.n_tokens(), 2)
+
+
+class TestExpiry(KeystoneCase):
+    expiration = 8
+
+    def test_a_token_ends_in_mid_plan(self):
+        with Proxy(self.placement.port) as proxy:
+            self.keystone.set_endpoint(proxy.endpoint)
+            proxy.add(Delay(2.5))
+            agent = self.start_synced()
+            self.assertGreater(len(proxy.requests), 4)
+            statuses = {status for _, _, status in proxy.requests_since()}
+        self.assertGreaterEqual(self.n_tokens(), 2)
+        self.assertNotIn(401, statuses)
+        self.assertNotIn('cannot be used', agent.log())
+
+    def test_many_lives_without_a_failed_cycle(self):
+        agent = self.start_synced()
+        began = time.monotonic()
+        while time.monotonic() - began < 18:
+            self.sync(agent)
+            time.sleep(0.5)
+        self.assertIn(self.n_tokens(), range(3, 6))
+        self.assertNotIn('cannot be used', agent.log())
+
+
+class TestSecrets(KeystoneCase):
+    def assert_nowhere(self, agent):
+        pid = agent.child.pid
+        for name in ('cmdline', 'environ', 'status'):
+            text = Path('/proc/%d/%s' % (pid, name)).read_bytes()
+            for secret in SECRETS:
+                self.assertNotIn(secret.encode(), text)
+        for secret in SECRETS:
+            self.assertNotIn(secret, agent.log())
+        # tokens of Fernet begin so
+        self.assertNotIn('gAAAA', agent.log())
+
+    def test_credentials_go_first_and_no_secret_is_shown(self):
+        agent = self.make_agent(AgentWithCredentials, {'DEFAULT': {'debug': 'true'}},
+                                password='wrong-Secret-9')
+        agent.credentials = self.scratch.folder('credentials')
+        (agent.credentials / 'placement-password').write_text(AGENT_PASSWORD + '\n')
+        agent.start()
+        agent.wait_state('synced')
+        self.assertIn('POST %s/v3/auth/tokens: 201 (req-' % self.keystone.url, agent.log())
+        self.assert_nowhere(agent)
+
+    def test_cat_config_shows_none(self):
+        agent = self.make_agent(application_credential_secret=CREDENTIAL_SECRET)
+        shown = agent.ctl('cat-config', '--config', agent.config).stdout
+        self.assertIn('username = agent', shown)
+        for secret in SECRETS:
+            self.assertNotIn(secret, shown)
+
+
+if __name__ == '__main__':
+    unittest.main()
