@@ -401,7 +401,8 @@ static void step_refused(ExecutorStep *step, int result, const Error *error)
 
 static bool is_put(PlanOp op)
 {
-        return op == PLAN_PUT_INVENTORIES || op == PLAN_PUT_AGGREGATES || op == PLAN_PUT_TRAITS;
+        return op == PLAN_MOVE_PROVIDER || op == PLAN_PUT_INVENTORIES ||
+               op == PLAN_PUT_AGGREGATES || op == PLAN_PUT_TRAITS;
 }
 
 static void step_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
@@ -424,6 +425,9 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         else if (op == PLAN_CREATE_PROVIDER && result == REPORT_E_DUPLICATE_NAME)
                 step_detour(step, placement_get_provider_by_name(step->step->name, &request),
                             &request, on_holder);
+        else if (op == PLAN_MOVE_PROVIDER && result == REPORT_E_TOO_OLD)
+                /* it stays where it is; everything else can be told to a service that is older */
+                step_fail(step, REPORT_E_REFUSED, error);
         else
                 step_refused(step, result, error);
 }

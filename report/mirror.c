@@ -309,6 +309,23 @@ int mirror_write(Mirror *mirror, const Provider *written, MirrorPart part, int64
         return 0;
 }
 
+int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
+{
+        MirrorEntry *entry = find_entry(mirror, &moved->uuid);
+        Provider *provider = provider_tree_find(mirror->tree, &moved->uuid);
+        int r;
+
+        if (!entry || !provider)
+                return -ENOENT;
+        /* a move leaves the generation as it is */
+        if (entry->generation != generation)
+                entry->generation = -1;
+        r = provider_tree_move(mirror->tree, provider, &moved->parent);
+        if (r < 0)
+                entry->generation = -1;
+        return r;
+}
+
 void mirror_remove(Mirror *mirror, const Uuid *provider)
 {
         size_t n = 0;

@@ -76,6 +76,10 @@ int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation);
 /* Takes one part of what was written. -ENOENT, -ENOMEM; the provider is stale then. */
 int mirror_write(Mirror *mirror, const Provider *written, MirrorPart part, int64_t generation);
 
+/* Takes the parent of what was moved, whose generation is told with it. What somebody else wrote
+ * meanwhile is stale, and so is what cannot be moved here: -ENOENT, -ELOOP, -ENOMEM. */
+int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation);
+
 /* With all below it. */
 void mirror_remove(Mirror *mirror, const Uuid *provider);
 

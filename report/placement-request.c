@@ -178,6 +178,17 @@ int placement_post_provider(const Provider *provider, PlacementRequest *ret)
         return fill_with_body(ret, "POST", format_path("/resource_providers"), body);
 }
 
+int placement_put_provider(const Provider *provider, PlacementRequest *ret)
+{
+        json_t *body = json_pack("{ss ss}", "name", provider->name, "parent_provider_uuid",
+                                 provider->parent.text);
+        int r = fill_with_body(ret, "PUT", provider_path(&provider->uuid, ""), body);
+
+        if (r == 0)
+                ret->microversion = PLACEMENT_MICROVERSION_MOVE;
+        return r;
+}
+
 /* {"VCPU": {"total": 8, …}, …} */
 static json_t *inventories_to_json(const Provider *provider)
 {

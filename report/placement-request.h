@@ -4,8 +4,9 @@
 /* Placement's requests as values: method, path, microversion and body. Pure; nothing is sent here.
  *
  * Each request names the one microversion that it is written for, which is the oldest that does the
- * job and gives error codes (1.23). All but one work with 1.30, so with every Placement since
- * 2018; a reshape whose consumers have types needs 1.38. */
+ * job and gives error codes (1.23). All but two work with 1.30, so with every Placement since
+ * 2018; moving a provider below another parent needs 1.37, a reshape whose consumers have types
+ * 1.38. */
 
 #include <jansson.h>
 
@@ -13,6 +14,7 @@
 #include "base/provider-tree.h"
 
 #define PLACEMENT_MICROVERSION                "1.30"
+#define PLACEMENT_MICROVERSION_MOVE           "1.37"
 #define PLACEMENT_MICROVERSION_CONSUMER_TYPES "1.38"
 
 /* A list of names in a query is cut into pieces so that a path stays below this (bug 2068893). */
@@ -54,6 +56,10 @@ int placement_put_resource_class(const char *name, PlacementRequest *ret);
 int placement_put_trait(const char *name, PlacementRequest *ret);
 
 int placement_post_provider(const Provider *provider, PlacementRequest *ret);
+
+/* Puts it below its parent, which it must have, with everything below it and all allocations (1.37,
+ * facts E3). */
+int placement_put_provider(const Provider *provider, PlacementRequest *ret);
 
 /* The complete set: a class that is not in it goes. */
 int placement_put_inventories(const Provider *provider, int64_t generation, PlacementRequest *ret);

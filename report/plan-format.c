@@ -11,6 +11,7 @@ static const struct {
         [PLAN_ENSURE_CLASS] = { "ensure-class", "PUT", "/resource_classes/", "" },
         [PLAN_ENSURE_TRAIT] = { "ensure-trait", "PUT", "/traits/", "" },
         [PLAN_CREATE_PROVIDER] = { "create-provider", "POST", "/resource_providers", NULL },
+        [PLAN_MOVE_PROVIDER] = { "move-provider", "PUT", "/resource_providers/", "" },
         [PLAN_RESHAPE] = { "reshape", "POST", "/reshaper", NULL },
         [PLAN_PUT_INVENTORIES] = { "put-inventories", "PUT", "/resource_providers/",
                                    "/inventories" },

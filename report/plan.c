@@ -183,9 +183,10 @@ static int check_identity(const Builder *builder, const Provider *provider)
                 return error_setf(builder->reterr, EINVAL,
                                   "Provider %s is named %s in Placement and cannot become %s",
                                   provider->uuid.text, old->name, provider->name);
-        if (!uuid_equal(&old->parent, &provider->parent))
+        if (uuid_empty(&old->parent) != uuid_empty(&provider->parent))
                 return error_setf(builder->reterr, EINVAL,
-                                  "Provider %s would have to move to another parent",
+                                  "Provider %s would have to become the root of a tree, or be one "
+                                  "no longer",
                                   provider->name);
         return 0;
 }
@@ -263,7 +264,7 @@ static size_t find_ensure(const StringSet *names, size_t first, const char *name
         return NO_STEP;
 }
 
-/* Children first: the caller walks the mirror backwards. */
+/* Children first, or moved away: the caller walks the mirror backwards. */
 static int add_delete(Builder *builder, const Provider *provider)
 {
         Node *node = table_find(&builder->deletes, &provider->uuid);
@@ -279,7 +280,7 @@ static int add_delete(Builder *builder, const Provider *provider)
         for (size_t i = 0; i < index; i++) {
                 const PlanStep *step = &builder->plan->steps[i];
                 const Provider *child =
-                        step->op == PLAN_DELETE_PROVIDER
+                        step->op == PLAN_DELETE_PROVIDER || step->op == PLAN_MOVE_PROVIDER
                                 ? provider_tree_find(builder->mirror, &step->provider)
                                 : NULL;
 
@@ -360,6 +361,34 @@ static int make_creates(Builder *builder)
         return 0;
 }
 
+static int add_move(Builder *builder, const Provider *provider, const Provider *old)
+{
+        const Node *parent = table_find(&builder->creates, &provider->parent);
+        const Provider *was = provider_tree_find(builder->mirror, &old->parent);
+        char *summary = NULL;
+        size_t index;
+
+        if (asprintf(&summary, "below %s (was below %s)", parent->provider->name,
+                     was ? was->name : old->parent.text) < 0)
+                summary = NULL;
+        if (add_step(builder, PLAN_MOVE_PROVIDER, provider, provider->name, summary, &index) < 0)
+                return -ENOMEM;
+        return add_after(builder, index, parent->step);
+}
+
+static int make_moves(Builder *builder)
+{
+        for (size_t i = 0; i < builder->desired->n_providers; i++) {
+                const Provider *provider = builder->desired->providers[i];
+                const Provider *old = find_old(builder, provider);
+
+                if (old && !uuid_equal(&old->parent, &provider->parent) &&
+                    add_move(builder, provider, old) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 /* Placement wants at least one provider in a reshape, also when only allocations change. */
 static const Provider *pick_witness(const Builder *builder)
 {
@@ -414,7 +443,8 @@ static int make_reshape(Builder *builder)
                 return -ENOMEM;
         builder->reshape = index;
         for (size_t i = 0; i < index; i++)
-                if (plan->steps[i].op != PLAN_ENSURE_TRAIT && add_after(builder, index, i) < 0)
+                if (plan->steps[i].op != PLAN_ENSURE_TRAIT &&
+                    plan->steps[i].op != PLAN_MOVE_PROVIDER && add_after(builder, index, i) < 0)
                         return -ENOMEM;
         return 0;
 }
@@ -507,7 +537,7 @@ static int build(Builder *builder)
         r = make_creates(builder);
         if (r < 0)
                 return r;
-        if (make_reshape(builder) < 0 || make_puts(builder) < 0)
+        if (make_moves(builder) < 0 || make_reshape(builder) < 0 || make_puts(builder) < 0)
                 return -ENOMEM;
         return make_deletes(builder, NULL);
 }

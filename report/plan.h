@@ -7,7 +7,8 @@
  * this very list, and the executor runs it. Steps carry no generation: the executor puts in the
  * mirror's when it sends.
  *
- * Order: custom classes and traits before whoever needs them, parents before children, per provider
+ * Order: custom classes and traits before whoever needs them, parents before children and before
+ * those that move below them (what they have and what is allocated of it moves along), per provider
  * inventories, aggregates, traits (one step per provider at a time, in list order), deletions last
  * and children before parents. Only where a provider to be created has the name of one to be
  * deleted does that deletion come first.
@@ -24,6 +25,7 @@ typedef enum PlanOp {
         PLAN_ENSURE_CLASS,    /* PUT /resource_classes/{name} */
         PLAN_ENSURE_TRAIT,    /* PUT /traits/{name} */
         PLAN_CREATE_PROVIDER, /* POST /resource_providers */
+        PLAN_MOVE_PROVIDER,   /* PUT /resource_providers/{uuid}: below another parent */
         PLAN_RESHAPE,         /* POST /reshaper */
         PLAN_PUT_INVENTORIES, /* PUT /resource_providers/{uuid}/inventories */
         PLAN_PUT_AGGREGATES,  /* PUT /resource_providers/{uuid}/aggregates */
@@ -63,8 +65,8 @@ typedef struct PlanKnowledge {
 /* desired against the mirror's tree. Custom classes and traits that are not known are made. A
  * standard trait that is missing, and whatever cannot be a trait's name, is left out of comparison
  * and bodies (Placement would refuse the whole set) and listed in left_out_traits. -ENOMEM; -EINVAL
- * for a provider that would have to change its name or parent, and for a reshape in which a new
- * provider has the name of one that goes. */
+ * for a provider that would have to change its name, become a root or be one no longer, and for a
+ * reshape in which a new provider has the name of one that goes. */
 int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
               const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
               Error *reterr);

@@ -62,6 +62,9 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
         case PLAN_CREATE_PROVIDER:
                 r = placement_post_provider(step_get_provider(plan, step), ret);
                 break;
+        case PLAN_MOVE_PROVIDER:
+                r = placement_put_provider(step_get_provider(plan, step), ret);
+                break;
         case PLAN_RESHAPE:
                 return make_reshape_request(plan, mirror, ret, reterr);
         case PLAN_DELETE_PROVIDER:
@@ -92,6 +95,14 @@ static int apply_create(const Provider *provider, Mirror *mirror, const json_t *
         return r < 0 ? r : mirror_add(mirror, provider, generation);
 }
 
+static int apply_move(const Provider *provider, Mirror *mirror, const json_t *body, Error *reterr)
+{
+        int64_t generation;
+        int r = placement_read_provider_generation(body, &generation, reterr);
+
+        return r < 0 ? r : mirror_move(mirror, provider, generation);
+}
+
 static int apply_put(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                      Error *reterr)
 {
@@ -117,6 +128,9 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
                 break;
         case PLAN_CREATE_PROVIDER:
                 r = apply_create(step_get_provider(plan, step), mirror, body, reterr);
+                break;
+        case PLAN_MOVE_PROVIDER:
+                r = apply_move(step_get_provider(plan, step), mirror, body, reterr);
                 break;
         case PLAN_DELETE_PROVIDER:
                 mirror_remove(mirror, &step->provider);

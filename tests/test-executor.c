@@ -287,6 +287,28 @@ static void test_fatal_outcomes_stop_everything(void **state)
         }
 }
 
+/* Placement before 1.37: the provider stays, and everything else is told. */
+static void test_too_old_to_move(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "PUT /resource_providers/old",
+                                               .status = 406,
+                                               .body = "{\"errors\":[{\"max_version\":\"1.36\","
+                                                       "\"min_version\":\"1.0\"}]}" } };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a<host | b<host VCPU=1 | old<a",
+                  "host VCPU=2 | b<host VCPU=2 | old<b", NULL, 2);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_REFUSED);
+        assert_non_null(strstr(run.error.text, "1.0 to 1.36"));
+        assert_non_null(strstr(run.error.text, "1.37"));
+        assert_int_equal(fake_http_count("/inventories"), 2);
+        assert_int_equal(generation_of(&run, "b"), 11);
+        assert_int_equal(generation_of(&run, "old"), 10);
+        assert_int_equal(fake_http_count("DELETE"), 0);
+}
+
 static void test_200_without_a_generation(void **state)
 {
         static const FakeAnswer script[] = { { .match = "PUT", .status = 200, .body = "{}" } };
@@ -787,6 +809,7 @@ int main(void)
                 cmocka_unit_test(test_failed_prerequisite_stops_what_waits_for_it),
                 cmocka_unit_test(test_children_of_a_failed_parent),
                 cmocka_unit_test(test_fatal_outcomes_stop_everything),
+                cmocka_unit_test(test_too_old_to_move),
                 cmocka_unit_test(test_200_without_a_generation),
                 cmocka_unit_test(test_used_inventory_is_kept),
                 cmocka_unit_test(test_used_inventory_alone),

@@ -105,6 +105,11 @@ static void test_provider_bodies(void **state)
         assert_request(&request, "POST", "/resource_providers",
                        "{\"uuid\":\"" CHILD "\",\"name\":\"gpu\",\"parent_provider_uuid\":\"" ROOT
                        "\"}");
+        assert_int_equal(placement_put_provider(provider, &request), 0);
+        assert_string_equal(request.microversion, "1.37");
+        assert_string_equal(request.path, "/resource_providers/" CHILD);
+        assert_string_equal(request.body,
+                            "{\"name\":\"gpu\",\"parent_provider_uuid\":\"" ROOT "\"}");
 }
 
 /* Bug 2068893: a query with too many names is answered 414. */

@@ -102,6 +102,14 @@ static void test_table(void **state)
                 /* A custom name of a provider that does not change is none of our business. */
                 { "host CUSTOM_NEW=1 +CUSTOM_T", "host CUSTOM_NEW=1 +CUSTOM_T | b",
                   "0 create-provider b" },
+                /* Moves behind the new parent's creation, the old parent's deletion behind them. */
+                { "host | a<host | b<host VGPU=2", "host | a<host | b<a VGPU=2",
+                  "0 move-provider b" },
+                { "host | b<host VGPU=2 | c<b", "host | a<host | b<a VGPU=3 | c<a",
+                  "0 create-provider a; 1 move-provider b (0); 2 move-provider c (0); "
+                  "3 put-inventories b" },
+                { "host | a<host | b<a", "host | b<host",
+                  "0 move-provider b; 1 delete-provider a (0)" },
                 /* Deletions last, children before parents (bug 1872385). */
                 { "host | cell<host | gpu<cell VGPU=4", "host",
                   "0 delete-provider gpu; 1 delete-provider cell (0)" },
@@ -165,8 +173,8 @@ static void test_refused(void **state)
         static const struct {
                 const char *mirror, *desired, *words;
         } cases[] = {
-                { "host | a<host | b<host", "host | a<host | b<a", "another parent" },
-                { "host | a<host", "host | a", "another parent" },
+                { "host | a<host", "host | a", "become the root" },
+                { "host | a", "host | a<host", "become the root" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

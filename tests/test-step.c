@@ -131,6 +131,41 @@ static void test_apply(void **state)
         assert_true(provider_tree_equal(mirror_get_tree(mirror), plan->desired));
 }
 
+/* Facts E3: no generation is sent, and none rises. */
+static void test_move(void **state)
+{
+        static const struct {
+                const char *answer;
+                int64_t generation;
+                int r;
+        } cases[] = {
+                { "{\"generation\":10}", 10, 0 },
+                { "{\"generation\":12}", -1, 0 }, /* somebody else wrote it */
+                { "{}", -1, -EBADMSG },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+                _cleanup_(mirror_freep) Mirror *mirror =
+                        mirror_of("host | gpu<host VGPU=4 | cell<host");
+                _cleanup_(plan_freep) Plan *plan =
+                        plan_of("host | cell<host | gpu<cell VGPU=4", mirror, NULL);
+                Uuid cell = fixture_uuid("cell");
+
+                assert_int_equal(plan->n_steps, 1);
+                assert_int_equal(step_make_request(plan, &plan->steps[0], mirror, &request, NULL),
+                                 0);
+                assert_string_equal(request.method, "PUT");
+                assert_string_equal(request.microversion, "1.37");
+                assert_non_null(strstr(request.body, cell.text));
+                assert_null(strstr(request.body, "generation"));
+                assert_int_equal(apply(plan, 0, mirror, cases[i].answer), cases[i].r);
+                assert_int_equal(generation_of(mirror, "gpu"), cases[i].generation);
+                assert_int_equal(uuid_equal(&provider_of(mirror, "gpu")->parent, &cell),
+                                 cases[i].r == 0);
+        }
+}
+
 static void test_apply_bad_answers(void **state)
 {
         static const char *const texts[] = {
@@ -278,6 +313,7 @@ int main(void)
                 cmocka_unit_test(test_requests_agree_with_the_plan),
                 cmocka_unit_test(test_stale_provider),
                 cmocka_unit_test(test_apply),
+                cmocka_unit_test(test_move),
                 cmocka_unit_test(test_apply_bad_answers),
                 cmocka_unit_test(test_after_reshape),
                 cmocka_unit_test(test_after_reshape_of_another_tree),

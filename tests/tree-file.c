@@ -63,6 +63,8 @@ static int lay_provider(ProviderTree *tree, const json_t *item, Error *reterr)
         provider = provider_tree_find(tree, &uuid);
         if (!provider)
                 r = provider_tree_add(tree, &uuid, name, &parent_uuid, &provider, reterr);
+        else if (!uuid_equal(&provider->parent, &parent_uuid))
+                r = provider_tree_move(tree, provider, &parent_uuid);
         if (r >= 0)
                 r = set_inventories(provider, json_object_get(item, "inventories"), reterr);
         if (r >= 0)
