@@ -65,13 +65,14 @@ static LedgerDevice *find_device(const DeviceLedger *ledger, const char *name)
 
 static json_t *device_to_json(const LedgerDevice *device)
 {
-        return json_pack(
-                "{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:s, s:b, s:b}", "name", device->name,
-                "provider", device->provider.text, "class", device->resource_class, "total",
-                (json_int_t)device->total, "reserved", (json_int_t)device->reserved, "traits",
-                string_set_to_json(&device->traits), "members",
-                string_set_to_json(&device->members), "boot_id", device->boot.text, "config",
-                device->config.text, "missing", device->missing, "withheld", device->withheld);
+        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:s, s:b, s:b}", "name",
+                         device->name, "provider", device->provider.text, "parent",
+                         device->parent.text, "class", device->resource_class, "total",
+                         (json_int_t)device->total, "reserved", (json_int_t)device->reserved,
+                         "traits", string_set_to_json(&device->traits), "members",
+                         string_set_to_json(&device->members), "boot_id", device->boot.text,
+                         "config", device->config.text, "missing", device->missing, "withheld",
+                         device->withheld);
 }
 
 json_t *device_ledger_to_json(const DeviceLedger *ledger)
@@ -86,10 +87,14 @@ json_t *device_ledger_to_json(const DeviceLedger *ledger)
 
 static int read_device(const json_t *object, LedgerDevice *device, Error *reterr)
 {
-        const char *name, *resource_class;
+        const char *name, *parent, *resource_class;
         json_t *traits, *members;
         int r;
 
+        parent = json_string_value(json_object_get(object, "parent"));
+        if (parent && parent[0] &&
+            (r = json_read_uuid(object, "parent", &device->parent, reterr)) < 0)
+                return r;
         if ((r = json_read_string(object, "name", &name, reterr)) < 0 ||
             (r = json_read_uuid(object, "provider", &device->provider, reterr)) < 0 ||
             (r = json_read_string(object, "class", &resource_class, reterr)) < 0 ||
@@ -213,6 +218,7 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
                 return -ENOMEM;
         release(device, &record->inventory);
         device->provider = provider->uuid;
+        device->parent = provider->parent;
         device->total = record->inventory.total;
         device->boot = *update->boot;
         device->config = *update->config;
@@ -273,12 +279,15 @@ static int withhold(Update *update, LedgerDevice *device, Error *reterr)
                 .step_size = 1,
                 .allocation_ratio = 1.0,
         };
+        const Provider *parent = provider_tree_find(update->tree, &device->parent);
         Provider *provider = provider_tree_find_name(update->tree, device->name);
         int r = 0;
 
+        if (!parent || !provider_tree_in_subtree(update->tree, parent, &update->root->uuid))
+                parent = update->root;
         if (!provider)
-                r = provider_tree_add(update->tree, &device->provider, device->name,
-                                      &update->root->uuid, &provider, reterr);
+                r = provider_tree_add(update->tree, &device->provider, device->name, &parent->uuid,
+                                      &provider, reterr);
         if (r < 0)
                 return r == -EEXIST ? -EINVAL : r;
         provider_clear_inventories(provider);

@@ -5,10 +5,10 @@
  * or a card whose virtual functions were not made again, must not look like one that was taken out.
  * Pure: no clock, no file, no log.
  *
- * A device is expected once a provider was told for it. When it is missing, its provider stays,
- * with all of its capacity reserved: after a reboot until it is back; in the same boot (it was
- * unplugged) only as long as a domain has a part of it. A configuration of devices that changed
- * ends the expectation of what is missing and in nobody's use. */
+ * A device is expected once a provider was told for it. When it is missing, its provider stays
+ * where it was, with all of its capacity reserved: after a reboot until it is back; in the same
+ * boot (it was unplugged) only as long as a domain has a part of it. A configuration of devices
+ * that changed ends the expectation of what is missing and in nobody's use. */
 
 #include <jansson.h>
 
@@ -20,6 +20,7 @@
 typedef struct LedgerDevice {
         char *name; /* of the provider */
         Uuid provider;
+        Uuid parent; /* of the provider; null in a list of before there was this */
         char *resource_class;
         uint64_t total;
         uint64_t reserved; /* what somebody else had reserved when it was there */

@@ -33,21 +33,6 @@ static const Provider *choose_parent(const DriverConfig *config, const ProviderT
         return numa_parent(tree, &root->uuid, root->name, config, device->numa_node);
 }
 
-bool mdev_providers_misplaced(const DriverConfig *config, const MdevPlan *plan,
-                              const ProviderTree *tree, const Provider *root)
-{
-        for (size_t i = 0; i < plan->n_offers; i++) {
-                const SnapshotDevice *device = plan->offers[i].device;
-                const Provider *provider = mdev_providers_find(tree, root, device);
-
-                if (provider && provider_tree_in_subtree(tree, provider, &root->uuid) &&
-                    !uuid_equal(&provider->parent,
-                                &choose_parent(config, tree, root, device)->uuid))
-                        return true;
-        }
-        return false;
-}
-
 static int ensure_provider(const DriverConfig *config, ProviderTree *tree, const Provider *root,
                            const SnapshotDevice *device, Provider **ret, Error *reterr)
 {

@@ -7,16 +7,13 @@
 #include "drivers/mdev-plan.h"
 
 /* Makes or adopts (by its name) the provider of each offer, sets its inventory and the owner trait,
- * and removes those of devices that offer nothing any more (facts G2.5): the ones that have a
- * device's name and the owner trait, or nothing but inventories of mdev classes. One that somebody
- * else put providers under stays, without inventories. Traits and aggregates are left alone.
- * -EINVAL when a name is too long or taken elsewhere in the tree, -ENOMEM. */
+ * puts it below the cell of its device, and removes those of devices that offer nothing any more
+ * (facts G2.5): the ones that have a device's name and the owner trait, or nothing but inventories
+ * of mdev classes. One that somebody else put providers under stays, without inventories. Traits
+ * and aggregates are left alone. -EINVAL when a name is too long or taken elsewhere in the tree,
+ * -ENOMEM. */
 int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
                           const Provider *root, Error *reterr);
-
-/* True when the provider of a device is there and has another parent than it is to have. */
-bool mdev_providers_misplaced(const DriverConfig *config, const MdevPlan *plan,
-                              const ProviderTree *tree, const Provider *root);
 
 /* The provider of a device, or NULL. */
 Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,

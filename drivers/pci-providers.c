@@ -208,7 +208,6 @@ static int add_used(PciUpdate *update)
 
 /* The tree */
 
-/* Where a new provider of the device hangs; one that is there already stays where it is. */
 static const Provider *parent_of(const PciUpdate *update, const SnapshotDevice *device)
 {
         return numa_parent(update->tree, &update->root->uuid, update->root->name, update->config,
@@ -236,6 +235,7 @@ static int ensure_provider(PciUpdate *update, const PciView *view, const char *n
                            Error *reterr)
 {
         const SnapshotDevice *device = find_by_address(update->snapshot, view->address);
+        const Provider *parent = parent_of(update, device);
         Provider *provider = provider_tree_find_name(update->tree, name);
         Uuid uuid;
         int r;
@@ -244,16 +244,19 @@ static int ensure_provider(PciUpdate *update, const PciView *view, const char *n
                 return error_setf(reterr, EINVAL,
                                   "Provider %s (%s) is not below %s: remove or rename it", name,
                                   provider->uuid.text, update->root->name);
-        if (!provider) {
-                uuid = uuid_make_child(&update->root->uuid, name);
-                r = provider_tree_add(update->tree, &uuid, name, &parent_of(update, device)->uuid,
-                                      &provider, reterr);
+        if (provider) {
+                r = uuid_equal(&provider->parent, &parent->uuid)
+                            ? 0
+                            : provider_tree_move(update->tree, provider, &parent->uuid);
                 if (r < 0)
-                        return error_prefixf(reterr, r == -EEXIST ? -EINVAL : r, "Provider %s",
-                                             name);
+                        return error_setf(reterr, r, "Provider %s cannot be put below %s: %s", name,
+                                          parent->name, strerror(-r));
+                *ret = provider;
+                return 0;
         }
-        *ret = provider;
-        return 0;
+        uuid = uuid_make_child(&update->root->uuid, name);
+        r = provider_tree_add(update->tree, &uuid, name, &parent->uuid, ret, reterr);
+        return r < 0 ? error_prefixf(reterr, r == -EEXIST ? -EINVAL : r, "Provider %s", name) : 0;
 }
 
 /* The record that is there, with another total; what an operator set in it stays (facts G2.18). */

@@ -31,7 +31,6 @@ typedef struct Update {
         CpuPlan cpus;
         HostAmounts amounts;
         MdevPlan mdevs;
-        bool mdevs_misplaced;
 } Update;
 
 static void update_done(Update *update)
@@ -53,8 +52,6 @@ static int make_plans(Update *update, Error *reterr)
                 return r;
         if (mdev_plan_make(config, snapshot, &update->mdevs) < 0)
                 return error_oom(reterr);
-        update->mdevs_misplaced =
-                mdev_providers_misplaced(config, &update->mdevs, update->tree, update->root);
         return 0;
 }
 
@@ -119,8 +116,6 @@ static int move_allocations(Update *update, const ProviderTree *before, DriverRe
                 .root = update->root,
         };
 
-        if (!(reshape && reshape->consumers) && update->mdevs_misplaced)
-                return DRIVER_RESHAPE_NEEDED;
         return reshape_moves_make(&host, update->tree, reshape, reterr);
 }
 

@@ -126,10 +126,48 @@ static void test_pain_2(void **state)
         }
 }
 
+/* What is withheld stays below its cell, and is put below the root only when that is gone */
+static void test_withheld_below_its_cell(void **state)
+{
+        DeviceLedger ledger = DEVICE_LEDGER_INIT;
+        _cleanup_(snapshot_unrefp) Snapshot *there = host_new(GPU), *missing = host_new(NO_GPU);
+        Uuid boots[2], config, cell_uuid = uuid_make_random(), uuid = uuid_make_random();
+        char news[16] = "";
+
+        assert_int_equal(uuid_from_text(BOOT_1, &boots[0]), 0);
+        assert_int_equal(uuid_from_text(BOOT_2, &boots[1]), 0);
+        assert_int_equal(uuid_from_text(CONFIG_1, &config), 0);
+        for (int cycle = 0; cycle < 3; cycle++) {
+                Provider *root, *cell = NULL, *gpu;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+
+                if (cycle < 2)
+                        assert_int_equal(provider_tree_add(tree, &cell_uuid, "cn1_NUMA1",
+                                                           &root->uuid, &cell, NULL),
+                                         0);
+                if (cycle == 0) {
+                        assert_int_equal(provider_tree_add(tree, &uuid, "cn1_pci_0000_41_00_0",
+                                                           &cell->uuid, &gpu, NULL),
+                                         0);
+                        assert_int_equal(provider_set_inventory(gpu, "VGPU", &INVENTORY_DEFAULT(4)),
+                                         0);
+                }
+                assert_int_equal(device_ledger_update(&ledger, cycle ? missing : there, tree,
+                                                      &root->uuid, &boots[cycle > 0], &config,
+                                                      on_news, news, NULL),
+                                 0);
+                pass_through_json(&ledger);
+                gpu = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
+                assert_true(uuid_equal(&gpu->parent, cell ? &cell_uuid : &root->uuid));
+        }
+        device_ledger_done(&ledger);
+}
+
 static void test_bad_json(void **state)
 {
         static const char *const texts[] = { "{}", "{\"devices\": 5}", "{\"devices\": [5]}",
-                                             "{\"devices\": [{\"name\": \"x\"}]}" };
+                                             "{\"devices\": [{\"name\": \"x\"}]}",
+                                             "{\"devices\": [{\"parent\": \"x\"}]}" };
 
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
                 _cleanup_json_ json_t *json = json_loads(texts[i], 0, NULL);
@@ -143,6 +181,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_pain_2),
+                cmocka_unit_test(test_withheld_below_its_cell),
                 cmocka_unit_test(test_bad_json),
         };
 

@@ -25,6 +25,9 @@
 #define GPU(slot, node)                                                                 \
         "{\"name\": \"pci_0000_41_0" slot "_0\", \"address\": \"0000:41:0" slot ".0\"," \
         " \"numa_node\": " node ", \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 4}]}"
+#define CARD(node)                                                                              \
+        "{\"name\": \"pci_0000_8a_00_0\", \"address\": \"0000:8a:00.0\", \"vendor_id\": 32902," \
+        " \"product_id\": 5489, \"numa_node\": " node "}"
 
 static DriverMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
@@ -55,6 +58,11 @@ static Provider *find(const ProviderTree *tree, const char *name)
         if (!provider)
                 fail_msg("no provider %s", name);
         return provider;
+}
+
+static const char *parent_name(const ProviderTree *tree, const char *name)
+{
+        return provider_tree_find(tree, &find(tree, name)->parent)->name;
 }
 
 /* "CLASS=TOTAL/RESERVED …" of one provider, sorted by class; "" when there is none. */
@@ -376,24 +384,25 @@ static void test_switch(void **state)
         assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent, &root->uuid));
 }
 
-/* A GPU that comes to another cell moves, which is a reshape, too */
-static void test_gpu_changes_cell(void **state)
+/* What comes to another cell moves along, whoever holds something of it: no allocation changes */
+static void test_devices_change_cell(void **state)
 {
+        static const char before[] = TWO_CELLS ", \"devices\": [" GPU("0", "1") "," CARD("0") "]";
+        static const char after[] = TWO_CELLS ", \"devices\": [" GPU("0", "0") "," CARD("1") "]";
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-        _cleanup_(allocations_freep) Allocations *none = NULL;
         DriverConfig config = numa_config();
 
         config.mdev_types = type_a;
         config.n_mdev_types = 1;
-        assert_int_equal(allocations_new(&none), 0);
-        update(&config, TWO_CELLS ", \"devices\": [" GPU("0", "1") "]", tree, NULL, DRIVER_UPDATED,
-               NULL);
-        update(&config, TWO_CELLS ", \"devices\": [" GPU("0", "0") "]", tree, NULL,
-               DRIVER_RESHAPE_NEEDED, NULL);
-        update(&config, TWO_CELLS ", \"devices\": [" GPU("0", "0") "]", tree, none, DRIVER_UPDATED,
-               NULL);
-        assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent,
-                               &find(tree, "cn1_NUMA0")->uuid));
+        config.report_in_placement = true;
+        assert_int_equal(pci_specs_add(&config.pci_specs, "{\"vendor_id\": \"8086\"}", NULL), 0);
+        update(&config, before, tree, NULL, DRIVER_UPDATED, NULL);
+        assert_string_equal(parent_name(tree, "cn1_pci_0000_41_00_0"), "cn1_NUMA1");
+        assert_string_equal(parent_name(tree, "cn1_0000:8A:00.0"), "cn1_NUMA0");
+        update(&config, after, tree, NULL, DRIVER_UPDATED, NULL);
+        assert_string_equal(parent_name(tree, "cn1_pci_0000_41_00_0"), "cn1_NUMA0");
+        assert_string_equal(parent_name(tree, "cn1_0000:8A:00.0"), "cn1_NUMA1");
+        pci_specs_done(&config.pci_specs);
 }
 
 /* Whatever the cells are like, their sums are those of the root */
@@ -440,7 +449,7 @@ int main(void)
                 cmocka_unit_test(test_gone_cells),
                 cmocka_unit_test(test_foreign_providers_c10),
                 cmocka_unit_test(test_switch),
-                cmocka_unit_test(test_gpu_changes_cell),
+                cmocka_unit_test(test_devices_change_cell),
                 cmocka_unit_test(test_sums),
         };
 

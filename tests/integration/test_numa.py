@@ -5,11 +5,13 @@ Each expectation is written out: {provider's suffix: (its parent's suffix, "CLAS
 ...")}, '' for the root, DISK_GB apart: it is that of the machine that runs the test.
 """
 
+import dataclasses
 import json
 import unittest
 
 from tests.env.agent import Agent
-from tests.env.fakesys import Cell, Gpu, Host, demo_host, m10_types, set_hugepages, simple_host
+from tests.env.fakesys import (Cell, Gpu, Host, Pci, demo_host, m10_types, set_hugepages,
+                               simple_host)
 from tests.env.libvirtd import Libvirtd
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch
@@ -145,6 +147,53 @@ class TestChanges(NumaCase):
         agent.configure({'compute': {'numa_in_placement': 'true'}})
         agent.run('--once')
         self.assertEqual(self.placement.tree_by_name(agent.root()), before)
+
+    def held_gpu(self, tree, name):
+        """A guest of Placement's that holds one VGPU of that provider; how to look at it."""
+        path = '/allocations/5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02'
+        body = {'allocations': {tree[name]['uuid']: {'resources': {'VGPU': 1}}},
+                'consumer_generation': None, 'project_id': 'p', 'user_id': 'u',
+                'consumer_type': 'INSTANCE'}
+        self.assertEqual(self.placement.request('PUT', path, body).status, 204)
+        self.addCleanup(self.placement.request, 'DELETE', path)
+        return lambda: self.placement.get(path)['allocations']
+
+    def test_devices_move_to_another_cell_while_allocated(self):
+        host = simple_host(2, gpus=1, name='moves')
+        host.pci = [Pci('0000:8a:00.0', 1)]
+        agent = self.check(host, {
+            '': (None, ''), '_NUMA0': ('', CELL % 256), '_NUMA1': ('', CELL % 256),
+            '_pci_0000_41_00_0': ('_NUMA0', 'VGPU=4/0'),
+            '_0000:8A:00.0': ('_NUMA1', 'CUSTOM_PCI_8086_1572=1/0'),
+        }, pci={'report_in_placement': 'true', 'device_spec': '{"vendor_id": "8086"}'})
+        before = self.placement.tree_by_name(agent.root())
+        held = self.held_gpu(before, 'moves_pci_0000_41_00_0')
+        was = held()
+        for device, cell in ((host.gpus[0], 1), (host.pci[0], 0)):
+            self.libvirtd.remove_device(device.address)
+            self.libvirtd.plug_device(dataclasses.replace(device, numa_node=cell))
+        done = agent.run('--once')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        after = self.placement.tree_by_name(agent.root())
+        for name, cell in (('moves_pci_0000_41_00_0', '1'), ('moves_0000:8A:00.0', '0')):
+            self.assertEqual(after[name]['uuid'], before[name]['uuid'])
+            self.assertEqual(after[name]['parent'], after['moves_NUMA' + cell]['uuid'])
+        self.assertEqual(held(), was)
+
+    def test_a_gpu_that_is_missing_after_a_reboot_stays_below_its_cell(self):
+        host = simple_host(2, gpus=2, name='missing')
+        agent = self.make(host)
+        self.assertEqual(agent.run('--once').returncode, 0)
+        path = agent.state / 'devices.json'
+        ledger = json.loads(path.read_text())
+        for device in ledger['devices']:
+            device['boot_id'] = '11111111-1111-4111-8111-111111111111'
+        path.write_text(json.dumps(ledger))
+        self.libvirtd.remove_device('0000:42:00.0')
+        done = agent.run('--once')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        tree = told(self.placement.tree_by_name(agent.root()), host.name)
+        self.assertEqual(tree['_pci_0000_42_00_0'], ('_NUMA1', {'VGPU=4/4'}))
 
     def test_verify_names_the_option(self):
         agent = self.make(simple_host(1, name='verified'), compute={'cpu_shared_set': '2-5'})
