@@ -84,6 +84,19 @@ unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b)
         return count;
 }
 
+unsigned cpu_set_next(const CpuSet *set, unsigned from)
+{
+        for (size_t i = from / WORD_BITS; i < set->n_words; i++) {
+                uint64_t word = set->words[i];
+
+                if (i == from / WORD_BITS)
+                        word &= UINT64_MAX << from % WORD_BITS;
+                if (word)
+                        return (unsigned)(i * WORD_BITS) + (unsigned)__builtin_ctzll(word);
+        }
+        return CPU_SET_MAX;
+}
+
 int cpu_set_copy(CpuSet *ret, const CpuSet *set)
 {
         uint64_t *words = NULL;

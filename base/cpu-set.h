@@ -25,6 +25,13 @@ bool cpu_set_equal(const CpuSet *a, const CpuSet *b);
 bool cpu_set_is_subset(const CpuSet *set, const CpuSet *of);
 unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b); /* that are in both */
 
+/* The first CPU from that one on, CPU_SET_MAX when there is none. */
+unsigned cpu_set_next(const CpuSet *set, unsigned from);
+
+#define CPU_SET_FOREACH(cpu_, set_)                                       \
+        for (unsigned cpu_ = cpu_set_next((set_), 0); cpu_ < CPU_SET_MAX; \
+             cpu_ = cpu_set_next((set_), cpu_ + 1))
+
 /* Replaces ret with a copy. -ENOMEM leaves ret as it was. */
 int cpu_set_copy(CpuSet *ret, const CpuSet *set);
 

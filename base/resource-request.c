@@ -20,6 +20,9 @@ void resource_request_done(ResourceRequest *request)
         for (size_t i = 0; i < request->n_groups; i++)
                 group_done(&request->groups[i]);
         free(request->groups);
+        for (size_t i = 0; i < request->n_subtrees; i++)
+                string_set_done(&request->subtrees[i].suffixes);
+        numa_request_done(&request->numa);
         *request = RESOURCE_REQUEST_INIT;
 }
 
@@ -66,11 +69,44 @@ int resource_request_group(ResourceRequest *request, const char *suffix, Request
         return 0;
 }
 
+int resource_request_add_subtree(ResourceRequest *request, const StringSet *suffixes, Error *reterr)
+{
+        RequestSubtree *subtree = &request->subtrees[request->n_subtrees];
+
+        if (request->n_subtrees >= RESOURCE_REQUEST_SUBTREES_MAX)
+                return error_setf(reterr, EINVAL, "More than %d lists of groups in one subtree",
+                                  RESOURCE_REQUEST_SUBTREES_MAX);
+        if (suffixes->n_items < 2)
+                return error_setf(reterr, EINVAL, "Two groups at least share a subtree");
+        for (size_t i = 0; i < suffixes->n_items; i++)
+                if (!suffixes->items[i][0] || !suffix_valid(suffixes->items[i]))
+                        return error_setf(reterr, EINVAL, "\"%.70s\" is not a group suffix",
+                                          suffixes->items[i]);
+        if (string_set_copy(&subtree->suffixes, suffixes) < 0)
+                return error_oom(reterr);
+        request->n_subtrees++;
+        return 0;
+}
+
+bool resource_request_in_subtree(const ResourceRequest *request, const char *suffix)
+{
+        for (size_t i = 0; i < request->n_subtrees; i++)
+                if (string_set_contains(&request->subtrees[i].suffixes, suffix))
+                        return true;
+        return false;
+}
+
 int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request)
 {
         _cleanup_(resource_request_done) ResourceRequest copy = RESOURCE_REQUEST_INIT;
 
         copy.isolate = request->isolate;
+        if (numa_request_copy(&copy.numa, &request->numa) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < request->n_subtrees; i++)
+                if (string_set_copy(&copy.subtrees[copy.n_subtrees++].suffixes,
+                                    &request->subtrees[i].suffixes) < 0)
+                        return -ENOMEM;
         for (size_t i = 0; i < request->n_groups; i++) {
                 const RequestGroup *from = &request->groups[i];
                 RequestGroup *to;
@@ -80,6 +116,7 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request)
                     string_set_copy(&to->required, &from->required) < 0 ||
                     string_set_copy(&to->forbidden, &from->forbidden) < 0)
                         return -ENOMEM;
+                to->in_tree = from->in_tree;
         }
         resource_request_done(ret);
         *ret = copy;

@@ -7,21 +7,35 @@
  * The group with the empty suffix may be spread over several providers of the tree, class by class;
  * every other group comes whole from one provider. Plain data and its text form. */
 
+#include "base/numa-request.h"
 #include "base/resources.h"
 #include "base/string-set.h"
+#include "base/uuid.h"
 
 typedef struct RequestGroup {
         char *suffix; /* "" for the unsuffixed group, else [a-zA-Z0-9_-]{1,64} */
         Resources resources;
         StringSet required;  /* traits the provider must have */
         StringSet forbidden; /* traits it must not have */
+        Uuid in_tree;        /* only from the tree that this provider is in; UUID_NULL: any */
 } RequestGroup;
+
+/* Groups of which one's provider must be an ancestor of the others', or the same. */
+typedef struct RequestSubtree {
+        StringSet suffixes;
+} RequestSubtree;
+
+#define RESOURCE_REQUEST_SUBTREES_MAX 16
 
 typedef struct ResourceRequest {
         RequestGroup *groups; /* the unsuffixed first, then by suffix */
         size_t n_groups;
         size_t n_allocated;
         bool isolate; /* group_policy=isolate: no two suffixed groups on one provider */
+        RequestSubtree subtrees[RESOURCE_REQUEST_SUBTREES_MAX];
+        size_t n_subtrees;
+        NumaRequest numa; /* how VCPU, PCPU and MEMORY_MB of the group without a suffix are laid out
+                           */
 } ResourceRequest;
 
 #define RESOURCE_REQUEST_INIT ((ResourceRequest){ 0 })
@@ -33,6 +47,14 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request);
  * suffix, -ENOMEM. */
 int resource_request_group(ResourceRequest *request, const char *suffix, RequestGroup **ret,
                            Error *reterr);
+
+/* Adds same_subtree=A,B,…. -EINVAL with words for less than two suffixes, a bad one or too many
+ * lists; -ENOMEM. */
+int resource_request_add_subtree(ResourceRequest *request, const StringSet *suffixes,
+                                 Error *reterr);
+
+/* Is the group named in any of them? */
+bool resource_request_in_subtree(const ResourceRequest *request, const char *suffix);
 
 /* Replaces ret, which must be initialised, with the sum of all groups. -ENOMEM and -EOVERFLOW leave
  * it as it was. */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <string.h>
+
+#include "base/numa-request.h"
+#include "tests/test.h"
+
+#define CPUS(...)                     \
+        .cpus = (const char *const[]) \
+        {                             \
+                __VA_ARGS__           \
+        }
+#define MEMORY(...)                     \
+        .memory_mb = (const uint64_t[]) \
+        {                               \
+                __VA_ARGS__             \
+        }
+
+static char *run(const NumaOptions *options, uint64_t vcpus, uint64_t pcpus, uint64_t memory_mb,
+                 int *ret_r)
+{
+        _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
+        _cleanup_(numa_request_done) NumaRequest request = NUMA_REQUEST_INIT,
+                                                 copy = NUMA_REQUEST_INIT;
+        Error error = ERROR_NULL;
+        char *text;
+        size_t size;
+        FILE *file;
+
+        assert_int_equal(resources_set(&resources, "VCPU", vcpus), 0);
+        assert_int_equal(resources_set(&resources, "PCPU", pcpus), 0);
+        assert_int_equal(resources_set(&resources, "MEMORY_MB", memory_mb), 0);
+        *ret_r = numa_request_make(options, &resources, &request, &error);
+        if (*ret_r < 0) {
+                assert_int_equal(resources_get(&resources, "PCPU"), pcpus);
+                assert_int_equal(request.n_cells, 0);
+                return strdup(error.text);
+        }
+        assert_int_equal(numa_request_copy(&copy, &request), 0);
+        file = open_memstream(&text, &size);
+        fprintf(file, "VCPU=%d PCPU=%d", (int)resources_get(&resources, "VCPU"),
+                (int)resources_get(&resources, "PCPU"));
+        assert_int_equal(numa_request_write(&copy, file), 0);
+        assert_int_equal(fclose(file), 0);
+        return text;
+}
+
+/* F7: the words of flavors. */
+static const struct {
+        NumaOptions options;
+        uint64_t vcpus, pcpus, memory_mb;
+        const char *text; /* what it means; or the words, when r is not 0 */
+        int r;
+} cases[] = {
+        { { 0 }, 4, 0, 64, "VCPU=4 PCPU=0", 0 },
+        /* dedicated CPUs are named in any case */
+        { { 0 }, 0, 2, 64, "VCPU=0 PCPU=2&numa0=0-1:64&dedicated=0-1&threads=prefer", 0 },
+        { { .nodes = 2 }, 4, 0, 64, "VCPU=4 PCPU=0&numa0=0-1:32&numa1=2-3:32", 0 },
+        { { .cpu_policy = "dedicated", .thread_policy = "isolate" },
+          2,
+          0,
+          64,
+          "VCPU=0 PCPU=2&numa0=0-1:64&dedicated=0-1&threads=isolate",
+          0 },
+        { { .cpu_policy = "shared" }, 0, 2, 0, "VCPU=2 PCPU=0&numa0=0-1:0", 0 },
+        { { .cpu_policy = "mixed", .dedicated_mask = "^0-1" },
+          4,
+          0,
+          64,
+          "VCPU=2 PCPU=2&numa0=0-3:64&dedicated=2-3&threads=prefer",
+          0 },
+        { { .dedicated_mask = "0,3" },
+          4,
+          0,
+          64,
+          "VCPU=2 PCPU=2&numa0=0-3:64&dedicated=0,3&threads=prefer",
+          0 },
+        { { .nodes = 1 }, 1, 1, 64, "VCPU=1 PCPU=1&numa0=0-1:64&dedicated=1&threads=prefer", 0 },
+        { { .page_size = "2M", .strategy = "pack", .affinity = "required" },
+          1,
+          0,
+          64,
+          "VCPU=1 PCPU=0&numa0=0:64&pages=2048&affinity=required&strategy=pack",
+          0 },
+        { { .page_size = "large" }, 1, 0, 64, "VCPU=1 PCPU=0&numa0=0:64&pages=large", 0 },
+        { { CPUS("0,3", "1-2"), .n_cpus = 2, MEMORY(16, 48), .n_memory = 2 },
+          4,
+          0,
+          64,
+          "VCPU=4 PCPU=0&numa0=0,3:16&numa1=1-2:48",
+          0 },
+        { { .nodes = 2 }, 3, 0, 64, "3 CPUs are not 2 equal parts: give numa-cpus", -EINVAL },
+        { { .nodes = 2 }, 2, 0, 63, "63 MiB are not 2 equal parts: give numa-mem", -EINVAL },
+        { { .nodes = 3 },
+          2,
+          0,
+          64,
+          "3 NUMA cells for 2 CPUs: each has one at least, and there are at most 64",
+          -EINVAL },
+        { { .nodes = UINT64_MAX }, 2, 0, 64, "at most 64", -EINVAL },
+        { { .nodes = 1 }, 0, 0, 64, "but no CPUs", -EINVAL },
+        { { .nodes = 1 }, INT64_MAX, INT64_MAX, 64, "at most 4096 CPUs", -EINVAL },
+        { { .cpu_policy = "some" }, 2, 0, 64, "dedicated, shared or mixed, not \"some\"", -EINVAL },
+        { { .cpu_policy = "mixed" }, 2, 0, 64, "give cpu-dedicated-mask", -EINVAL },
+        { { .dedicated_mask = "0-1" }, 2, 0, 64, "means all of the 2 CPUs", -EINVAL },
+        { { .dedicated_mask = "^0-1" }, 2, 0, 64, "means none of the 2 CPUs", -EINVAL },
+        { { .dedicated_mask = "2" }, 2, 0, 64, "does not have: they are 0 to 1", -EINVAL },
+        { { .dedicated_mask = "x" }, 2, 0, 64, "cpu-dedicated-mask: Not a list", -EINVAL },
+        { { .cpu_policy = "dedicated", .dedicated_mask = "0" },
+          2,
+          0,
+          64,
+          "goes with the policy \"mixed\" alone",
+          -EINVAL },
+        { { .thread_policy = "require" }, 2, 0, 64, "is of dedicated CPUs", -EINVAL },
+        { { .thread_policy = "ht" }, 0, 2, 64, "require, not \"ht\"", -EINVAL },
+        { { .affinity = "near" }, 2, 0, 64, "socket, not \"near\"", -EINVAL },
+        { { .strategy = "best" }, 2, 0, 64, "spread or pack, not \"best\"", -EINVAL },
+        { { .page_size = "huge" }, 2, 0, 64, "not \"huge\"", -EINVAL },
+        { { .page_size = "0" }, 2, 0, 64, "not \"0\"", -EINVAL },
+        { { .page_size = "99999999999G" }, 2, 0, 64, "not \"99999999999G\"", -EINVAL },
+        { { .page_size = "1G" }, 2, 0, 64, "not a whole number of pages of 1048576 KiB", -EINVAL },
+        { { CPUS("0", "0"), .n_cpus = 2 }, 2, 0, 64, "CPU 0, which another cell has", -EINVAL },
+        { { CPUS("0", "2"), .n_cpus = 2 },
+          2,
+          0,
+          64,
+          "CPU 2, which the guest does not have",
+          -EINVAL },
+        { { CPUS("0", ""), .n_cpus = 2 }, 2, 0, 64, "cell 1 has no CPU", -EINVAL },
+        { { CPUS("0", "1"), .n_cpus = 2 }, 3, 0, 64, "gives a cell to 2 of 3 CPUs", -EINVAL },
+        { { .nodes = 2, CPUS("0-1"), .n_cpus = 1 }, 2, 0, 64, "every one of 2 cells", -EINVAL },
+        { { .nodes = 2, MEMORY(60, 8), .n_memory = 2 },
+          2,
+          0,
+          64,
+          "the cells have 68 MiB, the guest 64",
+          -EINVAL },
+        { { .nodes = 2, MEMORY(64, 0), .n_memory = 2 },
+          2,
+          0,
+          64,
+          "numa-mem: cell 1 has no memory",
+          -EINVAL },
+        { { .nodes = 2, MEMORY(UINT64_MAX, 2), .n_memory = 2 }, 2, 0, 64, "the guest 64", -EINVAL },
+};
+
+static void test_words(void **state)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                int r;
+                _cleanup_free_ char *text = run(&cases[i].options, cases[i].vcpus, cases[i].pcpus,
+                                                cases[i].memory_mb, &r);
+
+                if (r != cases[i].r ||
+                    (r == 0 ? strcmp(text, cases[i].text) != 0 : !strstr(text, cases[i].text)))
+                        fail_msg("case %zu: %d \"%s\"\nexpected \"%s\"", i, r, text, cases[i].text);
+        }
+}
+
+static void test_texts(void **state)
+{
+        for (NumaThreads i = 0; i < _NUMA_THREADS_MAX; i++)
+                assert_int_equal(numa_threads_from_text(numa_threads_to_text(i)), i);
+        for (NumaAffinity i = 0; i < _NUMA_AFFINITY_MAX; i++)
+                assert_int_equal(numa_affinity_from_text(numa_affinity_to_text(i)), i);
+        assert_null(numa_threads_to_text(_NUMA_THREADS_MAX));
+        assert_null(numa_affinity_to_text(_NUMA_AFFINITY_INVALID));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_words),
+                cmocka_unit_test(test_texts),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
