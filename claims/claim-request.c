@@ -54,11 +54,11 @@ static int check_amounts(const Resources *resources, const char *which, Error *r
         return 0;
 }
 
-static int check_group(const RequestGroup *group, Error *reterr)
+static int check_group(const ResourceRequest *request, const RequestGroup *group, Error *reterr)
 {
         int r;
 
-        if (group->resources.n_items == 0)
+        if (group->resources.n_items == 0 && !resource_request_in_subtree(request, group->suffix))
                 return error_setf(reterr, EINVAL, "Group \"%.70s\" asks for no resources",
                                   group->suffix);
         if (group->resources.n_items > CLAIM_CLASSES_MAX)
@@ -72,6 +72,76 @@ static int check_group(const RequestGroup *group, Error *reterr)
         if (r < 0)
                 return r;
         return check_traits(group, reterr);
+}
+
+static const RequestGroup *find_group(const ResourceRequest *request, const char *suffix)
+{
+        for (size_t i = 0; i < request->n_groups; i++)
+                if (strcmp(request->groups[i].suffix, suffix) == 0)
+                        return &request->groups[i];
+        return NULL;
+}
+
+static int check_subtrees(const ResourceRequest *request, Error *reterr)
+{
+        for (size_t i = 0; i < request->n_subtrees; i++) {
+                const StringSet *suffixes = &request->subtrees[i].suffixes;
+
+                for (size_t j = 0; j < suffixes->n_items; j++)
+                        if (!find_group(request, suffixes->items[j]))
+                                return error_setf(reterr, EINVAL,
+                                                  "same_subtree names \"%.70s\", which is no group",
+                                                  suffixes->items[j]);
+        }
+        return 0;
+}
+
+/* The classes that a layout lays out. */
+static bool is_laid_out(const char *resource_class)
+{
+        return strcmp(resource_class, "VCPU") == 0 || strcmp(resource_class, "PCPU") == 0 ||
+               strcmp(resource_class, "MEMORY_MB") == 0;
+}
+
+static int check_layout_of_groups(const ResourceRequest *request, Error *reterr)
+{
+        for (size_t i = 0; i < request->n_groups; i++) {
+                const RequestGroup *group = &request->groups[i];
+
+                for (size_t j = 0; group->suffix[0] && j < group->resources.n_items; j++)
+                        if (is_laid_out(group->resources.items[j].resource_class))
+                                return error_setf(reterr, EINVAL,
+                                                  "Group \"%.70s\" asks for %s: of a guest with a "
+                                                  "layout the group without a suffix does",
+                                                  group->suffix,
+                                                  group->resources.items[j].resource_class);
+        }
+        return 0;
+}
+
+/* The parts must be those of the amounts: what is written down is both. */
+static int check_layout(const ResourceRequest *request, Error *reterr)
+{
+        const RequestGroup *group = find_group(request, "");
+        uint64_t n_cpus = 0, memory_mb = 0, n_dedicated = cpu_set_count(&request->numa.dedicated);
+
+        if (request->numa.n_cells == 0)
+                return 0;
+        if (request->numa.n_cells > NUMA_REQUEST_CELLS_MAX)
+                return error_setf(reterr, EINVAL, "The layout has more than %d cells",
+                                  NUMA_REQUEST_CELLS_MAX);
+        for (size_t i = 0; i < request->numa.n_cells; i++) {
+                n_cpus += cpu_set_count(&request->numa.cells[i].vcpus);
+                memory_mb += MIN(request->numa.cells[i].memory_mb, INVENTORY_MAX_AMOUNT);
+        }
+        if (!group || n_cpus == 0 || n_cpus > NUMA_REQUEST_CPUS_MAX ||
+            resources_get(&group->resources, "PCPU") != n_dedicated ||
+            resources_get(&group->resources, "VCPU") != n_cpus - n_dedicated ||
+            resources_get(&group->resources, "MEMORY_MB") != memory_mb)
+                return error_setf(reterr, EINVAL,
+                                  "The layout is not that of the CPUs and the memory that are "
+                                  "asked for");
+        return check_layout_of_groups(request, reterr);
 }
 
 int claim_request_check(const ClaimRequest *request, Error *reterr)
@@ -90,6 +160,9 @@ int claim_request_check(const ClaimRequest *request, Error *reterr)
         r = check_text(request->user_id, "user", reterr);
         if (r < 0)
                 return r;
+        r = check_text(request->consumer_type, "consumer type", reterr);
+        if (r < 0)
+                return r;
         if (request->resources.n_groups == 0)
                 return error_setf(reterr, EINVAL, "The request asks for no resources");
         if (request->resources.n_groups > CLAIM_GROUPS_MAX)
@@ -97,10 +170,13 @@ int claim_request_check(const ClaimRequest *request, Error *reterr)
                                   "The request has %zu groups, at most %d are taken",
                                   request->resources.n_groups, CLAIM_GROUPS_MAX);
         for (size_t i = 0; i < request->resources.n_groups; i++) {
-                r = check_group(&request->resources.groups[i], reterr);
+                r = check_group(&request->resources, &request->resources.groups[i], reterr);
                 if (r < 0)
                         return r;
         }
+        if ((r = check_subtrees(&request->resources, reterr)) < 0 ||
+            (r = check_layout(&request->resources, reterr)) < 0)
+                return r;
         r = resource_request_sum(&request->resources, &sum);
         if (r == -EOVERFLOW)
                 return error_setf(reterr, EINVAL, "The amounts of the groups overflow");
@@ -129,6 +205,16 @@ static void write_traits(FILE *file, const RequestGroup *group)
                 fprintf(file, "%s!%s", separator, group->forbidden.items[i]);
 }
 
+static void write_subtrees(FILE *file, const ResourceRequest *request)
+{
+        for (size_t i = 0; i < request->n_subtrees; i++) {
+                const StringSet *suffixes = &request->subtrees[i].suffixes;
+
+                for (size_t j = 0; j < suffixes->n_items; j++)
+                        fprintf(file, "%s%s", j == 0 ? "&same_subtree=" : ",", suffixes->items[j]);
+        }
+}
+
 char *claim_request_format(const ResourceRequest *request)
 {
         _cleanup_free_ char *text = NULL;
@@ -144,10 +230,13 @@ char *claim_request_format(const ResourceRequest *request)
                 fprintf(file, "%sresources%s=", i > 0 ? "&" : "", group->suffix);
                 write_resources(file, &group->resources);
                 write_traits(file, group);
+                if (!uuid_empty(&group->in_tree))
+                        fprintf(file, "&in_tree%s=%s", group->suffix, group->in_tree.text);
         }
+        write_subtrees(file, request);
         if (request->isolate)
                 fputs("&group_policy=isolate", file);
-        failed = ferror(file);
+        failed = numa_request_write(&request->numa, file) < 0 || ferror(file);
         if (fclose(file) != 0 || failed)
                 return NULL;
         return TAKE_PTR(text);

@@ -33,11 +33,12 @@ int claim_new(Claim **ret)
         claim->node = strdup("");
         claim->project_id = strdup("");
         claim->user_id = strdup("");
+        claim->consumer_type = strdup("");
         claim->request = strdup("");
         claim->boot_id = strdup("");
         claim->end_reason = strdup("");
         if (!claim->host || !claim->node || !claim->project_id || !claim->user_id ||
-            !claim->request || !claim->boot_id || !claim->end_reason)
+            !claim->consumer_type || !claim->request || !claim->boot_id || !claim->end_reason)
                 return -ENOMEM;
         *ret = TAKE_PTR(claim);
         return 0;
@@ -55,6 +56,7 @@ Claim *claim_free(Claim *claim)
                 free(claim->mappings[i].suffix);
         for (size_t i = 0; i < claim->n_devices; i++)
                 claim_device_done(&claim->devices[i]);
+        layout_done(&claim->layout);
         free(claim->devices);
         free(claim->allocations);
         free(claim->provider_names);
@@ -63,6 +65,7 @@ Claim *claim_free(Claim *claim)
         free(claim->node);
         free(claim->project_id);
         free(claim->user_id);
+        free(claim->consumer_type);
         free(claim->request);
         free(claim->boot_id);
         free(claim->end_reason);
@@ -174,6 +177,15 @@ int claim_add_device(Claim *claim, const ClaimDevice *device)
         }
         claim->devices[claim->n_devices++] = copy;
         return 0;
+}
+
+bool claim_has_pci(const Claim *claim, const char *address)
+{
+        for (size_t i = 0; i < claim->n_devices; i++)
+                if (uuid_empty(&claim->devices[i].mdev) &&
+                    strcmp(claim->devices[i].address, address) == 0)
+                        return true;
+        return false;
 }
 
 bool claim_has_mdev(const Claim *claim, const Uuid *mdev)

@@ -4,6 +4,7 @@
 /* One claim as it stands in the store, and lists of them. Plain data, no policy. */
 
 #include "base/allocation.h"
+#include "claims/layout.h"
 
 /* Ended claims that the history keeps, the newest. */
 #define CLAIM_HISTORY_MAX 1000
@@ -28,13 +29,13 @@ typedef struct ClaimMapping {
         Uuid provider;
 } ClaimMapping;
 
-/* A device that a claim has for itself: a mediated device, which exists or is to be made. (The
- * store can keep whole devices, too: no type and no mdev.) */
+/* A device that a claim has for itself: a mediated device, which exists or is to be made, or a
+ * whole PCI device: no type and no mdev then. */
 typedef struct ClaimDevice {
         Uuid provider;
         char *suffix;    /* of the request group that it was given to */
-        char *name;      /* as libvirt names the parent: "pci_0000_41_00_0" */
-        char *address;   /* PCI address of the parent, "" when it has none */
+        char *name;      /* as libvirt names it, or the mdev's parent: "pci_0000_41_00_0" */
+        char *address;   /* its PCI address, "" when it has none */
         char *mdev_type; /* "nvidia-35" */
         Uuid mdev;
 } ClaimDevice;
@@ -46,6 +47,7 @@ typedef struct Claim {
         bool resize_target; /* stands beside the first claim of the same consumer */
         char *host, *node;
         char *project_id, *user_id; /* "" when not given */
+        char *consumer_type;        /* "" when not given */
         char *request; /* what was asked for, in the form of Placement's query: "resources=VCPU:2"
                         */
         char *boot_id; /* of the boot that the claim was made in; "" when unknown */
@@ -56,10 +58,12 @@ typedef struct Claim {
         size_t n_mappings, n_mappings_allocated;
         ClaimDevice *devices; /* in the order in which they were given */
         size_t n_devices, n_devices_allocated;
-        uint64_t created_usec; /* CLOCK_REALTIME */
-        uint64_t expires_usec; /* CLOCK_REALTIME; 0: never */
-        uint64_t ended_usec;   /* 0: lives */
-        char *end_reason;      /* "" while it lives */
+        Layout layout; /* where its CPUs and memory are; no cells: not said */
+        size_t n_cells_allocated, n_cpus_allocated; /* of layout */
+        uint64_t created_usec;                      /* CLOCK_REALTIME */
+        uint64_t expires_usec;                      /* CLOCK_REALTIME; 0: never */
+        uint64_t ended_usec;                        /* 0: lives */
+        char *end_reason;                           /* "" while it lives */
 } Claim;
 
 /* Yields a claim with every text "" and no allocation. -ENOMEM. */
@@ -76,6 +80,9 @@ int claim_add_device(Claim *claim, const ClaimDevice *device);
 
 /* Frees what the struct owns. */
 void claim_device_done(ClaimDevice *device);
+
+/* True when the claim has that whole PCI device. */
+bool claim_has_pci(const Claim *claim, const char *address);
 
 /* True when the claim has that mdev. */
 bool claim_has_mdev(const Claim *claim, const Uuid *mdev);

@@ -335,7 +335,7 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
         if (devices.n_devices == 0 && strcmp(claim->boot_id, claims->boot_id) == 0)
                 return outcome;
         r = claims->store->engine->renew(claims->store, id, claims->boot_id, devices.devices,
-                                         devices.n_devices, reterr);
+                                         devices.n_devices, NULL, reterr);
         return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : outcome;
 }
 

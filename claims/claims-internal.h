@@ -48,6 +48,13 @@ static inline void device_list_done(DeviceList *list)
 int claims_add_device(DeviceList *list, const Provider *provider, const char *suffix,
                       const HostDevice *device, const Uuid *mdev);
 
+int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
+                   const HostPci *pci);
+
+/* Adds that many free PCI devices of a provider. CLAIM_E_NO_CAPACITY with words. */
+int claims_choose_pci(Claims *claims, const Provider *provider, const char *resource_class,
+                      const char *suffix, uint64_t amount, DeviceList *ret, Error *reterr);
+
 /* Names the devices of a fit. CLAIM_E_NO_CAPACITY with words. */
 int claims_choose_devices(Claims *claims, const ResourceRequest *request, const Fit *fit,
                           DeviceList *ret, Error *reterr);

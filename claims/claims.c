@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "claims/claims-internal.h"
 #include "claims/device-choice.h"
+#include "claims/fit-numa.h"
 #include "claims/sqlite-store.h"
 
 uint64_t claims_now_usec(void)
@@ -296,6 +297,55 @@ static int choose_some(Claims *claims, const Provider *provider, const char *suf
         return 0;
 }
 
+/* 1 when the device is free. */
+static int is_pci_free(Claims *claims, const HostPci *pci, const DeviceList *chosen, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
+        int r;
+
+        if (host_facts_pci_holder(claims->facts, pci->address))
+                return 0;
+        for (size_t i = 0; i < chosen->n_devices; i++)
+                if (strcmp(chosen->devices[i].name, pci->name) == 0)
+                        return 0;
+        r = claims->store->engine->taken(claims->store, pci->name, &taken, reterr);
+        return r < 0 ? r : taken.n_items == 0;
+}
+
+/* A HostPci and a HostDevice are named the same way; the whole device has no type. */
+int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
+                   const HostPci *pci)
+{
+        const HostDevice device = { .name = pci->name, .address = pci->address, .mdev_type = "" };
+
+        return claims_add_device(list, provider, suffix, &device, &UUID_NULL);
+}
+
+int claims_choose_pci(Claims *claims, const Provider *provider, const char *resource_class,
+                      const char *suffix, uint64_t amount, DeviceList *ret, Error *reterr)
+{
+        const HostPci *pci = NULL;
+
+        while (amount > 0 && (pci = pci_of_provider(claims->facts, claims->node, provider->name,
+                                                    resource_class, pci))) {
+                int r = is_pci_free(claims, pci, ret, reterr);
+
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        continue;
+                if (claims_add_pci(ret, provider, suffix, pci) < 0)
+                        return error_oom(reterr);
+                amount--;
+        }
+        if (amount == 0)
+                return 0;
+        error_setf(reterr, ENOSPC,
+                   "%s: guests or claims have the devices of %s, which are counted as free",
+                   resource_class, provider->name);
+        return CLAIM_E_NO_CAPACITY;
+}
+
 /* Only a device's provider stands below another one and has neither CPUs nor memory. */
 static bool may_be_device(const Provider *provider)
 {
@@ -325,10 +375,17 @@ int claims_choose_devices(Claims *claims, const ResourceRequest *request, const 
                 device = claims->facts ? device_of_provider(claims->facts, claims->node,
                                                             provider->name, piece->resource_class)
                                        : NULL;
-                if (!device)
+                if (device)
+                        r = choose_some(claims, provider, request->groups[piece->group].suffix,
+                                        device, piece->amount, ret, reterr);
+                else if (claims->facts &&
+                         pci_of_provider(claims->facts, claims->node, provider->name,
+                                         piece->resource_class, NULL))
+                        r = claims_choose_pci(claims, provider, piece->resource_class,
+                                              request->groups[piece->group].suffix, piece->amount,
+                                              ret, reterr);
+                else
                         continue;
-                r = choose_some(claims, provider, request->groups[piece->group].suffix, device,
-                                piece->amount, ret, reterr);
                 if (r != 0)
                         return r;
         }
@@ -355,7 +412,8 @@ static int claim_new_one(Claims *claims, const ClaimRequest *request, const char
         r = claims_load_view(claims, reterr);
         if (r < 0)
                 return r;
-        r = fit_request(claims->view, claims->node, &request->resources, &fit, reterr);
+        r = fit_request_numa(claims->view, claims->facts, claims->node, &request->resources, &fit,
+                             reterr);
         if (r != 0)
                 return fit_outcome(r);
         r = claims_choose_devices(claims, &request->resources, &fit, &devices, reterr);
@@ -363,6 +421,7 @@ static int claim_new_one(Claims *claims, const ClaimRequest *request, const char
                 return r;
         claim.devices = devices.devices;
         claim.n_devices = devices.n_devices;
+        claim.layout = &fit.layout;
         r = claims->store->engine->insert(claims->store, &claim, claims->view, &fit, ret, reterr);
         return r > 0 ? CLAIM_E_BUSY : r;
 }
@@ -420,7 +479,8 @@ int claims_explain(Claims *claims, const ResourceRequest *request, FitVerdicts *
         r = claims_load_view(claims, reterr);
         if (r < 0)
                 return claims_finish(r);
-        return fit_outcome(fit_explain_request(claims->view, claims->node, request, ret, reterr));
+        return fit_outcome(
+                fit_explain_numa(claims->view, claims->facts, claims->node, request, ret, reterr));
 }
 
 static int not_found(int64_t id, Error *reterr)
@@ -531,6 +591,27 @@ int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error
 {
         return claims_finish(
                 claims->store->engine->list_device(claims->store, device, ret, reterr));
+}
+
+int claims_list_place(Claims *claims, bool cpu, unsigned number, ClaimList *ret, Error *reterr)
+{
+        ClaimList list = { 0 };
+        int r = claims->store->engine->list_laid_out(claims->store, &list, reterr);
+        size_t n = 0;
+
+        if (r < 0)
+                return claims_finish(r);
+        for (size_t i = 0; i < list.n_claims; i++) {
+                const Layout *layout = &list.claims[i]->layout;
+
+                if (cpu ? layout_has_cpu(layout, number) : layout_in_cell(layout, number))
+                        list.claims[n++] = list.claims[i];
+                else
+                        claim_free(list.claims[i]);
+        }
+        list.n_claims = n;
+        *ret = list;
+        return 0;
 }
 
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr)

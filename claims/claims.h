@@ -121,6 +121,10 @@ int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr);
  * the uuid of the mdev. ret must be zeroed. */
 int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error *reterr);
 
+/* The claims that live and have guest CPUs or memory in a host cell, or use a host CPU (the shared
+ * ones of their cell, too), as far as it is known where they are. ret must be zeroed. */
+int claims_list_place(Claims *claims, bool cpu, unsigned number, ClaimList *ret, Error *reterr);
+
 /* How many claims live; cheap, whatever their number. */
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr);
 

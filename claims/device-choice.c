@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
                                      const char *provider_name, const char *resource_class)
@@ -17,6 +18,27 @@ const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
         return device && strcmp(device->resource_class, resource_class) == 0 ? device : NULL;
 }
 
+const HostPci *pci_of_provider(const HostFacts *facts, const char *node, const char *provider_name,
+                               const char *resource_class, const HostPci *after)
+{
+        size_t n = strlen(node);
+
+        if (strncmp(provider_name, node, n) != 0 || provider_name[n] != '_')
+                return NULL;
+        for (size_t i = after ? (size_t)(after - facts->pci) + 1 : 0; i < facts->n_pci; i++)
+                if (strcasecmp(facts->pci[i].provider, provider_name + n + 1) == 0 &&
+                    strcmp(facts->pci[i].resource_class, resource_class) == 0)
+                        return &facts->pci[i];
+        return NULL;
+}
+
+static bool is_of_device(const HostFacts *facts, const char *node, const char *provider_name,
+                         const char *resource_class)
+{
+        return device_of_provider(facts, node, provider_name, resource_class) ||
+               pci_of_provider(facts, node, provider_name, resource_class, NULL);
+}
+
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim)
 {
         uint64_t wanted = 0;
@@ -25,8 +47,8 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
                 const Resources *resources = &claim->allocations[i].resources;
 
                 for (size_t j = 0; j < resources->n_items; j++)
-                        if (device_of_provider(facts, node, claim->provider_names[i],
-                                               resources->items[j].resource_class))
+                        if (is_of_device(facts, node, claim->provider_names[i],
+                                         resources->items[j].resource_class))
                                 wanted += resources->items[j].amount;
         }
         return wanted > claim->n_devices ? wanted - claim->n_devices : 0;

@@ -23,6 +23,12 @@ typedef enum DeviceChoice {
 const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
                                      const char *provider_name, const char *resource_class);
 
+/* The next whole PCI device that counts as the class on the provider, behind that one (NULL: the
+ * first); borrowed, NULL when there is none. Its provider is named "<node>_<ADDRESS>", by itself or
+ * its physical function (facts C7). */
+const HostPci *pci_of_provider(const HostFacts *facts, const char *node, const char *provider_name,
+                               const char *resource_class, const HostPci *after);
+
 /* How many devices the claim holds something of and does not name. */
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
 

@@ -8,7 +8,7 @@
 /* How far a provider got, the furthest last. */
 typedef enum Hurdle {
         HURDLE_CLASS,    /* lacks a class */
-        HURDLE_HOST,     /* withheld, or not of this host */
+        HURDLE_HOST,     /* withheld, not of this host or not of the tree that is asked for */
         HURDLE_TRAIT,    /* a trait is missing or forbidden */
         HURDLE_UNIT,     /* min_unit, max_unit, step_size */
         HURDLE_CAPACITY, /* not enough is free */
@@ -71,7 +71,7 @@ static Failure find_failure(const FitProblem *problem, const FitItem *item, size
                                              .need = i,
                                              .free_amount = room->free_amount };
         }
-        if (!problem->usable[provider])
+        if (!problem->usable[provider] || !fit_problem_tree_allows(problem, item, provider))
                 failure.hurdle = HURDLE_HOST;
         else if (find_bad_trait(problem, item, provider, &failure))
                 failure.hurdle = HURDLE_TRAIT;
@@ -113,6 +113,16 @@ static void name_group(const FitProblem *problem, const FitItem *item, char *tex
                 text[0] = '\0';
 }
 
+static const char *why_not_usable(const FitProblem *problem, size_t provider)
+{
+        if (problem->usable[provider])
+                return "is not in the tree that is asked for";
+        if (problem->view->providers[provider].withheld)
+                return "is withheld, it is gone from the host";
+        return problem->barred && problem->barred[provider] ? "is not in a NUMA cell of the guest"
+                                                            : "is not part of this node";
+}
+
 static void explain_item(const FitProblem *problem, const FitItem *item, Error *reterr)
 {
         char prefix[96], text[128];
@@ -128,7 +138,7 @@ static void explain_item(const FitProblem *problem, const FitItem *item, Error *
                 return;
         }
         need = &item->needs[failure.need];
-        resource_class = problem->classes[need->resource_class];
+        resource_class = item->n_needs > 0 ? problem->classes[need->resource_class] : "its traits";
         room = fit_problem_room(problem, provider, need->resource_class);
         name = problem->view->tree->providers[provider]->name;
         if (failure.hurdle == HURDLE_TRAIT)
@@ -137,9 +147,7 @@ static void explain_item(const FitProblem *problem, const FitItem *item, Error *
                            failure.trait);
         else if (failure.hurdle == HURDLE_HOST)
                 error_setf(reterr, ENOSPC, "%s%s: %s %s", prefix, resource_class, name,
-                           problem->view->providers[provider].withheld
-                                   ? "is withheld, it is gone from the host"
-                                   : "is not part of this node");
+                           why_not_usable(problem, provider));
         else
                 error_setf(reterr, ENOSPC, "%s%s: %s on %s", prefix, resource_class,
                            inventory_fit_explain(failure.fit, room->inventory, room->used,
@@ -166,7 +174,8 @@ static uint64_t count_places(const FitProblem *problem, const FitItem *item, siz
 
                 places = MIN(places, room->limit / item->needs[i].amount);
         }
-        return problem->request->isolate && item->suffixed ? MIN(places, 1u) : places;
+        return problem->request->isolate && item->suffixed && item->n_needs > 0 ? MIN(places, 1u)
+                                                                                : places;
 }
 
 static int explain_kind(const FitProblem *problem, const FitItem *item, Error *reterr)
@@ -286,14 +295,19 @@ int fit_explain(const FitProblem *problem, Error *reterr)
         return 0;
 }
 
+void fit_verdict_done(FitVerdict *verdict)
+{
+        free(verdict->suffix);
+        free(verdict->provider_name);
+        free(verdict->resource_class);
+        free(verdict->text);
+        *verdict = (FitVerdict){ 0 };
+}
+
 void fit_verdicts_done(FitVerdicts *verdicts)
 {
-        for (size_t i = 0; i < verdicts->n_items; i++) {
-                free(verdicts->items[i].suffix);
-                free(verdicts->items[i].provider_name);
-                free(verdicts->items[i].resource_class);
-                free(verdicts->items[i].text);
-        }
+        for (size_t i = 0; i < verdicts->n_items; i++)
+                fit_verdict_done(&verdicts->items[i]);
         free(verdicts->items);
         *verdicts = (FitVerdicts){ 0 };
 }
@@ -353,10 +367,7 @@ static void write_verdict(const FitProblem *problem, size_t provider, const Fail
                 snprintf(text, size, "does not have the class");
                 break;
         case HURDLE_HOST:
-                snprintf(text, size, "%s",
-                         problem->view->providers[provider].withheld
-                                 ? "is withheld, it is gone from the host"
-                                 : "is not part of this node");
+                snprintf(text, size, "%s", why_not_usable(problem, provider));
                 break;
         case HURDLE_TRAIT:
                 snprintf(text, size, "%s trait %s",
@@ -431,7 +442,7 @@ int fit_explain_request(const HostView *view, const char *node, const ResourceRe
         _cleanup_(fit_problem_freep) FitProblem *problem = NULL;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
 
-        if (fit_problem_new(&problem, view, node, request) < 0 ||
+        if (fit_problem_new(&problem, view, node, request, NULL) < 0 ||
             fit_verdicts_make(problem, ret) < 0)
                 return error_oom(reterr);
         return fit_request(view, node, request, &fit, reterr);

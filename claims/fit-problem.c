@@ -99,9 +99,32 @@ static bool traits_allow(const Provider *provider, const RequestGroup *group, bo
         return true;
 }
 
+/* The provider at the top of its tree. */
+static const Provider *root_of(const ProviderTree *tree, const Provider *provider)
+{
+        const Provider *parent;
+
+        while (!uuid_empty(&provider->parent) &&
+               (parent = provider_tree_find(tree, &provider->parent)))
+                provider = parent;
+        return provider;
+}
+
+bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, size_t provider)
+{
+        const ProviderTree *tree = problem->view->tree;
+        const Uuid *in_tree = &problem->request->groups[item->group].in_tree;
+        const Provider *named;
+
+        if (uuid_empty(in_tree))
+                return true;
+        named = provider_tree_find(tree, in_tree);
+        return named && root_of(tree, named) == root_of(tree, tree->providers[provider]);
+}
+
 static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t provider)
 {
-        if (!problem->usable[provider] ||
+        if (!problem->usable[provider] || !fit_problem_tree_allows(problem, item, provider) ||
             !traits_allow(problem->view->tree->providers[provider],
                           &problem->request->groups[item->group], item->suffixed))
                 return false;
@@ -116,6 +139,16 @@ static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t pr
         return true;
 }
 
+static uint64_t find_subtrees(const ResourceRequest *request, const char *suffix)
+{
+        uint64_t bits = 0;
+
+        for (size_t i = 0; i < request->n_subtrees; i++)
+                if (string_set_contains(&request->subtrees[i].suffixes, suffix))
+                        bits |= UINT64_C(1) << i;
+        return bits;
+}
+
 static int add_item(FitProblem *problem, size_t group, bool suffixed, const ResourceAmount *amounts,
                     size_t n_amounts)
 {
@@ -123,7 +156,8 @@ static int add_item(FitProblem *problem, size_t group, bool suffixed, const Reso
 
         item->group = group;
         item->suffixed = suffixed;
-        item->needs = calloc(n_amounts, sizeof(FitNeed));
+        item->subtrees = find_subtrees(problem->request, problem->request->groups[group].suffix);
+        item->needs = calloc(n_amounts + 1, sizeof(FitNeed));
         item->candidates = calloc(problem->n_providers + 1, sizeof(size_t));
         problem->n_items++;
         if (!item->needs || !item->candidates)
@@ -153,13 +187,13 @@ static int collect_items(FitProblem *problem)
         for (size_t i = 0; i < request->n_groups; i++) {
                 const Resources *resources = &request->groups[i].resources;
                 bool suffixed = request->groups[i].suffix[0] != '\0';
-                size_t step = suffixed ? resources->n_items : 1;
 
-                for (size_t j = 0; j < resources->n_items; j += step) {
-                        r = add_item(problem, i, suffixed, &resources->items[j], step);
-                        if (r < 0)
+                if (suffixed &&
+                    (r = add_item(problem, i, true, resources->items, resources->n_items)) < 0)
+                        return r;
+                for (size_t j = 0; !suffixed && j < resources->n_items; j++)
+                        if ((r = add_item(problem, i, false, &resources->items[j], 1)) < 0)
                                 return r;
-                }
         }
         return 0;
 }
@@ -168,7 +202,8 @@ static bool groups_equal(const RequestGroup *a, const RequestGroup *b)
 {
         return resources_equal(&a->resources, &b->resources) &&
                string_set_equal(&a->required, &b->required) &&
-               string_set_equal(&a->forbidden, &b->forbidden);
+               string_set_equal(&a->forbidden, &b->forbidden) &&
+               uuid_equal(&a->in_tree, &b->in_tree);
 }
 
 static void number_kinds(FitProblem *problem)
@@ -179,8 +214,8 @@ static void number_kinds(FitProblem *problem)
                 FitItem *item = &problem->items[i];
                 size_t same = i;
 
-                for (size_t j = 0; j < i && same == i && item->suffixed; j++)
-                        if (problem->items[j].suffixed &&
+                for (size_t j = 0; j < i && same == i && item->suffixed && !item->subtrees; j++)
+                        if (problem->items[j].suffixed && !problem->items[j].subtrees &&
                             groups_equal(&groups[problem->items[j].group], &groups[item->group]))
                                 same = j;
                 item->kind = same == i ? problem->n_kinds++ : problem->items[same].kind;
@@ -195,6 +230,10 @@ static int compare_items(const void *a, const void *b)
 
         if (x->n_candidates != y->n_candidates)
                 return x->n_candidates < y->n_candidates ? -1 : 1;
+        if (x->n_needs == 0 || y->n_needs == 0)
+                return x->n_needs != y->n_needs ? (x->n_needs == 0 ? 1 : -1)
+                       : x->group < y->group    ? -1
+                                                : x->group > y->group;
         if (x->needs[0].amount != y->needs[0].amount)
                 return x->needs[0].amount > y->needs[0].amount ? -1 : 1;
         if (x->kind != y->kind)
@@ -225,7 +264,7 @@ static int rank_names(FitProblem *problem)
         return 0;
 }
 
-static int collect_traits(FitProblem *problem)
+static int collect_traits(FitProblem *problem, const FitGiven *given)
 {
         const ResourceRequest *request = problem->request;
         const RequestGroup *group = NULL;
@@ -243,6 +282,8 @@ static int collect_traits(FitProblem *problem)
                                                 group->required.items[i]))
                                 problem->trait_bits[j] |= UINT64_C(1) << i;
         }
+        for (size_t i = 0; given && i < given->n_providers; i++)
+                problem->given_traits |= problem->trait_bits[given->providers[i]];
         return 0;
 }
 
@@ -299,8 +340,12 @@ static int number_twins(FitProblem *problem)
         if (!order || !problem->twins)
                 return -ENOMEM;
         for (size_t i = 0; i < problem->n_providers; i++)
-                order[i] = i;
+                order[i] = problem->twins[i] = i;
+        /* Where a provider stands in the tree matters: none is like another. */
+        if (problem->request->n_subtrees > 0)
+                return 0;
         qsort_r(order, problem->n_providers, sizeof(size_t), compare_twins, problem);
+        problem->twins[order[0]] = 0;
         for (size_t i = 1; i < problem->n_providers; i++)
                 problem->twins[order[i]] =
                         problem->twins[order[i - 1]] +
@@ -309,7 +354,7 @@ static int number_twins(FitProblem *problem)
 }
 
 int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
-                    const ResourceRequest *request)
+                    const ResourceRequest *request, const FitGiven *given)
 {
         _cleanup_(fit_problem_freep) FitProblem *problem = calloc(1, sizeof(FitProblem));
 
@@ -317,16 +362,19 @@ int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
                 return -ENOMEM;
         problem->view = view;
         problem->request = request;
+        problem->barred = given ? given->barred : NULL;
         problem->n_providers = view->n_providers;
         problem->usable = calloc(view->n_providers + 1, sizeof(bool));
         if (!problem->usable)
                 return -ENOMEM;
         host_view_usable(view, node, problem->usable);
+        for (size_t i = 0; problem->barred && i < view->n_providers; i++)
+                problem->usable[i] = problem->usable[i] && !problem->barred[i];
         if (!host_view_root(view, node, &problem->root))
                 problem->root = SIZE_MAX;
         if (collect_classes(problem) < 0 || collect_rooms(problem) < 0 ||
-            collect_traits(problem) < 0 || collect_items(problem) < 0 || rank_names(problem) < 0 ||
-            number_twins(problem) < 0)
+            collect_traits(problem, given) < 0 || collect_items(problem) < 0 ||
+            rank_names(problem) < 0 || number_twins(problem) < 0)
                 return -ENOMEM;
         number_kinds(problem);
         qsort(problem->items, problem->n_items, sizeof(FitItem), compare_items);

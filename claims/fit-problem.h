@@ -27,12 +27,14 @@ typedef struct FitItem {
         size_t n_needs;
         size_t *candidates; /* providers that it fits on an empty fit */
         size_t n_candidates;
-        size_t kind; /* the same for items that are interchangeable */
+        uint64_t subtrees; /* a bit for each of the request's that it is in */
+        size_t kind;       /* the same for items that are interchangeable */
 } FitItem;
 
 typedef struct FitProblem {
         const HostView *view;
         const ResourceRequest *request;
+        const bool *barred; /* by provider, or NULL: as given */
         size_t n_providers;
         bool *usable;         /* by provider: may this node take from it? */
         const char **classes; /* of the request, sorted; borrowed from it */
@@ -46,16 +48,20 @@ typedef struct FitProblem {
         size_t *twins;          /* by provider: equal for providers that no item can tell apart */
         uint64_t *trait_bits;   /* by provider: which of the unsuffixed group's required traits */
         uint64_t wanted_traits; /* the bits of all of them */
+        uint64_t given_traits;  /* those that are there before anything is placed */
 } FitProblem;
 
 /* Required traits of one group; claim_request_check() refuses more. */
 #define FIT_TRAITS_MAX 64
 
-/* Borrows view and request. -ENOMEM. */
+/* Borrows view, request and given (NULL: nothing). -ENOMEM. */
 int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
-                    const ResourceRequest *request);
+                    const ResourceRequest *request, const FitGiven *given);
 FitProblem *fit_problem_free(FitProblem *problem);
 DEFINE_CLEANUP(FitProblem *, fit_problem_free);
+
+/* Is the provider in the tree that the item's group names? True when it names none. */
+bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, size_t provider);
 
 static inline const FitRoom *fit_problem_room(const FitProblem *problem, size_t provider,
                                               size_t resource_class)

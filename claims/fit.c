@@ -36,6 +36,7 @@ typedef struct Search {
 void fit_done(Fit *fit)
 {
         free(fit->pieces);
+        layout_done(&fit->layout);
         *fit = FIT_NULL;
 }
 
@@ -102,7 +103,7 @@ static uint64_t count_places(const Search *search, const FitItem *item, size_t p
 
                 places = MIN(places, (limit - MIN(placed, limit)) / need->amount);
         }
-        if (problem->request->isolate && item->suffixed)
+        if (problem->request->isolate && item->suffixed && item->n_needs > 0)
                 places = search->n_suffixed[provider] > 0 ? 0 : MIN(places, 1u);
         return places;
 }
@@ -112,7 +113,7 @@ static void place(Search *search, const FitItem *item, size_t provider)
         for (size_t i = 0; i < item->n_needs; i++)
                 *placed_at(search, provider, item->needs[i].resource_class) +=
                         item->needs[i].amount;
-        search->n_suffixed[provider] += item->suffixed;
+        search->n_suffixed[provider] += item->suffixed && item->n_needs > 0;
         search->n_left[item->kind]--;
 }
 
@@ -121,7 +122,7 @@ static void take_back(Search *search, const FitItem *item, size_t provider)
         for (size_t i = 0; i < item->n_needs; i++)
                 *placed_at(search, provider, item->needs[i].resource_class) -=
                         item->needs[i].amount;
-        search->n_suffixed[provider] -= item->suffixed;
+        search->n_suffixed[provider] -= item->suffixed && item->n_needs > 0;
         search->n_left[item->kind]++;
 }
 
@@ -233,6 +234,44 @@ static void forget_failed(Search *search, size_t level)
                         *failed_at(search, item, item->candidates[i]) = 0;
 }
 
+/* Is one of the first n items' providers, of those in the subtree, above all others? */
+static bool has_top(const Search *search, uint64_t subtree, size_t n)
+{
+        const FitProblem *problem = search->problem;
+        const ProviderTree *tree = problem->view->tree;
+
+        for (size_t i = 0; i < n; i++) {
+                const Uuid *top = &tree->providers[search->chosen[i]]->uuid;
+                bool above = problem->items[i].subtrees & subtree;
+
+                for (size_t j = 0; j < n && above; j++)
+                        above = !(problem->items[j].subtrees & subtree) ||
+                                provider_tree_in_subtree(tree, tree->providers[search->chosen[j]],
+                                                         top);
+                if (above)
+                        return true;
+        }
+        return false;
+}
+
+/* Do the subtrees hold that the items up to level, and none behind it, are in? */
+static bool subtrees_hold(Search *search, size_t level)
+{
+        const FitProblem *problem = search->problem;
+        uint64_t open = 0, closed = problem->items[level].subtrees;
+
+        for (size_t i = level + 1; i < problem->n_items; i++)
+                open |= problem->items[i].subtrees;
+        for (size_t i = 0; i < problem->request->n_subtrees; i++) {
+                uint64_t subtree = UINT64_C(1) << i;
+
+                search->work++;
+                if ((closed & subtree) && !(open & subtree) && !has_top(search, subtree, level + 1))
+                        return false;
+        }
+        return true;
+}
+
 /* Places the items from level on; traits are those that the unsuffixed group has so far. The depth
  * is the number of items. */
 static bool search_from(Search *search, size_t level, uint64_t traits)
@@ -252,7 +291,8 @@ static bool search_from(Search *search, size_t level, uint64_t traits)
                         more |= problem->trait_bits[provider];
                 place(search, item, provider);
                 search->chosen[level] = provider;
-                if (is_promising(search, level + 1, more) && search_from(search, level + 1, more))
+                if (subtrees_hold(search, level) && is_promising(search, level + 1, more) &&
+                    search_from(search, level + 1, more))
                         return true;
                 take_back(search, item, provider);
                 mark_failed(search, level, provider);
@@ -278,7 +318,7 @@ static int write_pieces(const Search *search, Fit *ret)
 
         for (size_t i = 0; i < problem->n_items; i++)
                 n += problem->items[i].n_needs;
-        pieces = calloc(n, sizeof(FitPiece));
+        pieces = calloc(n + 1, sizeof(FitPiece));
         if (!pieces)
                 return -ENOMEM;
         n = 0;
@@ -305,7 +345,8 @@ static int search_fit(const FitProblem *problem, Fit *ret, Error *reterr)
 
         if (search_init(&search, problem) < 0)
                 return error_oom(reterr);
-        if (is_promising(&search, 0, 0) && search_from(&search, 0, 0)) {
+        if (is_promising(&search, 0, problem->given_traits) &&
+            search_from(&search, 0, problem->given_traits)) {
                 ret->work = search.work;
                 return write_pieces(&search, ret) < 0 ? error_oom(reterr) : FIT_DONE;
         }
@@ -316,7 +357,7 @@ static int search_fit(const FitProblem *problem, Fit *ret, Error *reterr)
                            problem->request->n_groups);
                 return FIT_E_TOO_HARD;
         }
-        if (search.reachable[0] != problem->wanted_traits)
+        if ((search.reachable[0] | problem->given_traits) != problem->wanted_traits)
                 error_setf(reterr, ENOSPC,
                            "The providers that have room lack a required trait of the request");
         else
@@ -325,16 +366,22 @@ static int search_fit(const FitProblem *problem, Fit *ret, Error *reterr)
         return FIT_E_NO_CAPACITY;
 }
 
-int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
-                Error *reterr)
+int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
+               const FitGiven *given, Fit *ret, Error *reterr)
 {
         _cleanup_(fit_problem_freep) FitProblem *problem = NULL;
         int r;
 
-        if (fit_problem_new(&problem, view, node, request) < 0)
+        if (fit_problem_new(&problem, view, node, request, given) < 0)
                 return error_oom(reterr);
         r = fit_explain(problem, reterr);
         if (r != 0)
                 return r;
         return search_fit(problem, ret, reterr);
+}
+
+int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
+                Error *reterr)
+{
+        return fit_groups(view, node, request, NULL, ret, reterr);
 }

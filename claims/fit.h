@@ -9,6 +9,9 @@
  * has a forbidden one.
  *  - every other group comes whole from one provider, which has all required and no forbidden
  *    traits. With isolate no two of these share a provider.
+ *  - the groups of a subtree have among their providers one that is an ancestor of all the others,
+ *    or the same; a group without resources is there for its provider's traits alone. With in_tree
+ *    a group's providers are in the tree of that provider.
  *  - each part keeps to min_unit and step_size; what all parts take together of a class on a
  *    provider keeps to max_unit and, with what is used, to the capacity.
  *
@@ -19,6 +22,7 @@
 
 #include "base/resource-request.h"
 #include "claims/host-view.h"
+#include "claims/layout.h"
 
 #define FIT_WORK_MAX UINT64_C(3000000)
 
@@ -31,16 +35,24 @@ typedef enum FitOutcome {
 } FitOutcome;
 
 /* One group takes an amount of one class from one provider. */
+/* What was decided before the groups are fitted; all of it borrowed. */
+typedef struct FitGiven {
+        const bool *barred;      /* by provider: nothing may be taken from it; NULL: none */
+        const size_t *providers; /* that the group without a suffix takes from already */
+        size_t n_providers;
+} FitGiven;
+
 typedef struct FitPiece {
         size_t group;               /* index into the request's groups */
         size_t provider;            /* index into the view's providers */
-        const char *resource_class; /* borrowed from the request */
+        const char *resource_class; /* borrowed from the request, or from the host's facts */
         uint64_t amount;
 } FitPiece;
 
 typedef struct Fit {
         FitPiece *pieces; /* by group, then class */
         size_t n_pieces;
+        Layout layout; /* of a request that asks for one (claims/fit-numa.h) */
         uint64_t work; /* looks at a provider that it took, also when nothing was found */
 } Fit;
 
@@ -52,6 +64,11 @@ void fit_done(Fit *fit);
  * its pieces are written on FIT_DONE alone. -ENOMEM. */
 int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
                 Error *reterr);
+
+/* The same with something given (NULL: nothing). The layout that the request asks for is left to
+ * claims/fit-numa.h. */
+int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
+               const FitGiven *given, Fit *ret, Error *reterr);
 
 /* What one provider says to one part of a request: a group, or one class of the unsuffixed one. */
 typedef struct FitVerdict {
@@ -71,6 +88,7 @@ typedef struct FitVerdicts {
         size_t n_items, n_allocated;
 } FitVerdicts;
 
+void fit_verdict_done(FitVerdict *verdict); /* frees what it owns */
 void fit_verdicts_done(FitVerdicts *verdicts);
 
 /* Whether the request fits (a FitOutcome, with the words of fit_request()), and what each provider

@@ -36,3 +36,28 @@ bool host_facts_mdev_in_use(const HostFacts *facts, const Uuid *uuid)
                                 return true;
         return false;
 }
+
+const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id)
+{
+        for (size_t i = 0; i < facts->n_cells; i++)
+                if (facts->cells[i].id == id)
+                        return &facts->cells[i];
+        return NULL;
+}
+
+const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address)
+{
+        for (size_t i = 0; i < facts->n_pci; i++)
+                if (strcmp(facts->pci[i].address, address) == 0)
+                        return &facts->pci[i];
+        return NULL;
+}
+
+const HostDomain *host_facts_pci_holder(const HostFacts *facts, const char *address)
+{
+        for (size_t i = 0; i < facts->n_domains; i++)
+                for (size_t j = 0; j < facts->domains[i].n_pci; j++)
+                        if (strcmp(facts->domains[i].pci[j], address) == 0)
+                                return &facts->domains[i];
+        return NULL;
+}

@@ -5,7 +5,13 @@
  * mdevs exist, which guests are defined. Plain data, made by agent/ from a poll; everything in it
  * is borrowed from whoever made it. */
 
+#include "base/inventory.h"
 #include "base/uuid.h"
+#include "claims/layout.h"
+
+#define HOST_ADDRESS_SIZE     13 /* bytes of "0000:41:00.0" with its NUL */
+#define HOST_PAGES_CLASS_SIZE 48 /* of "CUSTOM_HUGEPAGES_2M" */
+#define HOST_CELL_NONE        (-1)
 
 /* A device that mediated devices are made on, of the one type that it is configured for. */
 typedef struct HostDevice {
@@ -14,7 +20,40 @@ typedef struct HostDevice {
         const char *mdev_type;      /* "nvidia-35" */
         const char *resource_class; /* "VGPU", "CUSTOM_…": what one mdev counts as */
         uint64_t available;         /* mdevs of the type that can still be made */
+        int cell;                   /* id of its host cell, HOST_CELL_NONE when it has none */
 } HostDevice;
+
+/* A PCI device that is given to guests whole. */
+typedef struct HostPci {
+        const char *name;     /* libvirt's: "pci_0000_41_00_0" */
+        const char *address;  /* "0000:41:00.0" */
+        const char *provider; /* the address that its provider is named by: its own, or that of its
+                                 physical function */
+        char resource_class[RESOURCE_CLASS_MAX + 1];
+        int cell; /* as above */
+} HostPci;
+
+typedef struct HostCpu {
+        unsigned id;
+        unsigned core;          /* the lowest id of the threads of its core */
+        bool shared, dedicated; /* is it for guests, and how? */
+} HostCpu;
+
+typedef struct HostPages {
+        uint64_t size_kib;
+        uint64_t total, reserved;                   /* pages */
+        char resource_class[HOST_PAGES_CLASS_SIZE]; /* that the cell's provider counts them as */
+} HostPages;
+
+typedef struct HostCell {
+        unsigned id;
+        int socket;         /* -1: unknown, or CPUs of several */
+        uint64_t memory_mb; /* small and large pages */
+        HostCpu *cpus;      /* by id */
+        size_t n_cpus;
+        HostPages *pages; /* large ones, by size */
+        size_t n_pages;
+} HostCell;
 
 typedef struct HostMdev {
         Uuid uuid;
@@ -30,14 +69,22 @@ typedef struct HostDomain {
         uint64_t memory_mb;
         const Uuid *mdevs;
         size_t n_mdevs;
+        const char (*pci)[HOST_ADDRESS_SIZE]; /* addresses */
+        size_t n_pci;
+        Layout layout; /* no cells: it is told nothing about where it is */
 } HostDomain;
 
 typedef struct HostFacts {
         uint64_t taken_usec; /* CLOCK_REALTIME */
         HostDevice *devices;
         size_t n_devices;
+        HostPci *pci;
+        size_t n_pci;
         HostMdev *mdevs;
         size_t n_mdevs;
+        HostCell *cells; /* by id */
+        size_t n_cells;
+        uint64_t small_page_kib; /* 0: not known */
         HostDomain *domains;
         size_t n_domains;
 } HostFacts;
@@ -46,6 +93,12 @@ typedef struct HostFacts {
 const HostDevice *host_facts_find_device(const HostFacts *facts, const char *name);
 const HostMdev *host_facts_find_mdev(const HostFacts *facts, const Uuid *uuid);
 const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uuid);
+
+const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id);
+const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);
+
+/* The domain that has a whole PCI device, or NULL. */
+const HostDomain *host_facts_pci_holder(const HostFacts *facts, const char *address);
 
 /* Is the mdev in any domain's XML? */
 bool host_facts_mdev_in_use(const HostFacts *facts, const Uuid *uuid);

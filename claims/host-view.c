@@ -52,6 +52,8 @@ HostView *host_view_free(HostView *view)
                 resources_done(&view->providers[i].used);
         free(view->providers);
         free(view->places);
+        free(view->cell_usages);
+        cpu_set_done(&view->held);
         provider_tree_free(view->tree);
         free(view);
         return NULL;

@@ -5,6 +5,7 @@
  * provider its row, its generation and what is used of it. The fit reads it; the generations go
  * back with what is written ("compare and update", specification 1). Plain data, one thread. */
 
+#include "base/cpu-set.h"
 #include "base/provider-tree.h"
 #include "base/resources.h"
 
@@ -18,12 +19,23 @@ typedef struct HostProvider {
         Resources used;
 } HostProvider;
 
+/* What claims have of one host cell in pages of one size. */
+typedef struct HostCellUsage {
+        unsigned host_cell; /* id */
+        uint64_t page_kib;  /* 0: small pages */
+        uint64_t memory_mb;
+        uint64_t n_shared; /* guest CPUs that share the cell's */
+} HostCellUsage;
+
 typedef struct HostView {
         ProviderTree *tree;
         HostProvider *providers; /* same order as tree->providers */
         size_t n_providers;
         size_t *places; /* where each of tree->by_uuid stands in tree->providers */
-        int64_t epoch;  /* changes whenever the tree in the store changes */
+        HostCellUsage *cell_usages;
+        size_t n_cell_usages, n_cell_usages_allocated;
+        CpuSet held;   /* host CPUs that a claim has for itself */
+        int64_t epoch; /* changes whenever the tree in the store changes */
 } HostView;
 
 /* Takes the tree, also on failure; it must not change any more. -ENOMEM. */

@@ -223,12 +223,84 @@ static const char version_3[] =
         " mdev_uuid TEXT NOT NULL);"
         "CREATE INDEX ended_devices_claim ON ended_devices (claim_id);";
 
+/* - claim_cells, claim_cpus: where a guest's memory and CPUs are. Sets of CPUs are text, "0-3,8".
+ * - claim_pins: host CPUs that a claim has for itself. Two claims never have the same one.
+ * - cell_usages: sums over claim_cells, kept by triggers as usages are. */
+static const char version_4[] =
+        "ALTER TABLE claims ADD COLUMN consumer_type TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE ended_claims ADD COLUMN consumer_type TEXT NOT NULL DEFAULT '';"
+        "CREATE TABLE claim_cells ("
+        " id INTEGER PRIMARY KEY,"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id),"
+        " cell INTEGER NOT NULL,"
+        " host_cell INTEGER NOT NULL,"
+        " memory_mb INTEGER NOT NULL CHECK (memory_mb >= 0),"
+        " page_kib INTEGER NOT NULL CHECK (page_kib >= 0),"
+        " vcpus TEXT NOT NULL,"
+        " n_shared INTEGER NOT NULL CHECK (n_shared >= 0),"
+        " UNIQUE (claim_id, cell));"
+        "CREATE INDEX claim_cells_host ON claim_cells (host_cell);"
+        "CREATE TABLE claim_cpus ("
+        " id INTEGER PRIMARY KEY,"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id),"
+        " vcpu INTEGER NOT NULL,"
+        " dedicated INTEGER NOT NULL CHECK (dedicated IN (0, 1)),"
+        " cpus TEXT NOT NULL,"
+        " UNIQUE (claim_id, vcpu));"
+        "CREATE TABLE claim_pins ("
+        " cpu INTEGER PRIMARY KEY,"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id));"
+        "CREATE INDEX claim_pins_claim ON claim_pins (claim_id);"
+        "CREATE TABLE cell_usages ("
+        " host_cell INTEGER NOT NULL,"
+        " page_kib INTEGER NOT NULL,"
+        " memory_mb INTEGER NOT NULL CHECK (memory_mb >= 0),"
+        " n_shared INTEGER NOT NULL CHECK (n_shared >= 0),"
+        " n_cells INTEGER NOT NULL CHECK (n_cells >= 0),"
+        " PRIMARY KEY (host_cell, page_kib));"
+        "CREATE TRIGGER claim_cells_insert AFTER INSERT ON claim_cells BEGIN"
+        " INSERT INTO cell_usages VALUES"
+        "  (NEW.host_cell, NEW.page_kib, NEW.memory_mb, NEW.n_shared, 1)"
+        "  ON CONFLICT DO UPDATE SET memory_mb = memory_mb + excluded.memory_mb,"
+        "   n_shared = n_shared + excluded.n_shared, n_cells = n_cells + 1;"
+        "END;"
+        "CREATE TRIGGER claim_cells_delete AFTER DELETE ON claim_cells BEGIN"
+        " UPDATE cell_usages SET memory_mb = memory_mb - OLD.memory_mb,"
+        "  n_shared = n_shared - OLD.n_shared, n_cells = n_cells - 1"
+        "  WHERE host_cell = OLD.host_cell AND page_kib = OLD.page_kib;"
+        " DELETE FROM cell_usages WHERE n_cells = 0"
+        "  AND host_cell = OLD.host_cell AND page_kib = OLD.page_kib;"
+        "END;"
+        "CREATE TRIGGER claim_cells_update BEFORE UPDATE ON claim_cells BEGIN"
+        " SELECT RAISE(ABORT, 'cells are inserted and deleted, never updated');"
+        "END;"
+        "CREATE TABLE ended_cells ("
+        " id INTEGER PRIMARY KEY,"
+        " claim_id INTEGER NOT NULL REFERENCES ended_claims (id) ON DELETE CASCADE,"
+        " cell INTEGER NOT NULL,"
+        " host_cell INTEGER NOT NULL,"
+        " memory_mb INTEGER NOT NULL,"
+        " page_kib INTEGER NOT NULL,"
+        " vcpus TEXT NOT NULL,"
+        " n_shared INTEGER NOT NULL);"
+        "CREATE INDEX ended_cells_claim ON ended_cells (claim_id);"
+        "CREATE TABLE ended_cpus ("
+        " id INTEGER PRIMARY KEY,"
+        " claim_id INTEGER NOT NULL REFERENCES ended_claims (id) ON DELETE CASCADE,"
+        " vcpu INTEGER NOT NULL,"
+        " dedicated INTEGER NOT NULL,"
+        " cpus TEXT NOT NULL);"
+        "CREATE INDEX ended_cpus_claim ON ended_cpus (claim_id);";
+
 static const char *const to_version_1[] = { version_1, NULL };
 static const char *const to_version_2[] = { version_2_claims, version_2_providers,
                                             version_2_allocations, version_2_rows, NULL };
 static const char *const to_version_3[] = { version_3, NULL };
 
-static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2, to_version_3 };
+static const char *const to_version_4[] = { version_4, NULL };
+
+static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2, to_version_3,
+                                                         to_version_4 };
 
 int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
 {

@@ -27,6 +27,7 @@ enum {
         COLUMN_RESOURCE_CLASS,
         COLUMN_USED,
         COLUMN_GROUP,
+        COLUMN_CONSUMER_TYPE,
 };
 
 static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
@@ -63,6 +64,7 @@ static int read_texts(SqliteStore *store, sqlite3_stmt *statement, Claim *claim,
                 { COLUMN_NODE, &claim->node },
                 { COLUMN_PROJECT_ID, &claim->project_id },
                 { COLUMN_USER_ID, &claim->user_id },
+                { COLUMN_CONSUMER_TYPE, &claim->consumer_type },
                 { COLUMN_REQUEST, &claim->request },
                 { COLUMN_BOOT_ID, &claim->boot_id },
                 { COLUMN_END_REASON, &claim->end_reason },
@@ -194,8 +196,8 @@ static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *l
                         if (claim_list_add(list, next) < 0)
                                 return error_oom(reterr);
                         claim = TAKE_PTR(next);
-                        r = read_devices(store, claim, reterr);
-                        if (r < 0)
+                        if ((r = read_devices(store, claim, reterr)) < 0 ||
+                            (r = sqlite_store_read_layout(store, claim, reterr)) < 0)
                                 return r;
                 }
                 r = read_allocation(store, statement, claim, reterr);
@@ -301,6 +303,19 @@ int sqlite_store_list_device(Store *base, const char *device, ClaimList *ret, Er
         if (r < 0)
                 return r;
         r = read_claims(store, statement, &list, reterr);
+        if (r < 0)
+                return r;
+        *ret = list;
+        list = (ClaimList){ 0 };
+        return 0;
+}
+
+int sqlite_store_list_laid_out(Store *base, ClaimList *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = list_from(store, STATEMENT_LIST_LAID_OUT, &list, reterr);
+
         if (r < 0)
                 return r;
         *ret = list;

@@ -265,6 +265,9 @@ static int read_view(SqliteStore *store, HostView **ret, Error *reterr)
                 if (r < 0)
                         return r;
         }
+        r = sqlite_store_read_cell_usages(store, view, reterr);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(view);
         return 0;
 }
@@ -282,7 +285,8 @@ static int refresh_view(SqliteStore *store, HostView *view, Error *reterr)
                 return r;
         for (size_t i = 0; i < view->n_providers; i++)
                 resources_done(&view->providers[i].used);
-        return read_rows(store, view, ids, STATEMENT_READ_USAGES, read_usage, reterr);
+        r = read_rows(store, view, ids, STATEMENT_READ_USAGES, read_usage, reterr);
+        return r < 0 ? r : sqlite_store_read_cell_usages(store, view, reterr);
 }
 
 static int load_view(SqliteStore *store, HostView **view, Error *reterr)

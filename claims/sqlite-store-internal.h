@@ -3,7 +3,8 @@
 
 /* What the files of the SQLite engine share: the statements and the ways to run them.
  * sqlite-store.c has the engine and the writes of claims, sqlite-store-claims.c their reads,
- * sqlite-store-host.c the providers, sqlite-store-sql.c the SQL. */
+ * sqlite-store-layout.c where claims are on the host, sqlite-store-host.c the providers,
+ * sqlite-store-sql.c the SQL. */
 
 #include "claims/sqlite-store.h"
 #include "claims/sqlite.h"
@@ -54,6 +55,23 @@ typedef enum StatementId {
         STATEMENT_READ_ENDED_DEVICES,
         STATEMENT_TAKEN,
         STATEMENT_LIST_DEVICE,
+        STATEMENT_LIST_LAID_OUT,
+        STATEMENT_INSERT_CELL,
+        STATEMENT_INSERT_CPU,
+        STATEMENT_INSERT_PIN,
+        STATEMENT_HAS_CELLS,
+        STATEMENT_READ_CELLS,
+        STATEMENT_READ_CPUS,
+        STATEMENT_READ_PINS,
+        STATEMENT_READ_ENDED_CELLS,
+        STATEMENT_READ_ENDED_CPUS,
+        STATEMENT_READ_CELL_USAGES,
+        STATEMENT_READ_ALL_PINS,
+        STATEMENT_END_CELLS,
+        STATEMENT_END_CPUS,
+        STATEMENT_DELETE_CELLS,
+        STATEMENT_DELETE_CPUS,
+        STATEMENT_DELETE_PINS,
         STATEMENT_SET_BOOT,
         STATEMENT_END_DEVICES,
         STATEMENT_DELETE_DEVICES,
@@ -89,10 +107,20 @@ int sqlite_store_find(Store *store, const Uuid *consumer, bool resize_target, Cl
 int sqlite_store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
 int sqlite_store_list(Store *store, bool history, ClaimList *ret, Error *reterr);
 int sqlite_store_list_device(Store *store, const char *device, ClaimList *ret, Error *reterr);
+int sqlite_store_list_laid_out(Store *store, ClaimList *ret, Error *reterr);
 int sqlite_store_taken(Store *store, const char *device, StringSet *ret, Error *reterr);
 int sqlite_store_count(Store *store, uint64_t *ret, Error *reterr);
 int sqlite_store_usage(Store *store, Allocations **ret, Error *reterr);
 int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
+
+/* A claim's layout, within a transaction. write: STORE_E_EXISTS when another claim has one of the
+ * host CPUs that are held. read: into a claim that has none. */
+int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr);
+int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *reterr);
+int sqlite_store_read_layout(SqliteStore *store, Claim *claim, Error *reterr);
+
+/* What all claims have of cells and CPUs, in place of what the view had of it. */
+int sqlite_store_read_cell_usages(SqliteStore *store, HostView *view, Error *reterr);
 
 int sqlite_store_load_view(Store *store, HostView **view, Error *reterr);
 int sqlite_store_write_host(Store *store, const HostView *seen, const HostView *wanted,

@@ -6,14 +6,14 @@
 #define CLAIM_COLUMNS                                                                    \
         "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"       \
-        " p.uuid, p.name, a.resource_class, a.used, a.request_group"                     \
+        " p.uuid, p.name, a.resource_class, a.used, a.request_group, c.consumer_type"    \
         " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"                    \
         " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
 #define ENDED_COLUMNS                                                                       \
         "c.id, c.instance_uuid, 'released', c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, c.ended_usec,"   \
         " c.end_reason, a.provider_uuid, a.provider_name, a.resource_class, a.used,"        \
-        " a.request_group"                                                                  \
+        " a.request_group, c.consumer_type"                                                 \
         " FROM ended_claims c LEFT JOIN ended_allocations a ON a.claim_id = c.id"
 
 const char *const sqlite_store_sql[_STATEMENT_MAX] = {
@@ -58,8 +58,8 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_INSERT_CLAIM] =
                 "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
                 " resize_target, created_at, created_usec, state, expires_usec, project_id,"
-                " user_id, request, boot_id)"
-                " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, ?12, ?7, ?8, ?9, ?10, ?11)",
+                " user_id, request, boot_id, consumer_type)"
+                " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, ?12, ?7, ?8, ?9, ?10, ?11, ?13)",
         [STATEMENT_INSERT_ALLOCATION] =
                 "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
                 " claim_id, request_group) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -92,9 +92,9 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_END_CLAIM] =
                 "INSERT INTO ended_claims (id, host, node, instance_uuid, resize_target,"
                 " created_usec, expires_usec, project_id, user_id, request, boot_id, ended_usec,"
-                " end_reason)"
+                " end_reason, consumer_type)"
                 " SELECT id, host, node, instance_uuid, resize_target, created_usec, expires_usec,"
-                " project_id, user_id, request, boot_id, ?2, ?3 FROM claims"
+                " project_id, user_id, request, boot_id, ?2, ?3, consumer_type FROM claims"
                 " WHERE id = ?1 AND (?4 = 0 OR state = 'claimed')",
         [STATEMENT_END_ALLOCATIONS] =
                 "INSERT INTO ended_allocations SELECT a.claim_id, p.uuid, p.name,"
@@ -123,6 +123,39 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_devices"
                 " WHERE device = ?1 OR address = ?1 OR (mdev_uuid = ?1 AND mdev_uuid <> ''))"
                 " ORDER BY c.id",
+        [STATEMENT_LIST_LAID_OUT] =
+                "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_cells)"
+                " ORDER BY c.id",
+        [STATEMENT_INSERT_CELL] =
+                "INSERT INTO claim_cells (claim_id, cell, host_cell, memory_mb, page_kib, vcpus,"
+                " n_shared) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        [STATEMENT_INSERT_CPU] = "INSERT INTO claim_cpus (claim_id, vcpu, dedicated, cpus)"
+                                 " VALUES (?1, ?2, ?3, ?4)",
+        [STATEMENT_INSERT_PIN] = "INSERT INTO claim_pins (cpu, claim_id) VALUES (?1, ?2)",
+        [STATEMENT_HAS_CELLS] = "SELECT 1 FROM claim_cells WHERE claim_id = ?1 LIMIT 1",
+        [STATEMENT_READ_CELLS] = "SELECT cell, host_cell, memory_mb, page_kib, vcpus, n_shared"
+                                 " FROM claim_cells WHERE claim_id = ?1 ORDER BY cell",
+        [STATEMENT_READ_CPUS] = "SELECT vcpu, dedicated, cpus FROM claim_cpus"
+                                " WHERE claim_id = ?1 ORDER BY vcpu",
+        [STATEMENT_READ_PINS] = "SELECT cpu FROM claim_pins WHERE claim_id = ?1",
+        [STATEMENT_READ_ENDED_CELLS] =
+                "SELECT cell, host_cell, memory_mb, page_kib, vcpus, n_shared"
+                " FROM ended_cells WHERE claim_id = ?1 ORDER BY cell",
+        [STATEMENT_READ_ENDED_CPUS] = "SELECT vcpu, dedicated, cpus FROM ended_cpus"
+                                      " WHERE claim_id = ?1 ORDER BY vcpu",
+        [STATEMENT_READ_CELL_USAGES] =
+                "SELECT host_cell, page_kib, memory_mb, n_shared FROM cell_usages",
+        [STATEMENT_READ_ALL_PINS] = "SELECT cpu FROM claim_pins",
+        [STATEMENT_END_CELLS] =
+                "INSERT INTO ended_cells (claim_id, cell, host_cell, memory_mb, page_kib, vcpus,"
+                " n_shared) SELECT claim_id, cell, host_cell, memory_mb, page_kib, vcpus, n_shared"
+                " FROM claim_cells WHERE claim_id = ?1",
+        [STATEMENT_END_CPUS] = "INSERT INTO ended_cpus (claim_id, vcpu, dedicated, cpus)"
+                               " SELECT claim_id, vcpu, dedicated, cpus FROM claim_cpus"
+                               " WHERE claim_id = ?1",
+        [STATEMENT_DELETE_CELLS] = "DELETE FROM claim_cells WHERE claim_id = ?1",
+        [STATEMENT_DELETE_CPUS] = "DELETE FROM claim_cpus WHERE claim_id = ?1",
+        [STATEMENT_DELETE_PINS] = "DELETE FROM claim_pins WHERE claim_id = ?1",
         [STATEMENT_SET_BOOT] = "UPDATE claims SET boot_id = ?2 WHERE id = ?1",
         [STATEMENT_END_DEVICES] =
                 "INSERT INTO ended_devices (claim_id, provider_uuid, request_group, device,"

@@ -155,12 +155,12 @@ static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_
 
         format_time(claim->created_usec, created_at);
         r = sqlite_store_run(
-                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiisssss", claim->host,
+                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiissssss", claim->host,
                 claim->node, request->consumer.text, (int64_t)request->resize_target, created_at,
                 (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
                 request->user_id, claim->request_text, claim->boot_id,
-                claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED
-                                                     : CLAIM_STATE_CLAIMED));
+                claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED),
+                request->consumer_type);
         if (r == -EEXIST)
                 return STORE_E_EXISTS;
         if (r < 0)
@@ -200,8 +200,9 @@ static int insert_claim(SqliteStore *store, const StoreClaim *claim, const HostV
                                view, fit, reterr);
         if (r < 0)
                 return r;
-        r = insert_devices(store, id, claim->devices, claim->n_devices, reterr);
-        if (r != 0)
+        if ((r = insert_devices(store, id, claim->devices, claim->n_devices, reterr)) != 0 ||
+            (claim->layout &&
+             (r = sqlite_store_write_layout(store, id, claim->layout, reterr)) != 0))
                 return r;
         r = sqlite_store_run(store, STATEMENT_FILL_CLAIM, NULL, reterr, "iiii", id,
                              (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
@@ -303,8 +304,16 @@ static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
+static int add_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr)
+{
+        bool has;
+        int r = sqlite_store_has_layout(store, id, &has, reterr);
+
+        return r < 0 || has ? r : sqlite_store_write_layout(store, id, layout, reterr);
+}
+
 static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice *devices,
-                 size_t n_devices, Error *reterr)
+                 size_t n_devices, const Layout *layout, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         int changed, r;
@@ -317,6 +326,8 @@ static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice
                 r = STORE_E_NOT_FOUND;
         if (r == 0)
                 r = insert_devices(store, id, devices, n_devices, reterr);
+        if (r == 0 && layout)
+                r = add_layout(store, id, layout, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -324,8 +335,10 @@ static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const ch
                      uint64_t ended_usec, Error *reterr)
 {
         static const StatementId steps[] = {
-                STATEMENT_END_ALLOCATIONS,    STATEMENT_END_DEVICES,    STATEMENT_BUMP_OF_CLAIM,
-                STATEMENT_DELETE_ALLOCATIONS, STATEMENT_DELETE_DEVICES, STATEMENT_DELETE_CLAIM
+                STATEMENT_END_ALLOCATIONS, STATEMENT_END_DEVICES,   STATEMENT_END_CELLS,
+                STATEMENT_END_CPUS,        STATEMENT_BUMP_OF_CLAIM, STATEMENT_DELETE_ALLOCATIONS,
+                STATEMENT_DELETE_DEVICES,  STATEMENT_DELETE_CELLS,  STATEMENT_DELETE_CPUS,
+                STATEMENT_DELETE_PINS,     STATEMENT_DELETE_CLAIM
         };
         int changed, r;
 
@@ -460,6 +473,7 @@ static const StoreEngine sqlite_engine = {
         .get = sqlite_store_get,
         .list = sqlite_store_list,
         .list_device = sqlite_store_list_device,
+        .list_laid_out = sqlite_store_list_laid_out,
         .taken = sqlite_store_taken,
         .renew = renew,
         .count = sqlite_store_count,

@@ -22,7 +22,7 @@ typedef enum StoreOutcome {
         STORE_DONE = 0,
         STORE_E_RACE = 1,  /* a provider changed since the view was read: read and decide again */
         STORE_E_EXISTS,    /* the consumer has a living claim of this role, or another claim has
-                              one of the devices */
+                              one of the devices or of the host CPUs that are held */
         STORE_E_NOT_FOUND, /* no such claim, or not in the state that the call asks for */
         _STORE_OUTCOME_MAX,
 } StoreOutcome;
@@ -36,6 +36,7 @@ typedef struct StoreClaim {
         bool confirmed; /* of a guest that runs already */
         const ClaimDevice *devices;
         size_t n_devices;
+        const Layout *layout;
 } StoreClaim;
 
 /* A claim of schema version 1 that no provider is known for yet. */
@@ -107,13 +108,17 @@ typedef struct StoreEngine {
          * must be zeroed. */
         int (*list_device)(Store *store, const char *device, ClaimList *ret, Error *reterr);
 
-        /* Adds the mdevs that living claims have on the device of that name. */
+        /* Living claims of which it is said where they are. ret must be zeroed. */
+        int (*list_laid_out)(Store *store, ClaimList *ret, Error *reterr);
+
+        /* Adds the mdevs that living claims have on the device of that name, "" for the whole
+         * device. */
         int (*taken)(Store *store, const char *device, StringSet *ret, Error *reterr);
 
-        /* The claim was checked in this boot, and has these devices beside those it had.
-         * STORE_E_NOT_FOUND, STORE_E_EXISTS. */
+        /* The claim was checked in this boot, and has these devices beside those it had, and, if it
+         * has none, this layout (NULL: none). STORE_E_NOT_FOUND, STORE_E_EXISTS. */
         int (*renew)(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
-                     size_t n_devices, Error *reterr);
+                     size_t n_devices, const Layout *layout, Error *reterr);
 
         /* How many claims live, at a cost that does not grow with them. */
         int (*count)(Store *store, uint64_t *ret, Error *reterr);

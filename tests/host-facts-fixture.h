@@ -45,8 +45,8 @@ static inline Uuid make_guest(char letter)
 static inline void make_facts(FactsFixture *ret)
 {
         *ret = (FactsFixture){
-                .devices = { { "a", "0000:41:00.0", "t", "VGPU", 1 },
-                             { "b", "0000:81:00.0", "t", "VGPU", 1 } },
+                .devices = { { "a", "0000:41:00.0", "t", "VGPU", 1, HOST_CELL_NONE },
+                             { "b", "0000:81:00.0", "t", "VGPU", 1, HOST_CELL_NONE } },
                 .mdevs = { { make_mdev('1'), "a", "t" },
                            { make_mdev('2'), "a", "other" },
                            { make_mdev('3'), "a", "t" },

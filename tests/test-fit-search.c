@@ -8,10 +8,11 @@
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 
-#define FITS_MIN      20000
-#define SEARCHED_MIN  400 /* that no shortcut refuses */
-#define PARTS_MAX     7
-#define PROVIDERS_MAX 5
+#define FITS_MIN         20000
+#define SEARCHED_MIN     400 /* that no shortcut refuses */
+#define SUBTREE_FITS_MIN 1500
+#define PARTS_MAX        8
+#define PROVIDERS_MAX    5
 
 static const char *const classes[] = { "VCPU", "VGPU", "MEMORY_MB" };
 static const char *const traits[] = { "A", "B" };
@@ -57,7 +58,8 @@ static char *random_provider(void)
         return text;
 }
 
-static char *random_host(void)
+/* nested: providers below others than the root. */
+static char *random_host(bool nested)
 {
         _cleanup_free_ char *words = random_provider();
         char *text = NULL;
@@ -70,7 +72,10 @@ static char *random_host(void)
                         free(words);
                         words = random_provider();
                 }
-                fprintf(file, "; p%zu<host%s", i, words);
+                if (nested && i > 1 && roll(2))
+                        fprintf(file, "; p%zu<p%u%s", i, 1 + roll((unsigned)i - 1), words);
+                else
+                        fprintf(file, "; p%zu<host%s", i, words);
         }
         fclose(file);
         return text;
@@ -118,6 +123,8 @@ static void split_request(Problem *problem)
                 const RequestGroup *group = &problem->request->groups[i];
                 size_t step = group->suffix[0] ? group->resources.n_items : 1;
 
+                if (group->resources.n_items == 0)
+                        problem->parts[problem->n_parts++] = (Part){ .group = group };
                 for (size_t j = 0; j < group->resources.n_items; j += step)
                         problem->parts[problem->n_parts++] =
                                 (Part){ group, &group->resources.items[j], step };
@@ -177,6 +184,33 @@ static bool sums_keep(const Problem *problem, size_t n, size_t provider)
         return true;
 }
 
+static bool is_above(const ProviderTree *tree, const Provider *above, const Provider *below)
+{
+        while (below && below != above)
+                below = provider_tree_find(tree, &below->parent);
+        return below != NULL;
+}
+
+static bool subtree_keeps(const Problem *problem, const StringSet *suffixes)
+{
+        const ProviderTree *tree = problem->view->tree;
+
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                bool chosen = false, above_all = true;
+
+                for (size_t j = 0; j < problem->n_parts; j++) {
+                        if (!string_set_contains(suffixes, problem->parts[j].group->suffix))
+                                continue;
+                        chosen = chosen || problem->chosen[j] == i;
+                        above_all = above_all && is_above(tree, tree->providers[i],
+                                                          tree->providers[problem->chosen[j]]);
+                }
+                if (chosen && above_all)
+                        return true;
+        }
+        return false;
+}
+
 /* The rules of claims/fit.h, one after the other, on a whole assignment. */
 static bool keeps_rules(const Problem *problem)
 {
@@ -193,7 +227,8 @@ static bool keeps_rules(const Problem *problem)
                 if (part->group->suffix[0]) {
                         keeps = keeps && has_all(&provider->traits, &part->group->required);
                         for (size_t j = 0; j < i && problem->request->isolate; j++)
-                                if (problem->parts[j].group->suffix[0] &&
+                                if (problem->parts[j].group->suffix[0] && part->n_amounts > 0 &&
+                                    problem->parts[j].n_amounts > 0 &&
                                     problem->chosen[j] == problem->chosen[i])
                                         keeps = false;
                         continue;
@@ -204,6 +239,8 @@ static bool keeps_rules(const Problem *problem)
         }
         if (unsuffixed)
                 keeps = keeps && has_all(&together, &unsuffixed->required);
+        for (size_t i = 0; keeps && i < problem->request->n_subtrees; i++)
+                keeps = subtree_keeps(problem, &problem->request->subtrees[i].suffixes);
         for (size_t i = 0; keeps && i < problem->view->n_providers; i++)
                 keeps = sums_keep(problem, problem->n_parts, i);
         string_set_done(&together);
@@ -249,7 +286,7 @@ static void test_against_brute_force(void **state)
 
         for (seed = 1; n_fits < FITS_MIN || n_searched < SEARCHED_MIN;) {
                 uint64_t round = seed;
-                _cleanup_free_ char *host = random_host(), *words = random_request();
+                _cleanup_free_ char *host = random_host(false), *words = random_request();
                 _cleanup_(host_view_freep) HostView *view = make_view(host);
                 _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
                 _cleanup_(fit_done) Fit fit = FIT_NULL;
@@ -276,6 +313,75 @@ static void test_against_brute_force(void **state)
                 n_searched += strstr(error.text, "fits alone") != NULL;
                 fits = brute_force(&problem, 0);
                 if (fits)
+                        fail_msg("seed %" PRIu64 ": %s\n%s\nfits, but: %s", round, host, words,
+                                 error.text);
+        }
+}
+
+/* Adds a list of groups that share a subtree, sometimes with one that asks for traits alone. False
+ * when there are not enough groups. */
+static bool add_subtree(ResourceRequest *request)
+{
+        _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
+        RequestGroup *group;
+
+        if (roll(2)) {
+                assert_int_equal(resource_request_group(request, "_T", &group, NULL), 0);
+                assert_true(string_set_add(&group->required, traits[roll(2)]) >= 0);
+        }
+        for (size_t i = 0; i < request->n_groups; i++)
+                if (request->groups[i].suffix[0] &&
+                    (request->groups[i].resources.n_items == 0 || roll(3)))
+                        assert_true(string_set_add(&suffixes, request->groups[i].suffix) >= 0);
+        return resource_request_add_subtree(request, &suffixes, NULL) == 0;
+}
+
+/* The providers of groups without resources are not told: some choice of them must do. */
+static bool complete(Problem *problem, size_t level)
+{
+        if (level == problem->n_parts)
+                return keeps_rules(problem);
+        if (problem->parts[level].n_amounts > 0)
+                return complete(problem, level + 1);
+        for (size_t i = 0; i < problem->view->n_providers; i++) {
+                problem->chosen[level] = i;
+                if (complete(problem, level + 1))
+                        return true;
+        }
+        return false;
+}
+
+/* E8, same_subtree: the same on trees with more levels. */
+static void test_subtrees_against_brute_force(void **state)
+{
+        unsigned n_fits = 0, n_misfits = 0;
+
+        for (seed = 7; n_fits < SUBTREE_FITS_MIN || n_misfits < SUBTREE_FITS_MIN;) {
+                uint64_t round = seed;
+                _cleanup_free_ char *host = random_host(true), *words = random_request();
+                _cleanup_(host_view_freep) HostView *view = make_view(host);
+                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+                _cleanup_(fit_done) Fit fit = FIT_NULL;
+                Problem problem = { .view = view, .request = &request };
+                Error error = ERROR_NULL;
+                int r;
+
+                make_request(&request, words);
+                if (!add_subtree(&request))
+                        continue;
+                split_request(&problem);
+                r = fit_request(view, "host", &request, &fit, &error);
+                assert_true(r >= 0 && r != FIT_E_TOO_HARD);
+                if (r == FIT_DONE) {
+                        take_fit(&problem, &fit);
+                        if (!complete(&problem, 0))
+                                fail_msg("seed %" PRIu64 ": %s\n%s\nbreaks a rule", round, host,
+                                         words);
+                        n_fits++;
+                        continue;
+                }
+                n_misfits++;
+                if (brute_force(&problem, 0))
                         fail_msg("seed %" PRIu64 ": %s\n%s\nfits, but: %s", round, host, words,
                                  error.text);
         }
@@ -324,7 +430,7 @@ static void test_deterministic(void **state)
 {
         seed = 4711;
         for (int i = 0; i < 500; i++) {
-                _cleanup_free_ char *host = random_host(), *words = random_request();
+                _cleanup_free_ char *host = random_host(false), *words = random_request();
                 _cleanup_free_ char *texts[2] = { NULL, NULL };
 
                 for (int j = 0; j < 2; j++) {
@@ -347,6 +453,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_against_brute_force),
+                cmocka_unit_test(test_subtrees_against_brute_force),
                 cmocka_unit_test(test_narrow_cases),
                 cmocka_unit_test(test_deterministic),
         };

@@ -311,9 +311,69 @@ static void test_explain(void **state)
         }
 }
 
+/* E8: in_tree takes a group's providers from the tree of any of its members. */
+static void test_in_tree(void **state)
+{
+        static const struct {
+                const char *in_tree;
+                int r;
+                const char *text;
+        } cases[] = {
+                { "gpu", FIT_DONE, "_G DISK_GB=1 on host" },
+                { "share", FIT_DONE, "_G DISK_GB=1 on share" },
+                { "nobody", FIT_E_NO_CAPACITY,
+                  "Group \"_G\": DISK_GB: host is not in the tree that is asked for" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(host_view_freep) HostView *view =
+                        make_view("host DISK_GB=8 @X; gpu<host VGPU=1;"
+                                  "share DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE @X");
+                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+                _cleanup_(fit_done) Fit fit = FIT_NULL;
+                _cleanup_free_ char *text = NULL;
+                Error error = ERROR_NULL;
+                int r;
+
+                make_request(&request, "_G:DISK_GB=1");
+                request.groups[0].in_tree = make_uuid(cases[i].in_tree);
+                r = fit_request(view, "host", &request, &fit, &error);
+                text = r == FIT_DONE ? format_fit(view, &request, &fit) : strdup(error.text);
+                assert_int_equal(r, cases[i].r);
+                assert_string_equal(text, cases[i].text);
+        }
+}
+
+/* E8: a group without resources is there for its traits; the cell that has both is found. */
+static void test_same_subtree(void **state)
+{
+        _cleanup_(host_view_freep) HostView *view =
+                make_view("host; n0<host VCPU=8 +CELL; n1<host VCPU=4 +CELL +FAST; g0<n0 VGPU=1; "
+                          "g1<n1 VGPU=1");
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        _cleanup_free_ char *text = NULL;
+        RequestGroup *group;
+
+        make_request(&request, "_C:VCPU=2 _G:VGPU=1");
+        assert_int_equal(resource_request_group(&request, "_N", &group, NULL), 0);
+        assert_true(string_set_add(&group->required, "FAST") >= 0);
+        for (size_t i = 0; i < request.n_groups; i++)
+                assert_true(string_set_add(&suffixes, request.groups[i].suffix) >= 0);
+        assert_int_equal(resource_request_add_subtree(&request, &suffixes, NULL), 0);
+        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), FIT_DONE);
+        text = format_fit(view, &request, &fit);
+        assert_string_equal(text, "_C VCPU=2 on n1, _G VGPU=1 on g1");
+        fit_done(&fit);
+        use_some(view, "g1", "VGPU", 1);
+        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), FIT_E_NO_CAPACITY);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_in_tree),    cmocka_unit_test(test_same_subtree),
                 cmocka_unit_test(test_unsuffixed), cmocka_unit_test(test_traits),
                 cmocka_unit_test(test_groups),     cmocka_unit_test(test_trees),
                 cmocka_unit_test(test_withheld),   cmocka_unit_test(test_many_devices),

@@ -11,6 +11,7 @@
 #include "claims/schema.h"
 #include "tests/claims-fixture.h"
 #include "tests/claims-version-2.h"
+#include "tests/claims-version-3.h"
 #include "tests/test.h"
 
 #define VM1 "11111111-2222-4333-8444-555555555501"
@@ -96,12 +97,12 @@ static void test_ladder_equals_creation(void **state)
         assert_int_equal(unlink(fixture->path), 0);
         assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
         assert_sql(fixture->path, sql, upgraded);
-        assert_columns(
-                fixture->path, "claims",
-                "id INTEGER, host TEXT, node TEXT, instance_uuid TEXT, vcpus INTEGER,"
-                " memory_mb INTEGER, disk_gb INTEGER, pci TEXT, resize_target INTEGER,"
-                " created_at TEXT, created_usec INTEGER, state TEXT, expires_usec INTEGER,"
-                " project_id TEXT, user_id TEXT, request TEXT, boot_id TEXT, placed INTEGER");
+        assert_columns(fixture->path, "claims",
+                       "id INTEGER, host TEXT, node TEXT, instance_uuid TEXT, vcpus INTEGER,"
+                       " memory_mb INTEGER, disk_gb INTEGER, pci TEXT, resize_target INTEGER,"
+                       " created_at TEXT, created_usec INTEGER, state TEXT, expires_usec INTEGER,"
+                       " project_id TEXT, user_id TEXT, request TEXT, boot_id TEXT, placed INTEGER,"
+                       " consumer_type TEXT");
 }
 
 static void assert_version_1_rows(const char *path)
@@ -123,11 +124,11 @@ static void test_upgrade(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v1-", &copy), 1);
         assert_non_null(strstr(fixture->error.text, copy));
-        assert_non_null(strstr(fixture->error.text, "version 1 to 3 with 3 of 3 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 1 to 4 with 3 of 3 claims"));
         assert_version_1_rows(copy);
         assert_int_equal(stat(copy, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
-        assert_sql(fixture->path, "SELECT version FROM versions", "3");
+        assert_sql(fixture->path, "SELECT version FROM versions", "4");
         assert_sql(fixture->path,
                    "SELECT group_concat(id || ' ' || instance_uuid || ' ' || vcpus || ' ' ||"
                    " memory_mb || ' ' || disk_gb || ' ' || resize_target || ' ' ||"
@@ -245,7 +246,7 @@ static void sleep_usec(uint64_t usec)
         nanosleep(&time, NULL);
 }
 
-/* Killed at many moments of the upgrade: the next start finds version 1 or 3, whole, and goes on.
+/* Killed at many moments of the upgrade: the next start finds version 1 or 4, whole, and goes on.
  */
 static void test_upgrade_interrupted(void **state)
 {
@@ -271,7 +272,7 @@ static void test_upgrade_interrupted(void **state)
                         fail_msg("%d %s", r, fixture->error.text);
                 fixture_close(fixture);
                 version = run_sql(fixture->path, "SELECT version FROM versions");
-                assert_string_equal(version, "3");
+                assert_string_equal(version, "4");
                 assert_sql(fixture->path, "SELECT sum(vcpus) FROM claims", "7");
                 assert_store_sane(fixture->path);
                 /* every copy that has its name is whole */
@@ -314,7 +315,7 @@ static void test_upgrade_from_2(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v2-", &copy), 1);
         assert_sql(copy, "SELECT version FROM versions", "2");
-        assert_non_null(strstr(fixture->error.text, "version 2 to 3 with 2 of 2 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 2 to 4 with 2 of 2 claims"));
         assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
         assert_int_equal(n, 2);
         assert_int_equal(claims_list(fixture->claims, true, &list, NULL), 0);
@@ -333,6 +334,37 @@ static void test_upgrade_from_2(void **state)
         assert_store_sane(fixture->path);
 }
 
+#define ROWS_3                                                 \
+        ROWS_2                                                 \
+        "INSERT INTO claim_devices VALUES (1, 4, '" PROVIDER_2 \
+        "', 'gpu', 'pci_1', '0000:41:00.0',"                   \
+        " 't', '" VM2 "');"                                    \
+        "INSERT INTO ended_devices VALUES (1, 3, '" PROVIDER_2 "', '', 'pci_2', '', 't', '');"
+
+/* Claims of version 3 keep their devices; nobody says where on the host they are. */
+static void test_upgrade_from_3(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *copy = NULL;
+        ClaimList list = { 0 };
+
+        free(run_sql(fixture->path, VERSION_3));
+        free(run_sql(fixture->path, ROWS_3));
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v3-", &copy), 1);
+        assert_sql(copy, "SELECT version FROM versions", "3");
+        assert_non_null(strstr(fixture->error.text, "version 3 to 4 with 2 of 2 claims"));
+        assert_int_equal(claims_list(fixture->claims, true, &list, NULL), 0);
+        assert_int_equal(list.n_claims, 3);
+        assert_int_equal(list.claims[0]->n_devices, 1);
+        assert_string_equal(list.claims[0]->devices[0].address, "0000:41:00.0");
+        assert_string_equal(list.claims[0]->consumer_type, "");
+        assert_int_equal(list.claims[0]->layout.n_cells, 0);
+        assert_string_equal(list.claims[2]->devices[0].name, "pci_2");
+        claim_list_done(&list);
+        assert_store_sane(fixture->path);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -346,6 +378,7 @@ int main(void)
                 TEST(test_strange_rows),
                 TEST(test_version_1_without_table),
                 TEST(test_upgrade_from_2),
+                TEST(test_upgrade_from_3),
                 TEST(test_upgrade_interrupted),
         };
 

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Sets of host cells are tried in the order of their ranks, by a search with backtracking. A set is
+ * built only as long as each of its host cells can have a guest's cell to itself (a matching, grown
+ * by augmenting paths): such sets are a matroid, so the first descent ends at a whole set without
+ * going back. */
+
+#include "claims/fit-numa.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "claims/numa-host.h"
+
+#define NOBODY SIZE_MAX
+
+typedef struct NumaSearch {
+        const NumaHost *host;
+        const ResourceRequest *request;
+        const char *node;
+        ResourceRequest rest;                   /* what fit_groups() has to place */
+        NumaVerdict *verdicts;                  /* guest's cell * n_rooms + room */
+        size_t *order;                          /* rooms by rank */
+        bool *chosen;                           /* by room */
+        size_t room_of[NUMA_REQUEST_CELLS_MAX]; /* by guest's cell, or NOBODY */
+        bool *barred;                           /* by provider */
+        NumaAffinity affinity;                  /* of this pass */
+        bool asks_devices;
+        uint64_t work, n_sets;
+        Fit fit;
+        Error words; /* of the first set that was not it */
+} NumaSearch;
+
+static void search_done(NumaSearch *search)
+{
+        resource_request_done(&search->rest);
+        free(search->verdicts);
+        free(search->order);
+        free(search->chosen);
+        free(search->barred);
+        fit_done(&search->fit);
+}
+
+static const NumaVerdict *verdict_at(const NumaSearch *search, size_t guest, size_t room)
+{
+        return &search->verdicts[guest * search->host->n_rooms + room];
+}
+
+static bool asks_devices(const NumaHost *host, const ResourceRequest *request)
+{
+        for (size_t i = 0; i < host->view->n_providers; i++) {
+                const Provider *provider = host->view->tree->providers[i];
+
+                if (host->device_cells[i] == NUMA_HOST_NO_DEVICE)
+                        continue;
+                for (size_t j = 0; j < request->n_groups; j++)
+                        for (size_t k = 0; k < request->groups[j].resources.n_items; k++)
+                                if (provider_find_inventory(
+                                            provider,
+                                            request->groups[j].resources.items[k].resource_class))
+                                        return true;
+        }
+        return false;
+}
+
+/* The order of ranks; see the header. */
+
+static int order_amounts(uint64_t a, uint64_t b, bool most_first)
+{
+        if (a == b)
+                return 0;
+        return (a > b) == most_first ? -1 : 1;
+}
+
+static uint64_t free_memory(const NumaRoom *room)
+{
+        return room->memory_limit_mb > room->memory_used_mb
+                       ? room->memory_limit_mb - room->memory_used_mb
+                       : 0;
+}
+
+static int order_rooms(const void *a, const void *b, void *context)
+{
+        const NumaSearch *search = context;
+        size_t i = *(const size_t *)a, j = *(const size_t *)b;
+        const NumaRoom *x = &search->host->rooms[i], *y = &search->host->rooms[j];
+        bool pack = search->request->numa.pack;
+        int order = order_amounts(x->has_device, y->has_device, search->asks_devices);
+
+        if (order == 0)
+                order = order_amounts(x->n_free, y->n_free, !pack);
+        if (order == 0)
+                order = order_amounts(x->n_shared, y->n_shared, pack);
+        if (order == 0)
+                order = order_amounts(free_memory(x), free_memory(y), !pack);
+        return order ? order : order_amounts(x->cell->id, y->cell->id, false);
+}
+
+static int make_rest(NumaSearch *search)
+{
+        RequestGroup *group;
+
+        if (resource_request_copy(&search->rest, search->request) < 0)
+                return -ENOMEM;
+        group = &search->rest.groups[0];
+        for (size_t i = 0; i < _NUMA_CLASS_MAX; i++)
+                if (search->host->by_cell[i] &&
+                    resources_set(&group->resources, numa_class_names[i], 0) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int search_init(NumaSearch *search)
+{
+        size_t n = search->host->n_rooms, n_cells = search->request->numa.n_cells;
+
+        search->verdicts = calloc(n * n_cells + 1, sizeof(NumaVerdict));
+        search->order = calloc(n + 1, sizeof(size_t));
+        search->chosen = calloc(n + 1, sizeof(bool));
+        search->barred = calloc(search->host->view->n_providers + 1, sizeof(bool));
+        if (!search->verdicts || !search->order || !search->chosen || !search->barred ||
+            make_rest(search) < 0)
+                return -ENOMEM;
+        search->asks_devices = asks_devices(search->host, search->request);
+        for (size_t i = 0; i < n_cells; i++)
+                for (size_t j = 0; j < n; j++)
+                        numa_host_fit(search->host, search->request, i, j,
+                                      &search->verdicts[i * n + j]);
+        for (size_t i = 0; i < n; i++)
+                search->order[i] = i;
+        qsort_r(search->order, n, sizeof(size_t), order_rooms, search);
+        return 0;
+}
+
+/* Gives the room to some cell of the guest, moving others; those up to fixed stay where they are.
+ */
+static bool augment(NumaSearch *search, size_t room, size_t fixed, uint64_t *seen)
+{
+        for (size_t i = fixed; i < search->request->numa.n_cells; i++) {
+                search->work++;
+                if ((*seen >> i & 1) || verdict_at(search, i, room)->term)
+                        continue;
+                *seen |= UINT64_C(1) << i;
+                if (search->room_of[i] == NOBODY ||
+                    augment(search, search->room_of[i], fixed, seen)) {
+                        search->room_of[i] = room;
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* Can the chosen rooms that are not given to the first fixed cells be given to the others? */
+static bool match_others(NumaSearch *search, size_t fixed)
+{
+        for (size_t i = fixed; i < search->request->numa.n_cells; i++)
+                search->room_of[i] = NOBODY;
+        for (size_t room = 0; room < search->host->n_rooms; room++) {
+                bool taken = !search->chosen[room];
+                uint64_t seen = 0;
+
+                for (size_t i = 0; i < fixed && !taken; i++)
+                        taken = search->room_of[i] == room;
+                if (!taken && !augment(search, room, fixed, &seen))
+                        return false;
+        }
+        return true;
+}
+
+/* The first matching of the set, in the order of ranks. The set has one. */
+static void match_in_order(NumaSearch *search)
+{
+        for (size_t guest = 0; guest < search->request->numa.n_cells; guest++)
+                for (size_t i = 0; i < search->host->n_rooms; i++) {
+                        size_t room = search->order[i];
+                        bool taken = !search->chosen[room] || verdict_at(search, guest, room)->term;
+
+                        for (size_t j = 0; j < guest && !taken; j++)
+                                taken = search->room_of[j] == room;
+                        if (taken)
+                                continue;
+                        search->room_of[guest] = room;
+                        if (match_others(search, guest + 1))
+                                break;
+                }
+}
+
+static const NumaRoom *room_of_cell(const NumaHost *host, int cell, size_t *ret)
+{
+        for (size_t i = 0; i < host->n_rooms; i++)
+                if (cell >= 0 && host->rooms[i].cell->id == (unsigned)cell) {
+                        *ret = i;
+                        return &host->rooms[i];
+                }
+        return NULL;
+}
+
+static bool is_near(const NumaSearch *search, int cell)
+{
+        const NumaHost *host = search->host;
+        size_t index;
+        const NumaRoom *room = room_of_cell(host, cell, &index);
+
+        if (!room)
+                return cell == HOST_CELL_NONE && search->affinity == NUMA_AFFINITY_LEGACY;
+        if (search->affinity != NUMA_AFFINITY_SOCKET)
+                return search->chosen[index];
+        for (size_t i = 0; i < host->n_rooms; i++)
+                if (search->chosen[i] && host->rooms[i].cell->socket >= 0 &&
+                    host->rooms[i].cell->socket == room->cell->socket)
+                        return true;
+        return false;
+}
+
+/* In the second pass of "preferred" nothing is barred. */
+static void bar_devices(NumaSearch *search)
+{
+        for (size_t i = 0; i < search->host->view->n_providers; i++)
+                search->barred[i] = search->affinity != NUMA_AFFINITY_PREFERRED &&
+                                    search->host->device_cells[i] != NUMA_HOST_NO_DEVICE &&
+                                    !is_near(search, search->host->device_cells[i]);
+}
+
+static bool gives_by_cell(const NumaSearch *search)
+{
+        for (size_t i = 0; i < _NUMA_CLASS_MAX; i++)
+                if (search->host->by_cell[i])
+                        return true;
+        return false;
+}
+
+/* Could another set of host cells do where this one did not? */
+static bool set_matters(const NumaSearch *search)
+{
+        return (search->asks_devices && search->affinity != NUMA_AFFINITY_PREFERRED) ||
+               (gives_by_cell(search) && search->rest.groups[0].required.n_items > 0);
+}
+
+typedef enum SetOutcome {
+        SET_FITS = 0,
+        SET_E_TRY_NEXT = 1,
+        SET_E_STOP, /* no other one will do */
+} SetOutcome;
+
+static int try_set(NumaSearch *search)
+{
+        size_t providers[NUMA_REQUEST_CELLS_MAX];
+        FitGiven given = { .barred = search->barred, .providers = providers };
+        Error words = ERROR_NULL;
+        int r;
+
+        match_in_order(search);
+        bar_devices(search);
+        for (size_t i = 0; i < search->request->numa.n_cells && gives_by_cell(search); i++) {
+                size_t provider = search->host->rooms[search->room_of[i]].provider;
+
+                if (provider != SIZE_MAX)
+                        providers[given.n_providers++] = provider;
+        }
+        fit_done(&search->fit);
+        r = fit_groups(search->host->view, search->node, &search->rest, &given, &search->fit,
+                       search->n_sets == 0 ? &search->words : &words);
+        search->n_sets++;
+        search->work += search->fit.work + search->host->view->n_providers;
+        if (r <= 0)
+                return r;
+        return set_matters(search) ? SET_E_TRY_NEXT : SET_E_STOP;
+}
+
+/* Chooses more host cells, from that rank on. */
+static int search_sets(NumaSearch *search, size_t first, size_t n_chosen)
+{
+        size_t n_cells = search->request->numa.n_cells, saved[NUMA_REQUEST_CELLS_MAX];
+
+        if (n_chosen == n_cells)
+                return try_set(search);
+        for (size_t i = first; i + (n_cells - n_chosen) <= search->host->n_rooms; i++) {
+                size_t room = search->order[i];
+                uint64_t seen = 0;
+                int r;
+
+                if (search->work > FIT_WORK_MAX)
+                        return SET_E_STOP;
+                memcpy(saved, search->room_of, sizeof(saved));
+                if (augment(search, room, 0, &seen)) {
+                        search->chosen[room] = true;
+                        r = search_sets(search, i + 1, n_chosen + 1);
+                        if (r != SET_E_TRY_NEXT)
+                                return r;
+                        search->chosen[room] = false;
+                }
+                memcpy(search->room_of, saved, sizeof(saved));
+        }
+        return SET_E_TRY_NEXT;
+}
+
+static int search_pass(NumaSearch *search, NumaAffinity affinity)
+{
+        search->affinity = affinity;
+        for (size_t i = 0; i < NUMA_REQUEST_CELLS_MAX; i++)
+                search->room_of[i] = NOBODY;
+        for (size_t i = 0; i < search->host->n_rooms; i++)
+                search->chosen[i] = false;
+        return search_sets(search, 0, 0);
+}
+
+/* What was found */
+
+/* The class as the request has it, whose text lives as long as the request. */
+static const char *borrow_class(const ResourceRequest *request, const char *resource_class)
+{
+        const Resources *resources = &request->groups[0].resources;
+
+        for (size_t i = 0; i < resources->n_items; i++)
+                if (strcmp(resources->items[i].resource_class, resource_class) == 0)
+                        return resources->items[i].resource_class;
+        return NULL;
+}
+
+static void add_piece(Fit *fit, size_t provider, const char *resource_class, uint64_t amount)
+{
+        if (amount > 0 && resource_class)
+                fit->pieces[fit->n_pieces++] = (FitPiece){ .provider = provider,
+                                                           .resource_class = resource_class,
+                                                           .amount = amount };
+}
+
+static void add_cell_pieces(const NumaSearch *search, size_t guest, Fit *fit)
+{
+        const NumaRoom *room = &search->host->rooms[search->room_of[guest]];
+        const LayoutCell *cell = &fit->layout.cells[guest];
+        const uint64_t amounts[_NUMA_CLASS_MAX] = {
+                [NUMA_CLASS_VCPU] = cell->n_shared,
+                [NUMA_CLASS_PCPU] = cpu_set_count(&cell->vcpus) - cell->n_shared,
+                [NUMA_CLASS_MEMORY_MB] = cell->memory_mb,
+        };
+
+        for (size_t i = 0; i < _NUMA_CLASS_MAX; i++)
+                if (search->host->by_cell[i])
+                        add_piece(fit, room->provider,
+                                  borrow_class(search->request, numa_class_names[i]), amounts[i]);
+        for (size_t i = 0; i < room->cell->n_pages && room->provider != SIZE_MAX; i++) {
+                const HostPages *pages = &room->cell->pages[i];
+
+                if (pages->size_kib == cell->page_kib &&
+                    provider_find_inventory(search->host->view->tree->providers[room->provider],
+                                            pages->resource_class))
+                        add_piece(fit, room->provider, pages->resource_class,
+                                  cell->memory_mb * 1024 / pages->size_kib);
+        }
+}
+
+/* The pieces of fit_groups() borrow their classes from the copy of the request, which goes. */
+static void borrow_classes(const NumaSearch *search, Fit *fit)
+{
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                FitPiece *piece = &fit->pieces[i];
+                const Resources *resources = &search->request->groups[piece->group].resources;
+
+                for (size_t j = 0; j < resources->n_items; j++)
+                        if (strcmp(resources->items[j].resource_class, piece->resource_class) == 0)
+                                piece->resource_class = resources->items[j].resource_class;
+        }
+}
+
+static int order_cpus(const void *a, const void *b)
+{
+        const LayoutCpu *x = a, *y = b;
+
+        return x->vcpu < y->vcpu ? -1 : x->vcpu > y->vcpu;
+}
+
+static int order_pieces(const void *a, const void *b)
+{
+        const FitPiece *x = a, *y = b;
+        int order;
+
+        if (x->group != y->group)
+                return x->group < y->group ? -1 : 1;
+        order = strcmp(x->resource_class, y->resource_class);
+        return order ? order : x->provider < y->provider ? -1 : x->provider > y->provider;
+}
+
+static int write_fit(NumaSearch *search, Fit *ret)
+{
+        const NumaRequest *numa = &search->request->numa;
+        Fit *fit = &search->fit;
+        size_t n_cpus = 0;
+        FitPiece *pieces;
+
+        borrow_classes(search, fit);
+        pieces = reallocarray(fit->pieces, fit->n_pieces + numa->n_cells * (_NUMA_CLASS_MAX + 1),
+                              sizeof(FitPiece));
+        if (!pieces)
+                return -ENOMEM;
+        fit->pieces = pieces;
+        for (size_t i = 0; i < numa->n_cells; i++)
+                n_cpus += cpu_set_count(&numa->cells[i].vcpus);
+        if (layout_reserve(&fit->layout, numa->n_cells, n_cpus) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < numa->n_cells; i++) {
+                size_t room = search->room_of[i];
+
+                if (numa_host_lay_out(search->host, search->request, i, room,
+                                      verdict_at(search, i, room)->page_kib, &fit->layout) < 0)
+                        return -ENOMEM;
+                add_cell_pieces(search, i, fit);
+        }
+        qsort(fit->layout.cpus, fit->layout.n_cpus, sizeof(LayoutCpu), order_cpus);
+        qsort(fit->pieces, fit->n_pieces, sizeof(FitPiece), order_pieces);
+        fit->work = search->work;
+        *ret = *fit;
+        *fit = FIT_NULL;
+        return 0;
+}
+
+/* Words */
+
+/* How far a guest's cell got: CPUs come first, then memory, then what the provider says. */
+static int stage_of(const char *term)
+{
+        static const char *const cpus[] = { "cpus", "vcpus", "pcpus", "threads" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cpus); i++)
+                if (strcmp(term, cpus[i]) == 0)
+                        return 0;
+        return strcmp(term, "memory") == 0 || strcmp(term, "pages") == 0 ? 1 : 2;
+}
+
+/* The host cell that the guest's cell got furthest in, and of these the one that lacks least;
+ * NOBODY when it fits one. */
+static size_t find_nearest(const NumaSearch *search, size_t guest)
+{
+        size_t nearest = NOBODY;
+        uint64_t least = UINT64_MAX;
+        int furthest = 0;
+
+        for (size_t i = 0; i < search->host->n_rooms; i++) {
+                const NumaVerdict *verdict = verdict_at(search, guest, search->order[i]);
+                uint64_t missing = verdict->asked > verdict->free_amount
+                                           ? verdict->asked - verdict->free_amount
+                                           : 0;
+
+                if (!verdict->term)
+                        return NOBODY;
+                if (nearest == NOBODY || stage_of(verdict->term) > furthest ||
+                    (stage_of(verdict->term) == furthest && missing < least)) {
+                        nearest = search->order[i];
+                        least = missing;
+                        furthest = stage_of(verdict->term);
+                }
+        }
+        return nearest;
+}
+
+static void explain_cells(const NumaSearch *search, Error *reterr)
+{
+        size_t n_cells = search->request->numa.n_cells, n_rooms = search->host->n_rooms;
+
+        if (n_rooms == 0) {
+                error_setf(reterr, ENOSPC, "The hypervisor tells no NUMA cells");
+                return;
+        }
+        for (size_t i = 0; i < n_cells; i++) {
+                size_t room = find_nearest(search, i);
+
+                if (room == NOBODY)
+                        continue;
+                error_setf(reterr, ENOSPC, "Cell %zu of the guest: %s: cell %u %s", i,
+                           verdict_at(search, i, room)->resource_class,
+                           search->host->rooms[room].cell->id, verdict_at(search, i, room)->text);
+                return;
+        }
+        if (n_cells > n_rooms)
+                error_setf(reterr, ENOSPC, "The guest has %zu cells, the host %zu", n_cells,
+                           n_rooms);
+        else
+                error_setf(reterr, ENOSPC,
+                           "Each cell of the guest fits a cell of the host, but not each one of "
+                           "its own");
+}
+
+static int explain(const NumaSearch *search, Error *reterr)
+{
+        if (search->work > FIT_WORK_MAX) {
+                error_setf(reterr, E2BIG,
+                           "No way to place the %zu cells was found within the bound on the work",
+                           search->request->numa.n_cells);
+                return FIT_E_TOO_HARD;
+        }
+        if (search->n_sets == 0)
+                explain_cells(search, reterr);
+        else
+                error_setf(reterr, ENOSPC, "%s", search->words.text);
+        return FIT_E_NO_CAPACITY;
+}
+
+static int search_all(NumaSearch *search, Fit *ret, Error *reterr)
+{
+        NumaAffinity affinity = search->request->numa.affinity;
+        int r = search_pass(search, affinity == NUMA_AFFINITY_PREFERRED ? NUMA_AFFINITY_REQUIRED
+                                                                        : affinity);
+
+        if (r > 0 && affinity == NUMA_AFFINITY_PREFERRED && search->work <= FIT_WORK_MAX)
+                r = search_pass(search, affinity);
+        if (r < 0)
+                return error_oom(reterr);
+        if (r > 0) {
+                ret->work = search->work;
+                return explain(search, reterr);
+        }
+        return write_fit(search, ret) < 0 ? error_oom(reterr) : FIT_DONE;
+}
+
+static bool is_ready(const HostFacts *facts, Error *reterr)
+{
+        if (facts)
+                return true;
+        error_setf(reterr, EAGAIN, "CPUs cannot be named before the host was polled");
+        return false;
+}
+
+int fit_request_numa(const HostView *view, const HostFacts *facts, const char *node,
+                     const ResourceRequest *request, Fit *ret, Error *reterr)
+{
+        _cleanup_(numa_host_done) NumaHost host = { 0 };
+        _cleanup_(search_done)
+                NumaSearch search = { .host = &host, .request = request, .node = node };
+        Fit plain = FIT_NULL;
+        int r;
+
+        if (request->numa.n_cells == 0)
+                return fit_request(view, node, request, ret, reterr);
+        if (!is_ready(facts, reterr))
+                return FIT_E_NO_CAPACITY;
+        if (numa_host_make(&host, view, facts, node) < 0 || search_init(&search) < 0)
+                return error_oom(reterr);
+        /* What fits on no set of cells is said in the words of the amounts. */
+        r = fit_request(view, node, &search.rest, &plain, reterr);
+        fit_done(&plain);
+        return r != 0 && search.rest.groups[0].required.n_items == 0
+                       ? r
+                       : search_all(&search, ret, reterr);
+}
+
+static int add_verdict(const NumaSearch *search, size_t guest, size_t index, FitVerdicts *verdicts)
+{
+        const NumaHost *host = search->host;
+        const NumaVerdict *from = verdict_at(search, guest, index);
+        const NumaRoom *room = &host->rooms[index];
+        const Provider *provider =
+                host->view->tree
+                        ->providers[room->provider == SIZE_MAX ? host->root : room->provider];
+        FitVerdict verdict = {
+                .provider = provider->uuid,
+                .resource_class = strdup(from->resource_class),
+                .term = from->term ? from->term : "fits",
+                .asked = from->asked,
+                .free_amount = from->free_amount,
+                .missing = from->term && from->asked > from->free_amount
+                                   ? from->asked - from->free_amount
+                                   : 0,
+                .text = strdup(from->text),
+        };
+
+        if (asprintf(&verdict.suffix, "cell %zu", guest) < 0)
+                verdict.suffix = NULL;
+        if (asprintf(&verdict.provider_name, "%s, cell %u",
+                     host->view->tree->providers[host->root]->name, room->cell->id) < 0)
+                verdict.provider_name = NULL;
+        if (array_grow(&verdicts->items, sizeof(FitVerdict), verdicts->n_items,
+                       &verdicts->n_allocated) < 0) {
+                fit_verdict_done(&verdict);
+                return -ENOMEM;
+        }
+        verdicts->items[verdicts->n_items++] = verdict;
+        return verdict.suffix && verdict.provider_name && verdict.resource_class && verdict.text
+                       ? 0
+                       : -ENOMEM;
+}
+
+int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *node,
+                     const ResourceRequest *request, FitVerdicts *ret, Error *reterr)
+{
+        _cleanup_(numa_host_done) NumaHost host = { 0 };
+        _cleanup_(search_done)
+                NumaSearch search = { .host = &host, .request = request, .node = node };
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        int r;
+
+        if (request->numa.n_cells == 0)
+                return fit_explain_request(view, node, request, ret, reterr);
+        if (!is_ready(facts, reterr))
+                return FIT_E_NO_CAPACITY;
+        if (numa_host_make(&host, view, facts, node) < 0 || search_init(&search) < 0)
+                return error_oom(reterr);
+        r = fit_explain_request(view, node, &search.rest, ret, NULL);
+        if (r < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < request->numa.n_cells; i++)
+                for (size_t j = 0; j < host.n_rooms; j++)
+                        if (add_verdict(&search, i, j, ret) < 0) {
+                                fit_verdicts_done(ret);
+                                return error_oom(reterr);
+                        }
+        return fit_request_numa(view, facts, node, request, &fit, reterr);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/layout.h"
+
+#include <errno.h>
+
+void layout_done(Layout *layout)
+{
+        for (size_t i = 0; i < layout->n_cells; i++)
+                cpu_set_done(&layout->cells[i].vcpus);
+        for (size_t i = 0; i < layout->n_cpus; i++)
+                cpu_set_done(&layout->cpus[i].cpus);
+        free(layout->cells);
+        free(layout->cpus);
+        cpu_set_done(&layout->held);
+        *layout = LAYOUT_INIT;
+}
+
+/* One more than asked for: calloc(0) may yield NULL, and the end of the arrays is a zeroed item. */
+int layout_reserve(Layout *ret, size_t n_cells, size_t n_cpus)
+{
+        ret->cells = calloc(n_cells + 1, sizeof(LayoutCell));
+        ret->cpus = calloc(n_cpus + 1, sizeof(LayoutCpu));
+        if (ret->cells && ret->cpus)
+                return 0;
+        layout_done(ret);
+        return -ENOMEM;
+}
+
+LayoutCell *layout_add_cell(Layout *layout)
+{
+        return &layout->cells[layout->n_cells++];
+}
+
+LayoutCpu *layout_add_cpu(Layout *layout)
+{
+        return &layout->cpus[layout->n_cpus++];
+}
+
+int layout_copy(Layout *ret, const Layout *layout)
+{
+        _cleanup_(layout_done) Layout copy = LAYOUT_INIT;
+
+        if (layout_reserve(&copy, layout->n_cells, layout->n_cpus) < 0 ||
+            cpu_set_copy(&copy.held, &layout->held) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < layout->n_cells; i++) {
+                LayoutCell *cell = layout_add_cell(&copy);
+
+                *cell = layout->cells[i];
+                cell->vcpus = CPU_SET_INIT;
+                if (cpu_set_copy(&cell->vcpus, &layout->cells[i].vcpus) < 0)
+                        return -ENOMEM;
+        }
+        for (size_t i = 0; i < layout->n_cpus; i++) {
+                LayoutCpu *cpu = layout_add_cpu(&copy);
+
+                *cpu = layout->cpus[i];
+                cpu->cpus = CPU_SET_INIT;
+                if (cpu_set_copy(&cpu->cpus, &layout->cpus[i].cpus) < 0)
+                        return -ENOMEM;
+        }
+        layout_done(ret);
+        *ret = copy;
+        copy = LAYOUT_INIT;
+        return 0;
+}
+
+bool layout_in_cell(const Layout *layout, unsigned host_cell)
+{
+        for (size_t i = 0; i < layout->n_cells; i++)
+                if (layout->cells[i].host_cell == host_cell)
+                        return true;
+        return false;
+}
+
+bool layout_has_cpu(const Layout *layout, unsigned cpu)
+{
+        for (size_t i = 0; i < layout->n_cpus; i++)
+                if (cpu_set_contains(&layout->cpus[i].cpus, cpu))
+                        return true;
+        return cpu_set_contains(&layout->held, cpu);
+}

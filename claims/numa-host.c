@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/numa-host.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "claims/device-choice.h"
+
+#define CELL_TRAIT "HW_NUMA_ROOT"
+
+const char *const numa_class_names[_NUMA_CLASS_MAX] = {
+        [NUMA_CLASS_VCPU] = "VCPU",
+        [NUMA_CLASS_PCPU] = "PCPU",
+        [NUMA_CLASS_MEMORY_MB] = "MEMORY_MB",
+};
+
+void numa_host_done(NumaHost *host)
+{
+        for (size_t i = 0; i < host->n_rooms; i++)
+                cpu_set_done(&host->rooms[i].free);
+        free(host->rooms);
+        free(host->device_cells);
+        *host = (NumaHost){ 0 };
+}
+
+static size_t find_provider(const NumaHost *host, unsigned cell)
+{
+        const ProviderTree *tree = host->view->tree;
+        char name[2 * PROVIDER_NAME_MAX];
+        const Provider *provider;
+        size_t index;
+
+        snprintf(name, sizeof(name), "%s_NUMA%u", tree->providers[host->root]->name, cell);
+        provider = provider_tree_find_name(tree, name);
+        if (!provider || !string_set_contains(&provider->traits, CELL_TRAIT) ||
+            !host_view_find(host->view, &provider->uuid, &index) ||
+            host->view->providers[index].withheld)
+                return SIZE_MAX;
+        return index;
+}
+
+static const Inventory *find_inventory(const NumaHost *host, size_t provider,
+                                       const char *resource_class)
+{
+        return provider == SIZE_MAX ? NULL
+                                    : provider_find_inventory(host->view->tree->providers[provider],
+                                                              resource_class);
+}
+
+/* An amount of the cell times the ratio that Placement has for the class. */
+static uint64_t overcommitted(const NumaHost *host, const NumaRoom *room, NumaClass class,
+                              uint64_t amount)
+{
+        const Inventory *inventory = find_inventory(
+                host, host->by_cell[class] ? room->provider : host->root, numa_class_names[class]);
+        double product = inventory ? (double)amount * inventory->allocation_ratio : (double)amount;
+
+        return product >= (double)INVENTORY_MAX_AMOUNT ? INVENTORY_MAX_AMOUNT : (uint64_t)product;
+}
+
+static bool is_free(const NumaHost *host, const HostCpu *cpu)
+{
+        return cpu->dedicated && !cpu_set_contains(&host->view->held, cpu->id);
+}
+
+/* The threads of a core in this cell: how many, and how many are free. */
+static void count_threads(const NumaHost *host, const HostCell *cell, unsigned core, size_t *ret_n,
+                          size_t *ret_free)
+{
+        *ret_n = *ret_free = 0;
+        for (size_t i = 0; i < cell->n_cpus; i++)
+                if (cell->cpus[i].core == core) {
+                        (*ret_n)++;
+                        *ret_free += is_free(host, &cell->cpus[i]);
+                }
+}
+
+static int count_cpus(const NumaHost *host, NumaRoom *room)
+{
+        for (size_t i = 0; i < room->cell->n_cpus; i++) {
+                const HostCpu *cpu = &room->cell->cpus[i];
+                size_t n, n_free;
+
+                room->n_cpus += cpu->shared;
+                if (is_free(host, cpu) && cpu_set_add(&room->free, cpu->id) < 0)
+                        return -ENOMEM;
+                count_threads(host, room->cell, cpu->core, &n, &n_free);
+                room->n_free += is_free(host, cpu);
+                room->n_free_require += is_free(host, cpu) && n_free >= 2;
+                room->n_free_isolate += n_free == n && cpu->core == cpu->id;
+        }
+        room->n_limit = overcommitted(host, room, NUMA_CLASS_VCPU, room->n_cpus);
+        return 0;
+}
+
+static int fill_room(const NumaHost *host, NumaRoom *room)
+{
+        const HostView *view = host->view;
+
+        for (size_t i = 0; i < view->n_cell_usages; i++) {
+                if (view->cell_usages[i].host_cell != room->cell->id)
+                        continue;
+                room->n_shared += view->cell_usages[i].n_shared;
+                room->memory_used_mb += view->cell_usages[i].memory_mb;
+        }
+        room->memory_limit_mb =
+                overcommitted(host, room, NUMA_CLASS_MEMORY_MB, room->cell->memory_mb);
+        for (size_t i = 0; i < view->n_providers; i++)
+                room->has_device =
+                        room->has_device || (host->device_cells[i] >= 0 &&
+                                             (unsigned)host->device_cells[i] == room->cell->id);
+        return count_cpus(host, room);
+}
+
+static int find_device_cell(const NumaHost *host, const char *node, const Provider *provider)
+{
+        const HostFacts *facts = host->facts;
+
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                const char *resource_class = provider->inventories[i].resource_class;
+                const HostDevice *device =
+                        device_of_provider(facts, node, provider->name, resource_class);
+                const HostPci *pci =
+                        pci_of_provider(facts, node, provider->name, resource_class, NULL);
+
+                if (device || pci)
+                        return device ? device->cell : pci->cell;
+        }
+        return NUMA_HOST_NO_DEVICE;
+}
+
+static int collect(NumaHost *host, const char *node)
+{
+        const HostView *view = host->view;
+
+        host->rooms = calloc(host->facts->n_cells + 1, sizeof(NumaRoom));
+        host->device_cells = calloc(view->n_providers + 1, sizeof(int));
+        if (!host->rooms || !host->device_cells)
+                return -ENOMEM;
+        for (size_t i = 0; i < view->n_providers; i++)
+                host->device_cells[i] = find_device_cell(host, node, view->tree->providers[i]);
+        for (size_t i = 0; i < host->facts->n_cells; i++) {
+                NumaRoom *room = &host->rooms[host->n_rooms++];
+
+                room->cell = &host->facts->cells[i];
+                room->provider = find_provider(host, room->cell->id);
+                for (size_t j = 0; j < _NUMA_CLASS_MAX; j++)
+                        host->by_cell[j] = host->by_cell[j] || find_inventory(host, room->provider,
+                                                                              numa_class_names[j]);
+        }
+        for (size_t i = 0; i < host->n_rooms; i++)
+                if (fill_room(host, &host->rooms[i]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, const char *node)
+{
+        _cleanup_(numa_host_done) NumaHost host = { .view = view, .facts = facts };
+
+        if (host_view_root(view, node, &host.root) && collect(&host, node) < 0)
+                return -ENOMEM;
+        *ret = host;
+        host = (NumaHost){ 0 };
+        return 0;
+}
+
+static void fail(NumaVerdict *verdict, const char *term, const char *resource_class, uint64_t asked,
+                 uint64_t free_amount)
+{
+        verdict->term = term;
+        verdict->resource_class = resource_class;
+        verdict->asked = asked;
+        verdict->free_amount = free_amount;
+}
+
+static bool fit_cpus(const NumaRoom *room, NumaThreads threads, uint64_t n_shared,
+                     uint64_t n_dedicated, NumaVerdict *ret)
+{
+        uint64_t n_left = room->n_limit > room->n_shared ? room->n_limit - room->n_shared : 0;
+        uint64_t n_usable = threads == NUMA_THREADS_ISOLATE   ? room->n_free_isolate
+                            : threads == NUMA_THREADS_REQUIRE ? room->n_free_require
+                                                              : room->n_free;
+
+        if (n_shared > room->n_cpus) {
+                fail(ret, "cpus", "VCPU", n_shared, room->n_cpus);
+                snprintf(ret->text, sizeof(ret->text),
+                         "asks for %" PRIu64 " shared CPUs, it has %" PRIu64, n_shared,
+                         room->n_cpus);
+        } else if (n_shared > n_left) {
+                fail(ret, "vcpus", "VCPU", n_shared, n_left);
+                snprintf(ret->text, sizeof(ret->text),
+                         "asks for %" PRIu64 " of its shared CPUs, free are %" PRIu64
+                         " of %" PRIu64,
+                         n_shared, n_left, room->n_limit);
+        } else if (n_dedicated > room->n_free) {
+                fail(ret, "pcpus", "PCPU", n_dedicated, room->n_free);
+                snprintf(ret->text, sizeof(ret->text),
+                         "asks for %" PRIu64 " dedicated CPUs, free are %" PRIu64, n_dedicated,
+                         room->n_free);
+        } else if (n_dedicated > n_usable) {
+                fail(ret, "threads", "PCPU", n_dedicated, n_usable);
+                snprintf(ret->text, sizeof(ret->text),
+                         threads == NUMA_THREADS_ISOLATE
+                                 ? "asks for %" PRIu64 " cores (isolate), free are %" PRIu64
+                                 : "asks for %" PRIu64
+                                   " CPUs on cores with two free threads (require), free are "
+                                   "%" PRIu64,
+                         n_dedicated, n_usable);
+        }
+        return !ret->term;
+}
+
+static uint64_t count_used(const NumaHost *host, unsigned cell, uint64_t page_kib)
+{
+        uint64_t used = 0;
+
+        for (size_t i = 0; i < host->view->n_cell_usages; i++)
+                if (host->view->cell_usages[i].host_cell == cell &&
+                    host->view->cell_usages[i].page_kib == page_kib)
+                        used += host->view->cell_usages[i].memory_mb;
+        return used;
+}
+
+static uint64_t subtract(uint64_t from, uint64_t amount)
+{
+        return from > amount ? from - amount : 0;
+}
+
+/* MiB in small pages that nobody has. */
+static uint64_t count_small(const NumaHost *host, const HostCell *cell)
+{
+        uint64_t memory_mb = cell->memory_mb;
+
+        for (size_t i = 0; i < cell->n_pages; i++)
+                memory_mb =
+                        subtract(memory_mb, cell->pages[i].total * cell->pages[i].size_kib / 1024);
+        return subtract(memory_mb, count_used(host, cell->id, 0));
+}
+
+/* MiB in pages of that size that nobody has, and that are not reserved. */
+static uint64_t count_large(const NumaHost *host, const HostCell *cell, const HostPages *pages)
+{
+        uint64_t n = subtract(pages->total, pages->reserved);
+
+        return subtract(n * pages->size_kib / 1024, count_used(host, cell->id, pages->size_kib));
+}
+
+static bool divides(uint64_t page_kib, uint64_t memory_mb)
+{
+        return memory_mb * 1024 % page_kib == 0;
+}
+
+/* The largest pages of which there are enough; false when there are none. */
+static bool find_large(const NumaHost *host, const HostCell *cell, uint64_t memory_mb,
+                       NumaVerdict *ret, uint64_t *ret_most)
+{
+        for (size_t i = cell->n_pages; i > 0; i--) {
+                const HostPages *pages = &cell->pages[i - 1];
+                uint64_t left;
+
+                if (!divides(pages->size_kib, memory_mb))
+                        continue;
+                left = count_large(host, cell, pages);
+                if (left >= memory_mb) {
+                        ret->page_kib = pages->size_kib;
+                        return true;
+                }
+                *ret_most = MAX(*ret_most, left);
+        }
+        return false;
+}
+
+static bool fail_pages(const char *which, uint64_t memory_mb, uint64_t left, NumaVerdict *ret)
+{
+        fail(ret, "pages", "MEMORY_MB", memory_mb, left);
+        snprintf(ret->text, sizeof(ret->text),
+                 "asks for %" PRIu64 " MiB in %s pages, free are %" PRIu64, memory_mb, which, left);
+        return false;
+}
+
+static bool fit_size(const NumaHost *host, const HostCell *cell, uint64_t page_kib,
+                     uint64_t memory_mb, NumaVerdict *ret)
+{
+        char which[32];
+
+        snprintf(which, sizeof(which), "%" PRIu64 " KiB", page_kib);
+        for (size_t i = 0; i < cell->n_pages; i++) {
+                uint64_t left;
+
+                if (cell->pages[i].size_kib != page_kib)
+                        continue;
+                left = count_large(host, cell, &cell->pages[i]);
+                ret->page_kib = page_kib;
+                return left >= memory_mb || fail_pages(which, memory_mb, left, ret);
+        }
+        return fail_pages(which, memory_mb, 0, ret);
+}
+
+static bool fit_small(const NumaHost *host, const HostCell *cell, uint64_t memory_mb,
+                      NumaVerdict *ret)
+{
+        uint64_t left = count_small(host, cell);
+
+        return left >= memory_mb || fail_pages("small", memory_mb, left, ret);
+}
+
+static bool fit_memory(const NumaHost *host, const NumaRoom *room, uint64_t memory_mb,
+                       NumaVerdict *ret)
+{
+        uint64_t left =
+                MIN(subtract(room->memory_limit_mb, room->memory_used_mb), room->cell->memory_mb);
+
+        if (memory_mb <= left)
+                return true;
+        fail(ret, "memory", "MEMORY_MB", memory_mb, left);
+        snprintf(ret->text, sizeof(ret->text),
+                 "asks for %" PRIu64 " MiB, free are %" PRIu64 " of %" PRIu64, memory_mb, left,
+                 room->memory_limit_mb);
+        return false;
+}
+
+static bool fit_pages(const NumaHost *host, const NumaRoom *room, const NumaRequest *numa,
+                      uint64_t memory_mb, NumaVerdict *ret)
+{
+        uint64_t most = 0;
+
+        if (memory_mb == 0)
+                return true;
+        switch (numa->pages) {
+        case NUMA_PAGES_SMALL:
+                return fit_small(host, room->cell, memory_mb, ret);
+        case NUMA_PAGES_LARGE:
+                return find_large(host, room->cell, memory_mb, ret, &most) ||
+                       fail_pages("large", memory_mb, most, ret);
+        case NUMA_PAGES_ANY:
+                return find_large(host, room->cell, memory_mb, ret, &most) ||
+                       fit_small(host, room->cell, memory_mb, ret);
+        case NUMA_PAGES_SIZE:
+                return numa->page_kib == host->facts->small_page_kib
+                               ? fit_small(host, room->cell, memory_mb, ret)
+                               : fit_size(host, room->cell, numa->page_kib, memory_mb, ret);
+        default:
+                return fit_memory(host, room, memory_mb, ret);
+        }
+}
+
+/* What the cell's provider says to an amount of one of its classes. */
+static bool fit_inventory(const NumaHost *host, const NumaRoom *room, const char *resource_class,
+                          uint64_t amount, NumaVerdict *ret)
+{
+        static const char *const terms[] = {
+                [INVENTORY_E_ZERO] = "min_unit",     [INVENTORY_E_MIN_UNIT] = "min_unit",
+                [INVENTORY_E_MAX_UNIT] = "max_unit", [INVENTORY_E_STEP_SIZE] = "step_size",
+                [INVENTORY_E_CAPACITY] = "capacity",
+        };
+        const Inventory *inventory = find_inventory(host, room->provider, resource_class);
+        uint64_t used, capacity;
+        InventoryFit fit;
+
+        if (!inventory) {
+                fail(ret, "class", resource_class, amount, 0);
+                snprintf(ret->text, sizeof(ret->text), "does not have %s", resource_class);
+                return false;
+        }
+        used = resources_get(&host->view->providers[room->provider].used, resource_class);
+        fit = inventory_fit(inventory, used, amount);
+        if (fit == INVENTORY_FITS)
+                return true;
+        capacity = inventory_capacity(inventory);
+        fail(ret, terms[fit], resource_class, amount, subtract(capacity, used));
+        inventory_fit_explain(fit, inventory, used, amount, ret->text, sizeof(ret->text));
+        return false;
+}
+
+static const RequestGroup *find_group(const ResourceRequest *request)
+{
+        return request->n_groups > 0 && request->groups[0].suffix[0] == '\0' ? &request->groups[0]
+                                                                             : NULL;
+}
+
+static bool fit_provider(const NumaHost *host, const NumaRoom *room, const ResourceRequest *request,
+                         const uint64_t amounts[static _NUMA_CLASS_MAX], NumaVerdict *ret)
+{
+        const RequestGroup *group = find_group(request);
+
+        for (size_t i = 0; i < _NUMA_CLASS_MAX; i++) {
+                if (!host->by_cell[i] || amounts[i] == 0)
+                        continue;
+                if (!fit_inventory(host, room, numa_class_names[i], amounts[i], ret))
+                        return false;
+                for (size_t j = 0; j < group->forbidden.n_items; j++)
+                        if (string_set_contains(
+                                    &host->view->tree->providers[room->provider]->traits,
+                                    group->forbidden.items[j])) {
+                                fail(ret, "trait", numa_class_names[i], amounts[i], 0);
+                                snprintf(ret->text, sizeof(ret->text),
+                                         "has the forbidden trait %.100s",
+                                         group->forbidden.items[j]);
+                                return false;
+                        }
+        }
+        return true;
+}
+
+static bool fit_page_provider(const NumaHost *host, const NumaRoom *room, uint64_t memory_mb,
+                              NumaVerdict *ret)
+{
+        for (size_t i = 0; i < room->cell->n_pages; i++) {
+                const HostPages *pages = &room->cell->pages[i];
+
+                if (pages->size_kib == ret->page_kib &&
+                    find_inventory(host, room->provider, pages->resource_class))
+                        return fit_inventory(host, room, pages->resource_class,
+                                             memory_mb * 1024 / pages->size_kib, ret);
+        }
+        return true;
+}
+
+void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
+                   size_t room_index, NumaVerdict *ret)
+{
+        const NumaRequest *numa = &request->numa;
+        const NumaRequestCell *cell = &numa->cells[guest_cell];
+        const NumaRoom *room = &host->rooms[room_index];
+        uint64_t n_dedicated = cpu_set_count_common(&cell->vcpus, &numa->dedicated);
+        uint64_t n_shared = cpu_set_count(&cell->vcpus) - n_dedicated;
+        const uint64_t amounts[_NUMA_CLASS_MAX] = { [NUMA_CLASS_VCPU] = n_shared,
+                                                    [NUMA_CLASS_PCPU] = n_dedicated,
+                                                    [NUMA_CLASS_MEMORY_MB] = cell->memory_mb };
+
+        *ret = (NumaVerdict){ .resource_class = n_dedicated > 0 ? "PCPU" : "VCPU",
+                              .asked = n_dedicated > 0 ? n_dedicated : n_shared,
+                              .free_amount = n_dedicated > 0
+                                                     ? room->n_free
+                                                     : subtract(room->n_limit, room->n_shared) };
+        if (fit_cpus(room, numa->threads, n_shared, n_dedicated, ret) &&
+            fit_pages(host, room, numa, cell->memory_mb, ret) &&
+            fit_provider(host, room, request, amounts, ret))
+                (void)fit_page_provider(host, room, cell->memory_mb, ret);
+}
+
+/* Choosing CPUs */
+
+typedef struct Core {
+        unsigned id;
+        size_t n, n_free;
+} Core;
+
+static int order_most_free(const void *a, const void *b)
+{
+        const Core *x = a, *y = b;
+
+        if (x->n_free != y->n_free)
+                return x->n_free > y->n_free ? -1 : 1;
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The cores that the policy can use, in the order in which they are filled. */
+static int list_cores(const NumaHost *host, const NumaRoom *room, NumaThreads threads, Core **ret,
+                      size_t *ret_n)
+{
+        Core *cores = calloc(room->cell->n_cpus + 1, sizeof(Core));
+        size_t n = 0;
+
+        if (!cores)
+                return -ENOMEM;
+        for (size_t i = 0; i < room->cell->n_cpus; i++) {
+                Core *core = &cores[n];
+
+                core->id = room->cell->cpus[i].core;
+                if (core->id != room->cell->cpus[i].id)
+                        continue;
+                count_threads(host, room->cell, core->id, &core->n, &core->n_free);
+                n += threads == NUMA_THREADS_ISOLATE   ? core->n_free == core->n
+                     : threads == NUMA_THREADS_REQUIRE ? core->n_free >= 2
+                                                       : core->n_free >= 1;
+        }
+        if (threads != NUMA_THREADS_ISOLATE)
+                qsort(cores, n, sizeof(Core), order_most_free);
+        *ret = cores;
+        *ret_n = n;
+        return 0;
+}
+
+/* The host CPUs that n guest CPUs get, in their order; held has these and what isolate adds. */
+static int choose_cpus(const NumaHost *host, const NumaRoom *room, NumaThreads threads, size_t n,
+                       unsigned *ret, CpuSet *held)
+{
+        _cleanup_free_ Core *cores = NULL;
+        size_t n_cores, n_chosen = 0;
+
+        if (list_cores(host, room, threads, &cores, &n_cores) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < n_cores && n_chosen < n; i++) {
+                size_t n_of_core = 0;
+
+                for (size_t j = 0; j < room->cell->n_cpus; j++) {
+                        const HostCpu *cpu = &room->cell->cpus[j];
+                        bool isolate = threads == NUMA_THREADS_ISOLATE;
+
+                        if (cpu->core != cores[i].id || !is_free(host, cpu))
+                                continue;
+                        if (n_chosen < n && (!isolate || n_of_core == 0))
+                                ret[n_chosen++] = cpu->id;
+                        else if (!isolate)
+                                break;
+                        n_of_core++;
+                        if (cpu_set_add(held, cpu->id) < 0)
+                                return -ENOMEM;
+                }
+        }
+        return 0;
+}
+
+static int add_shared(const HostCell *cell, CpuSet *ret)
+{
+        for (size_t i = 0; i < cell->n_cpus; i++)
+                if (cell->cpus[i].shared && cpu_set_add(ret, cell->cpus[i].id) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
+                      size_t room_index, uint64_t page_kib, Layout *layout)
+{
+        const NumaRequest *numa = &request->numa;
+        const NumaRequestCell *asked = &numa->cells[guest_cell];
+        const NumaRoom *room = &host->rooms[room_index];
+        uint64_t n = cpu_set_count_common(&asked->vcpus, &numa->dedicated), next = 0;
+        _cleanup_free_ unsigned *chosen = calloc(n + 1, sizeof(unsigned));
+        LayoutCell *cell = layout_add_cell(layout);
+
+        cell->cell = (unsigned)guest_cell;
+        cell->host_cell = room->cell->id;
+        cell->memory_mb = asked->memory_mb;
+        cell->page_kib = page_kib;
+        cell->n_shared = cpu_set_count(&asked->vcpus) - n;
+        if (!chosen || cpu_set_copy(&cell->vcpus, &asked->vcpus) < 0 ||
+            choose_cpus(host, room, numa->threads, n, chosen, &layout->held) < 0)
+                return -ENOMEM;
+        CPU_SET_FOREACH(vcpu, &asked->vcpus)
+        {
+                LayoutCpu *cpu = layout_add_cpu(layout);
+
+                cpu->vcpu = vcpu;
+                cpu->dedicated = cpu_set_contains(&numa->dedicated, vcpu);
+                if (cpu->dedicated ? cpu_set_add(&cpu->cpus, chosen[next++]) < 0
+                                   : add_shared(room->cell, &cpu->cpus) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
