@@ -15,6 +15,14 @@ static int fail(const Error *error, int r)
         return EXIT_FAILURE;
 }
 
+/* A person who asks ten hosts in a loop wants to know which one said it. */
+static int fail_verb(const Ctl *ctl, Error *error, int r)
+{
+        if (ctl->options.host)
+                (void)error_prefixf(error, r, "%s", ctl->options.host);
+        return fail(error, r);
+}
+
 static int fail_usage(const Error *error, int r)
 {
         (void)fail(error, r);
@@ -67,7 +75,7 @@ static int run(Ctl *ctl, int argc, char *argv[])
         if (r < 0)
                 return fail_usage(&error, r);
         r = verb->run(ctl, &error);
-        return r < 0 ? fail(&error, r) : r;
+        return r < 0 ? fail_verb(ctl, &error, r) : r;
 }
 
 int main(int argc, char *argv[])

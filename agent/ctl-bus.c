@@ -8,7 +8,7 @@
 #include "agent/ctl-claims.h"
 #include "agent/ctl-status.h"
 
-int ctl_bus_open(sd_bus **ret, Error *reterr)
+static int open_local(sd_bus **ret, Error *reterr)
 {
         int r = sd_bus_open_system_with_description(ret, "computectl");
 
@@ -22,6 +22,31 @@ int ctl_bus_open(sd_bus **ret, Error *reterr)
                 return CTL_BUS_E_NOT_RUNNING;
         }
         return error_setf(reterr, r, "The system bus cannot be used: %s", strerror(-r));
+}
+
+/* The bus is asked for our name on it, so that what keeps ssh from getting there is known here. */
+static int open_remote(sd_bus **ret, const char *host, Error *reterr)
+{
+        _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
+        const char *name;
+        int r = sd_bus_open_system_remote(&bus, host);
+
+        if (r == -EINVAL)
+                return error_setf(reterr, r, "--host: \"%.60s\" is not [USER@]HOST[:PORT]", host);
+        if (r >= 0)
+                r = sd_bus_get_unique_name(bus, &name);
+        if (r < 0)
+                return error_setf(reterr, r,
+                                  "The bus of that host cannot be reached over ssh (%s); can you "
+                                  "log in there, and is systemd-stdio-bridge installed?",
+                                  strerror(-r));
+        *ret = TAKE_PTR(bus);
+        return CTL_BUS_DONE;
+}
+
+int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr)
+{
+        return host ? open_remote(ret, host, reterr) : open_local(ret, reterr);
 }
 
 /* Words for what a call brought instead of an answer. */

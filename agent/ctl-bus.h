@@ -16,8 +16,10 @@ typedef enum CtlBusOutcome {
         CTL_BUS_E_NOT_RUNNING = 1, /* no bus, or nobody on it has the name; reterr has the words */
 } CtlBusOutcome;
 
-/* A connection to the system bus. The caller closes with sd_bus_flush_close_unref(). */
-int ctl_bus_open(sd_bus **ret, Error *reterr);
+/* A connection to the system bus, of this host or (not NULL) of "[user@]host[:port]": then over
+ * ssh, which may ask for a password, and with systemd-stdio-bridge at the other end. The caller
+ * closes with sd_bus_flush_close_unref(). */
+int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 
 /* Methods that answer with one text: GetTree, GetPlan, Discover, Sync. The caller frees. */
 int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,

@@ -47,6 +47,7 @@ static const Option table[] = {
         FLAG("help", 'h', NULL, "Show this help", help),
         FLAG("version", 0, NULL, "Show the version", version),
         { "json", 0, "pretty|short|off", NULL, "Print JSON", OPTION_JSON, 0, NULL },
+        TEXT("host", 'H', "[USER@]HOST", NULL, "Ask the agent of another host, over ssh", host),
         FLAG("all", 'a', NULL, "Cut and leave out nothing", all),
         FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
         FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),

@@ -12,6 +12,7 @@ typedef struct CtlOptions {
         /* of every verb */
         CtlJson json;
         bool no_pager, no_legend, quiet, all;
+        const char *host; /* "user@host"; NULL: this one */
         bool help, version;
         /* of some; texts are borrowed from argv */
         const char *config;

@@ -18,6 +18,7 @@ typedef struct CtlVerb {
         const char *arguments; /* for the help, "" for none */
         const char *help;
         unsigned n_arguments; /* exactly; beside the verb's own name */
+        bool remote;          /* asks the agent, so that it can ask that of --host */
 
         /* NULL, or looks for wrong usage before anything is asked: -EINVAL with words. */
         int (*check)(const CtlOptions *options, Error *reterr);

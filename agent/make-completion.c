@@ -36,6 +36,10 @@ static const char bash_middle[] =
         "                mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
         "                return\n"
         "                ;;\n"
+        "        -H | --host)\n"
+        "                mapfile -t COMPREPLY < <(compgen -A hostname -- \"$cur\")\n"
+        "                return\n"
+        "                ;;\n"
         "        esac\n"
         "        case $verb in\n";
 
@@ -124,6 +128,8 @@ static void print_zsh_option(const CtlOptionInfo *option)
                 fputs(":format:(pretty short off)", stdout);
         else if (option->metavar && strcmp(option->name, "config") == 0)
                 fputs(":file:_files", stdout);
+        else if (option->metavar && strcmp(option->name, "host") == 0)
+                fputs(":host:_hosts", stdout);
         else if (option->metavar)
                 printf(":%s:", "value");
         fputs("' \\\n", stdout);

@@ -30,7 +30,7 @@ class Completion(unittest.TestCase):
         cases = [(['re'], ['reload', 'release']),
                  (['claim', '--res'], ['--resources', '--resize-target']),
                  (['status', '--res'], []),
-                 (['claims', '--h'], ['--help', '--history']),
+                 (['claims', '--h'], ['--help', '--host', '--history']),
                  (['status', '--json', '=', ''], ['pretty', 'short', 'off']),
                  (['--json', '=', 's'], ['short'])]
         for words, expected in cases:

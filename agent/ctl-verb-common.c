@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-verb-common.h"
+
+#include "agent/ctl-bus.h"
+#include "agent/ctl-status.h"
+
+int ctl_need_answer(int r)
+{
+        return r == CTL_BUS_E_NOT_RUNNING ? -ESRCH : r;
+}
+
+int ctl_oom_or(int r, Error *reterr)
+{
+        return r < 0 ? error_oom(reterr) : r;
+}
+
+bool ctl_wants_json(const Ctl *ctl)
+{
+        return ctl->options.json != CTL_JSON_OFF;
+}
+
+int ctl_print_json(const Ctl *ctl, const json_t *document, Error *reterr)
+{
+        if (!document)
+                return error_oom(reterr);
+        return ctl_oom_or(ctl_json_print(document, ctl->options.json, &ctl->style, stdout), reterr);
+}
+
+void ctl_page(Ctl *ctl)
+{
+        if (ctl->style.terminal && !ctl->options.no_pager)
+                ctl_pager_open(&ctl->pager);
+}
+
+int ctl_connect(const Ctl *ctl, sd_bus **ret, Error *reterr)
+{
+        return ctl_need_answer(ctl_bus_open(ret, ctl->options.host, reterr));
+}
+
+int ctl_fetch(const Ctl *ctl, const char *method, bool array, const char *format, json_t **ret,
+              Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = ctl_bus_open(&bus, ctl->options.host, reterr);
+
+        if (r != CTL_BUS_DONE)
+                return r;
+        r = ctl_bus_get_text(bus, method, 0, &text, reterr);
+        return r != CTL_BUS_DONE ? r : ctl_json_read_document(text, array, format, ret, reterr);
+}
+
+int ctl_fetch_status(const Ctl *ctl, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *members = NULL;
+        Error why = ERROR_NULL;
+        json_t *status;
+        int r = ctl_bus_open(&bus, ctl->options.host, &why);
+
+        if (r == CTL_BUS_DONE)
+                r = ctl_bus_get_status(bus, &members, &why);
+        if (r < 0)
+                return error_setf(reterr, r, "%s", why.text);
+        status = r == CTL_BUS_DONE ? ctl_status_make(members)
+                                   : ctl_status_make_not_running(why.text);
+        if (!status)
+                return error_oom(reterr);
+        *ret = status;
+        return 0;
+}

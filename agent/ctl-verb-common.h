@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the verbs of computectl share: reaching the agent of this host or of --host, and printing
+ * as the options ask. */
+
+#include <systemd/sd-bus.h>
+
+#include "agent/ctl-verbs.h"
+
+/* For a verb that can do nothing without the agent: nobody there is a failure like others. */
+int ctl_need_answer(int r);
+
+/* A connection to the bus that the options name; ctl_need_answer() is applied. */
+int ctl_connect(const Ctl *ctl, sd_bus **ret, Error *reterr);
+
+/* Calls a method that answers with a document. CTL_BUS_E_NOT_RUNNING as it came. */
+int ctl_fetch(const Ctl *ctl, const char *method, bool array, const char *format, json_t **ret,
+              Error *reterr);
+
+/* Makes a status document, also of an agent that does not run. */
+int ctl_fetch_status(const Ctl *ctl, json_t **ret, Error *reterr);
+
+bool ctl_wants_json(const Ctl *ctl);
+int ctl_print_json(const Ctl *ctl, const json_t *document, Error *reterr);
+
+/* r, or its words when it is the -ENOMEM of a formatter. */
+int ctl_oom_or(int r, Error *reterr);
+
+/* From here on the output goes to the pager, if there is to be one. */
+void ctl_page(Ctl *ctl);

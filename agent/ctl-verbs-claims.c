@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-verbs-claims.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/bus-interface.h"
+#include "agent/ctl-bus.h"
+#include "agent/ctl-claims.h"
+#include "agent/ctl-devices.h"
+#include "agent/ctl-request.h"
+#include "agent/ctl-verb-common.h"
+
+#define RELEASE_REASON "released with computectl"
+
+static int print_claim(const Ctl *ctl, const json_t *claim, Error *reterr)
+{
+        if (ctl_wants_json(ctl))
+                return ctl_print_json(ctl, claim, reterr);
+        if (ctl->options.xml) {
+                ctl_xml_print(claim, stdout);
+                return 0;
+        }
+        if (ctl->options.quiet) {
+                printf("%" PRIu64 "\n", ctl_json_u64(claim, "id"));
+                return 0;
+        }
+        return ctl_oom_or(ctl_claim_print(claim, &ctl->style, stdout), reterr);
+}
+
+static int check_resources(const CtlOptions *options, Error *reterr)
+{
+        if (options->request_error.code)
+                return error_setf(reterr, EINVAL, "%s", options->request_error.text);
+        return ctl_request_check(&options->request, reterr);
+}
+
+static int check_request(const CtlOptions *options, Error *reterr)
+{
+        Uuid uuid;
+
+        if (options->request_error.code)
+                return error_setf(reterr, EINVAL, "%s", options->request_error.text);
+        if (uuid_from_text(options->consumer, &uuid) < 0)
+                return error_setf(reterr, EINVAL, "--consumer: \"%.60s\" is not a uuid",
+                                  options->consumer);
+        return check_resources(options, reterr);
+}
+
+int ctl_verb_claim(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        CtlClaim claim = {
+                .consumer = ctl->options.consumer,
+                .project = ctl->options.project,
+                .user = ctl->options.user,
+                .resize_target = ctl->options.resize_target,
+                .request = &ctl->options.request,
+        };
+        int r = check_request(&ctl->options, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_connect(ctl, &bus, reterr);
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_claim(bus, &claim, &document, reterr));
+        return r < 0 ? r : print_claim(ctl, document, reterr);
+}
+
+static int list_problems(Ctl *ctl, sd_bus *bus, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r = ctl_need_answer(ctl_bus_list_problems(bus, &document, reterr));
+
+        if (r < 0)
+                return r;
+        ctl_page(ctl);
+        return ctl_wants_json(ctl)
+                       ? ctl_print_json(ctl, document, reterr)
+                       : ctl_oom_or(ctl_problems_print(document, &ctl->style, stdout), reterr);
+}
+
+int ctl_verb_claims(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        bool history = ctl->options.history;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        if (ctl->options.problems)
+                return list_problems(ctl, bus, reterr);
+        r = ctl_need_answer(ctl_bus_list_claims(bus, history, &document, reterr));
+        if (r < 0)
+                return r;
+        ctl_page(ctl);
+        return ctl_wants_json(ctl)
+                       ? ctl_print_json(ctl, document, reterr)
+                       : ctl_oom_or(ctl_claims_print(document, history, &ctl->style, stdout),
+                                    reterr);
+}
+
+/* Of the command line; checked before. */
+static int64_t claim_id(const Ctl *ctl)
+{
+        return strtoll(ctl->options.arguments[1], NULL, 10);
+}
+
+int ctl_verb_show(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *claim = NULL;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_get_claim(bus, claim_id(ctl), &claim, reterr));
+        if (r < 0)
+                return r;
+        if (ctl->options.xml) {
+                ctl_xml_print(claim, stdout);
+                return 0;
+        }
+        ctl_page(ctl);
+        return ctl_wants_json(ctl) ? ctl_print_json(ctl, claim, reterr)
+                                   : ctl_oom_or(ctl_show_print(claim, &ctl->style, stdout), reterr);
+}
+
+/* Exit code 1 when nobody has it, so that scripts need not read. */
+int ctl_verb_who(Ctl *ctl, Error *reterr)
+{
+        const char *what = ctl->options.arguments[1];
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_find_claims(bus, what, &document, reterr));
+        if (r < 0)
+                return r;
+        ctl_page(ctl);
+        r = ctl_wants_json(ctl)
+                    ? ctl_print_json(ctl, document, reterr)
+                    : ctl_oom_or(ctl_claims_print(document, false, &ctl->style, stdout), reterr);
+        if (r < 0)
+                return r;
+        return json_array_size(json_object_get(document, "claims")) > 0 ? EXIT_SUCCESS
+                                                                        : EXIT_FAILURE;
+}
+
+int ctl_verb_explain(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = check_resources(&ctl->options, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_connect(ctl, &bus, reterr);
+        if (r >= 0)
+                r = ctl_need_answer(ctl_bus_explain(bus, &ctl->options.request, &text, reterr));
+        if (r >= 0)
+                r = ctl_json_read_document(text, false, EXPLAIN_FORMAT, &document, reterr);
+        if (r < 0)
+                return r;
+        ctl_page(ctl);
+        r = ctl_wants_json(ctl)
+                    ? ctl_print_json(ctl, document, reterr)
+                    : ctl_oom_or(ctl_explain_print(document, &ctl->style, stdout), reterr);
+        if (r < 0)
+                return r;
+        return json_is_true(json_object_get(document, "fits")) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Says that the claim is now in a state. */
+static int print_state(const Ctl *ctl, const char *state, Error *reterr)
+{
+        if (ctl_wants_json(ctl)) {
+                _cleanup_json_ json_t *document =
+                        json_pack("{sI ss}", "id", (json_int_t)claim_id(ctl), "state", state);
+
+                return ctl_print_json(ctl, document, reterr);
+        }
+        if (!ctl->options.quiet)
+                printf("Claim %" PRId64 " is %s.\n", claim_id(ctl), state);
+        return 0;
+}
+
+int ctl_verb_confirm(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_confirm(bus, claim_id(ctl), reterr));
+        return r < 0 ? r : print_state(ctl, "confirmed", reterr);
+}
+
+int ctl_verb_release(Ctl *ctl, Error *reterr)
+{
+        const char *reason = ctl->options.reason ? ctl->options.reason : RELEASE_REASON;
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_release(bus, claim_id(ctl), reason, reterr));
+        return r < 0 ? r : print_state(ctl, "released", reterr);
+}
+
+/* What is wrong with the command line before anything is asked. */
+
+int ctl_check_claim(const CtlOptions *options, Error *reterr)
+{
+        if (!options->consumer)
+                return error_setf(reterr, EINVAL,
+                                  "claim: --consumer UUID is missing (the guest that it is for)");
+        if (options->request.n_groups == 0 && !options->request_error.code)
+                return error_setf(reterr, EINVAL, "claim: give --resources or --group");
+        return 0;
+}
+
+int ctl_check_explain(const CtlOptions *options, Error *reterr)
+{
+        if (options->request.n_groups == 0 && !options->request_error.code)
+                return error_setf(reterr, EINVAL, "explain: give --resources or --group");
+        return 0;
+}
+
+int ctl_check_id(const CtlOptions *options, Error *reterr)
+{
+        const char *text = options->arguments[1];
+        size_t n = strlen(text);
+
+        if (n == 0 || n > 18 || strspn(text, "0123456789") != n)
+                return error_setf(reterr, EINVAL,
+                                  "\"%.60s\" is not the number of a claim; \"computectl claims\" "
+                                  "shows them",
+                                  text);
+        return 0;
+}

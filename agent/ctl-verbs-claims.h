@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The verbs of computectl about claims, for the table in agent/ctl-verbs.c. */
+
+#include "agent/ctl-verbs.h"
+
+int ctl_verb_claim(Ctl *ctl, Error *reterr);
+int ctl_verb_claims(Ctl *ctl, Error *reterr);
+int ctl_verb_confirm(Ctl *ctl, Error *reterr);
+int ctl_verb_explain(Ctl *ctl, Error *reterr);
+int ctl_verb_release(Ctl *ctl, Error *reterr);
+int ctl_verb_show(Ctl *ctl, Error *reterr);
+int ctl_verb_who(Ctl *ctl, Error *reterr);
+
+int ctl_check_claim(const CtlOptions *options, Error *reterr);
+int ctl_check_explain(const CtlOptions *options, Error *reterr);
+int ctl_check_id(const CtlOptions *options, Error *reterr);

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""computectl --host: over a stand-in for ssh, which runs the bridge on the private bus."""
+
+import json
+import os
+import subprocess
+import unittest
+import uuid
+
+from tests.env.agent import Agent, build_folder, refuse_sanitizers
+from tests.env.bus import Bus
+from tests.env.scratch import Scratch
+
+SSH = '''#!/bin/sh
+printf '%%s\\n' "$@" >%(log)s
+case " $* " in
+*" far "* | *" root@far "*)
+        shift $(($# - 1))
+        exec "$1" --bus-path=%(address)s
+        ;;
+esac
+echo "ssh: Could not resolve hostname" >&2
+exit 255
+'''
+
+
+class Remote(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        cls.bus = Bus(cls.scratch)
+        cls.bus.start()
+        cls.agent = Agent(cls.scratch, bus=cls.bus)
+        cls.agent.start()
+        cls.agent.wait_state('standalone')
+        cls.log = cls.scratch.path / 'ssh.log'
+        tools = cls.scratch.folder('tools')
+        ssh = tools / 'ssh'
+        ssh.write_text(SSH % {'log': cls.log, 'address': cls.bus.address})
+        ssh.chmod(0o755)
+        # Here there is no bus: what is answered came from there.
+        cls.env = {**os.environ, 'PATH': '%s:%s' % (tools, os.environ['PATH']), 'SYSTEMD_PAGER': '',
+                   'DBUS_SYSTEM_BUS_ADDRESS': 'unix:path=%s' % (cls.scratch.path / 'no-bus')}
+
+    def ctl(self, *args, code=0):
+        done = subprocess.run([str(build_folder() / 'computectl'), *args], env=self.env, text=True,
+                              capture_output=True, timeout=60, check=False)
+        refuse_sanitizers('computectl', done.stderr)
+        self.assertEqual(done.returncode, code, done)
+        return done
+
+    def test_reading(self):
+        status = json.loads(self.ctl('-H', 'root@far', 'status', '--json=short').stdout)
+        self.assertEqual(status['root'], self.agent.root())
+        self.assertEqual(self.log.read_text().split(),
+                         ['-xT', '--', 'root@far', 'systemd-stdio-bridge'])
+        self.assertEqual(json.loads(self.ctl('tree', '--host=far', '--json=short').stdout),
+                         self.agent.ctl_json('tree'))
+        self.assertEqual(json.loads(self.ctl('discover', '--host=far', '--json=short').stdout),
+                         self.agent.ctl_json('discover'))
+
+    def test_claims(self):
+        consumer = str(uuid.uuid4())
+        claim = self.ctl('claim', '-H', 'far', '-q', '--consumer', consumer, '--resources',
+                         'VCPU=1').stdout.strip()
+        self.assertIn(consumer, self.ctl('-H', 'far', 'claims').stdout)
+        self.ctl('-H', 'far', 'confirm', claim)
+        self.ctl('-H', 'far', 'who', consumer)
+        self.ctl('-H', 'far', 'release', claim)
+        self.ctl('-H', 'far', 'show', claim)
+        self.assertNotIn(consumer, self.agent.ctl('claims').stdout)
+
+    def test_a_host_that_is_not_there(self):
+        done = self.ctl('-H', 'nowhere', 'tree', code=1)
+        self.assertIn('ssh: Could not resolve hostname', done.stderr)
+        self.assertIn('computectl: nowhere: ', done.stderr)
+        self.assertIn('log in', done.stderr)
+
+    def test_what_is_no_host(self):
+        self.log.unlink(missing_ok=True)
+        self.assertIn('[USER@]HOST', self.ctl('-H', 'root@', 'tree', code=1).stderr)
+        self.assertFalse(self.log.exists())
+        # Never an option of ssh.
+        self.ctl('-H', '-oProxyCommand=false', 'tree', code=1)
+        if self.log.exists():
+            self.assertEqual(self.log.read_text().split()[1], '--')
+
+    def test_a_stopped_agent_is_named(self):
+        self.agent.stop()
+        self.addCleanup(self.agent.start)
+        done = self.ctl('-H', 'far', 'status', code=3)
+        self.assertIn('not running', done.stdout)
+        self.assertIn('computectl: far: ', self.ctl('-H', 'far', 'discover', code=1).stderr)
+
+    def test_verbs_about_this_host(self):
+        for verb in ('verify', 'doctor', 'cat-config', 'check-config'):
+            self.assertIn('ssh far computectl %s' % verb, self.ctl('-H', 'far', verb, code=2).stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()
