@@ -214,6 +214,9 @@ static int check_regex(const char *text, Error *reterr)
         for (const char *c = text; *c; c++) {
                 if (*c == '\\')
                         return error_setf(reterr, EINVAL, "a backslash is not needed in it");
+                /* a{1,} to the compiler: what stands before it is copied, copies too */
+                if (*c == '+' && (repetitions *= 2) > REPETITIONS_MAX)
+                        return error_setf(reterr, EINVAL, "it repeats too often");
                 if (c[0] == '(' && c[1] == '?')
                         return error_setf(reterr, EINVAL, "groups of the kind (?…) are not known");
                 if (*c == '{') {

@@ -119,6 +119,10 @@ static void test_refused(void **state)
                 { "{'address': {'bus': '\\\\d'}}", "a backslash is not needed" },
                 { "{'address': {'bus': '((a{9}){9})'}}", "repeats too often" },
                 { "{'address': {'bus': 'a{65,}'}}", "repeats too often" },
+                { "{'address': {'slot': '.++++++++++++++++++++++++++++'}}", "repeats too often" },
+                { "{'address': {'slot': "
+                  "'((((((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+'}}",
+                  "repeats too often" },
                 { "{'address': '0000:81:00.0', 'devname': 'eth0'}", "address and devname" },
                 { "{'live_migratable': 'perhaps'}", "live_migratable: \"perhaps\" is neither" },
                 { "{'managed': 2}", "managed: \"?\" is neither" },
