@@ -9,6 +9,9 @@ static void add_devices(const MdevPlan *plan, HostFacts *facts)
         for (size_t i = 0; i < plan->n_offers; i++) {
                 const MdevOffer *offer = &plan->offers[i];
 
+                /* no mdev is to be named for it */
+                if (offer->device->is_vgpu_function)
+                        continue;
                 facts->devices[facts->n_devices++] = (HostDevice){
                         .name = offer->device->name,
                         .address = offer->device->address,

@@ -170,7 +170,9 @@ static void add_type_cells(CtlTable *table, const MdevType *type)
         ctl_table_cell(table, CTL_PLAIN, "%s", type->id);
         ctl_table_cell(table, type->available_instances ? CTL_GREEN : CTL_DIM, "%" PRIu64,
                        type->available_instances);
-        ctl_table_cell(table, CTL_PLAIN, "%s", type->name);
+        ctl_table_cell(table, CTL_PLAIN, "%s%s%s", type->name,
+                       type->name[0] && type->created_instances > 0 ? " " : "",
+                       type->created_instances > 0 ? "(created)" : "");
 }
 
 static void add_device(CtlTable *table, const SnapshotDevice *device)

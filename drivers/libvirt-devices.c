@@ -7,6 +7,7 @@
 
 #include "base/string-set.h"
 #include "drivers/libvirt-error.h"
+#include "drivers/vgpu-types.h"
 
 typedef struct DevicePoll {
         virConnectPtr connection;
@@ -17,16 +18,17 @@ typedef struct DevicePoll {
         size_t n_mdevs_allocated;
 } DevicePoll;
 
-static int add_device(DevicePoll *poll, const SnapshotDevice *device)
+static int add_device(DevicePoll *poll, const SnapshotDevice *device, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
 
         if (array_grow(&snapshot->devices, sizeof(SnapshotDevice), snapshot->n_devices,
                        &poll->n_devices_allocated) < 0 ||
             snapshot_device_copy(&snapshot->devices[snapshot->n_devices], device) < 0)
-                return -ENOMEM;
-        snapshot->n_devices++;
-        return 0;
+                return error_oom(reterr);
+        /* libvirt knows nothing of this, and sends no event when it changes */
+        return vgpu_types_read(VGPU_TYPES_FOLDER, &snapshot->devices[snapshot->n_devices++],
+                               reterr);
 }
 
 static int add_mdev(DevicePoll *poll, const SnapshotMdev *mdev)
@@ -67,8 +69,8 @@ static int add(DevicePoll *poll, const NodeDevice *device, Error *reterr)
         int r = 0;
 
         if (device->kind == NODE_DEVICE_DEVICE)
-                r = add_device(poll, &device->device);
-        else if (device->kind == NODE_DEVICE_MDEV)
+                return add_device(poll, &device->device, reterr);
+        if (device->kind == NODE_DEVICE_MDEV)
                 r = add_mdev(poll, &device->mdev);
         else if (device->kind == NODE_DEVICE_VDPA)
                 r = string_set_add(&poll->vdpa_parents, device->parent);

@@ -60,17 +60,6 @@ const DriverMdevType *mdev_type_of_device(const DriverConfig *config, const Snap
         return rest;
 }
 
-static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
-{
-        uint64_t n = 0;
-
-        for (size_t i = 0; i < snapshot->n_mdevs; i++)
-                if (strcmp(snapshot->mdevs[i].parent, offer->device->name) == 0 &&
-                    strcmp(snapshot->mdevs[i].type, offer->type->type) == 0)
-                        n++;
-        return n;
-}
-
 /* The device's own record of its configured type, or NULL when it does not know that type. */
 static const MdevType *find_mdev_type(const SnapshotDevice *device, const DriverMdevType *type)
 {
@@ -78,6 +67,23 @@ static const MdevType *find_mdev_type(const SnapshotDevice *device, const Driver
                 if (strcmp(device->mdev_types[i].id, type->type) == 0)
                         return &device->mdev_types[i];
         return NULL;
+}
+
+bool mdev_type_takes_function(const DriverConfig *config, const SnapshotDevice *device)
+{
+        return device->is_vgpu_function &&
+               find_mdev_type(device, mdev_type_of_device(config, device));
+}
+
+static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
+{
+        uint64_t n = find_mdev_type(offer->device, offer->type)->created_instances;
+
+        for (size_t i = 0; i < snapshot->n_mdevs; i++)
+                if (strcmp(snapshot->mdevs[i].parent, offer->device->name) == 0 &&
+                    strcmp(snapshot->mdevs[i].type, offer->type->type) == 0)
+                        n++;
+        return n;
 }
 
 /* What max_instances leaves for devices that do not exist yet, after those that do. */

@@ -10,6 +10,8 @@
 
 #include "drivers/driver.h"
 
+/* A function that becomes a vGPU without an mdev (drivers/vgpu-types.h) is a device as any other,
+ * of which one can be made. */
 typedef struct MdevOffer {
         const SnapshotDevice *device; /* of the snapshot */
         const DriverMdevType *type;   /* of the configuration */
@@ -29,6 +31,9 @@ int mdev_plan_make(const DriverConfig *config, const Snapshot *snapshot, MdevPla
 
 /* The offer of the device of that name, or NULL. */
 const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name);
+
+/* Does the device, a function that becomes a vGPU itself, count as one by the configuration? */
+bool mdev_type_takes_function(const DriverConfig *config, const SnapshotDevice *device);
 
 /* The configured type of a device, whether the device knows it or not; NULL when none is. */
 const DriverMdevType *mdev_type_of_device(const DriverConfig *config, const SnapshotDevice *device);

@@ -4,6 +4,7 @@
  * brought to it, and providers with our trait that are in no view go. */
 
 #include "drivers/pci-providers.h"
+#include "drivers/mdev-plan.h"
 #include "drivers/numa-providers.h"
 
 #include <ctype.h>
@@ -142,6 +143,15 @@ static int add_matched(PciUpdate *update, PciView *view, const SnapshotDevice *d
         const char *owner = update->config->owner_trait;
         Error error;
 
+        if (mdev_type_takes_function(update->config, device)) {
+                error_setf(&error, EINVAL,
+                           "[pci] device_spec: %s is a vGPU by [devices] enabled_mdev_types; take "
+                           "it out of one of the two",
+                           device->address);
+                view->refused = true;
+                note_problem(update, &error);
+                return 0;
+        }
         pci_spec_resource_class(spec, device, resource_class);
         if (pci_spec_add_traits(spec, &traits) < 0 ||
             (owner && owner[0] && string_set_add(&traits, owner) < 0))

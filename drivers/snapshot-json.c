@@ -122,6 +122,7 @@ static const Field mdev_type_fields[] = {
         OPTIONAL("name", FIELD_TEXT, MdevType, name),
         OPTIONAL("device_api", FIELD_TEXT, MdevType, device_api),
         REQUIRED("available_instances", FIELD_U64, MdevType, available_instances),
+        OPTIONAL("created_instances", FIELD_U64, MdevType, created_instances),
 };
 
 static const Field device_fields[] = {
@@ -140,6 +141,7 @@ static const Field device_fields[] = {
         OPTIONAL("is_physical_function", FIELD_BOOL, SnapshotDevice, is_physical_function),
         OPTIONAL("max_virtual_functions", FIELD_U64, SnapshotDevice, max_virtual_functions),
         OPTIONAL("is_vdpa_parent", FIELD_BOOL, SnapshotDevice, is_vdpa_parent),
+        OPTIONAL("is_vgpu_function", FIELD_BOOL, SnapshotDevice, is_vgpu_function),
         ARRAY("mdev_types", SnapshotDevice, mdev_types, mdev_type_fields),
 };
 

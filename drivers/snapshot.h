@@ -58,6 +58,7 @@ typedef struct MdevType {
         char *name;       /* "GRID V100D-4Q", "" when unknown */
         char *device_api; /* "vfio-pci" */
         uint64_t available_instances;
+        uint64_t created_instances; /* that are no mdevs: see is_vgpu_function */
 } MdevType;
 
 /* A node device that guests may be given a part of, or the whole of: PCI functions and mdev
@@ -77,6 +78,8 @@ typedef struct SnapshotDevice {
         bool is_physical_function; /* has, or can have, virtual functions */
         uint64_t max_virtual_functions;
         bool is_vdpa_parent;
+        bool is_vgpu_function; /* a VF that becomes a vGPU itself, without an mdev: its types say
+                                  into what (drivers/vgpu-types.h) */
         MdevType *mdev_types;
         size_t n_mdev_types;
 } SnapshotDevice;

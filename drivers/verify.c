@@ -284,6 +284,10 @@ static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
 
         for (size_t i = 0; i < snapshot->n_mdevs; i++)
                 n += strcmp(snapshot->mdevs[i].type, type) == 0;
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                for (size_t j = 0; j < snapshot->devices[i].n_mdev_types; j++)
+                        if (strcmp(snapshot->devices[i].mdev_types[j].id, type) == 0)
+                                n += snapshot->devices[i].mdev_types[j].created_instances;
         return n;
 }
 

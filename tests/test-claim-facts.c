@@ -17,7 +17,10 @@ static void test_facts(void **state)
                 "\"taken_realtime_usec\": 7, \"devices\": ["
                 "{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\", \"mdev_types\":"
                 " [{\"id\": \"A\", \"available_instances\": 3}]},"
-                "{\"name\": \"pci_0000_42_00_0\", \"address\": \"0000:42:00.0\"}],"
+                "{\"name\": \"pci_0000_42_00_0\", \"address\": \"0000:42:00.0\"},"
+                /* a vGPU, but no mdev can be named for it */
+                "{\"name\": \"pci_0000_43_00_4\", \"is_vgpu_function\": true, \"mdev_types\":"
+                " [{\"id\": \"A\", \"available_instances\": 1}]}],"
                 "\"mdevs\": [{\"uuid\": \"" UUID_1 "\", \"type\": \"A\","
                 " \"parent\": \"pci_0000_41_00_0\"}],"
                 "\"domains\": [{\"uuid\": \"" UUID_2 "\", \"name\": \"g\", \"state\": \"paused\","

@@ -35,9 +35,10 @@ static const char whole_host[] =
         "   \"class_code\": 197120, \"vendor\": \"NVIDIA\", \"product\": \"Tesla \\\"M10\\\"\","
         "   \"numa_node\": 2, \"iommu_group\": 7, \"physical_function\": \"0000:40:00.0\","
         "   \"is_physical_function\": true, \"max_virtual_functions\": 16,"
-        "   \"is_vdpa_parent\": true,"
+        "   \"is_vdpa_parent\": true, \"is_vgpu_function\": true,"
         "   \"mdev_types\": [{\"id\": \"nvidia-35\", \"name\": \"GRID\","
-        "                    \"device_api\": \"vfio-pci\", \"available_instances\": 3}]}],"
+        "                    \"device_api\": \"vfio-pci\", \"available_instances\": 3,"
+        "                    \"created_instances\": 1}]}],"
         " \"mdevs\": [{\"uuid\": \"" UUID_B "\", \"type\": \"nvidia-35\","
         "            \"parent\": \"pci_0000_41_00_0\"},"
         "           {\"uuid\": \"" UUID_A "\", \"type\": \"nvidia-35\","
@@ -88,6 +89,9 @@ static void test_whole_host(void **state)
         assert_string_equal(gpu->product, "Tesla \"M10\"");
         assert_string_equal(gpu->mdev_types[0].id, "nvidia-35");
         assert_int_equal(gpu->mdev_types[0].available_instances, 3);
+        assert_int_equal(gpu->mdev_types[0].created_instances, 1);
+        assert_true(gpu->is_vgpu_function);
+        assert_false(host->devices[0].is_vgpu_function);
         assert_false(host->devices[0].is_pci);
         assert_int_equal(host->devices[0].numa_node, NUMA_NODE_NONE);
         assert_string_equal(host->devices[0].driver, "");
@@ -145,7 +149,7 @@ static void test_round_trip(void **state)
         /* and nothing of the source was lost on the way */
         assert_int_equal(json_object_size(first), 19);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
-                         16);
+                         17);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "domains"), 1)),
                          13);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "emulators"), 0)),

@@ -30,13 +30,15 @@ class Agent(Service):
 
     placement (a service, or a URL), uri, bus: what it talks to; each may be left out. options: more configuration as
     {section: {key: value}}; a list of values repeats the key. A notification socket stands in for systemd: notifications holds what
-    the daemon told it, and start() waits for READY=1.
+    the daemon told it, and start() waits for READY=1. within: a command that runs the programs (Libvirtd.enter(), for its /sys).
     """
 
     name = 'agent'
 
-    def __init__(self, scratch=None, placement=None, uri=None, bus=None, options=None):
+    def __init__(self, scratch=None, placement=None, uri=None, bus=None, options=None,
+                 within=()):
         super().__init__(scratch)
+        self.within = list(within)
         self.bus = bus
         self.state = self.folder / 'state'
         self.state.mkdir(mode=0o700)
@@ -88,7 +90,7 @@ class Agent(Service):
         return env
 
     def argv(self, *args):
-        return [str(build_folder() / 'compute-agentd'), '--config', str(self.config), *args]
+        return [*self.within, str(build_folder() / 'compute-agentd'), '--config', str(self.config), *args]
 
     def _spawn(self):
         self.notifications = []
@@ -134,7 +136,7 @@ class Agent(Service):
 
     def ctl(self, *args, check=True, timeout=60):
         """Run computectl; returns the CompletedProcess."""
-        done = subprocess.run([str(build_folder() / 'computectl'), *map(str, args)],
+        done = subprocess.run([*self.within, str(build_folder() / 'computectl'), *map(str, args)],
                               env={**self.env(), 'SYSTEMD_PAGER': ''}, capture_output=True,
                               text=True, timeout=timeout, check=False)
         refuse_sanitizers('computectl', done.stderr)

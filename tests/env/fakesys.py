@@ -11,10 +11,10 @@ import shutil
 from pathlib import Path
 
 from tests.env.hosts import (DEMO_MDEV, Cell, Gpu, Host, MdevType, Pci, demo_host, m10_types,
-                             simple_host, sriov)
+                             simple_host, sriov, vgpu_card)
 
 __all__ = ['DEMO_MDEV', 'Cell', 'Gpu', 'Host', 'MdevType', 'Pci', 'demo_host', 'm10_types',
-           'simple_host', 'sriov', 'write', 'set_available', 'create_mdev', 'remove_mdev',
+           'simple_host', 'sriov', 'vgpu_card', 'write', 'set_vgpu', 'set_available', 'create_mdev', 'remove_mdev',
            'remove_device', 'plug_device', 'device_path', 'set_hugepages', 'set_memory',
            'cpu_list', 'cpu_map', 'uevent']
 
@@ -153,6 +153,8 @@ def plug_device(root, device):
         _link(driver / device.address, path)
     _join_iommu_group(root, path, device.address)
     _link_sriov(root, path, device)
+    if device.creatable_vgpu_types is not None:
+        set_vgpu(root, device.address, device.creatable_vgpu_types, device.current_vgpu_type)
     if getattr(device, 'types', None):
         _write_types(root, path, device)
 
@@ -226,6 +228,14 @@ def _write_mdev(root, path, type_id, uuid):
     _link(base / 'devices' / uuid, mdev)
     _link(root / 'bus/mdev/devices' / uuid, mdev)
     _join_iommu_group(root, mdev, uuid)
+
+
+def set_vgpu(root, address, creatable, current=0):
+    """What NVIDIA's driver says of a VF: the types that it can become, the type that it is."""
+    path = device_path(root, address) / 'nvidia'
+    _put(path / 'creatable_vgpu_types', '\n'.join(
+        ['ID    : vGPU Name', *('%-5s : %s' % pair for pair in creatable.items())]))
+    _put(path / 'current_vgpu_type', current)
 
 
 def set_available(root, address, type_id, count):

@@ -45,7 +45,11 @@ class MdevType:
 
 @dataclass
 class Pci:
-    """A PCI device. total_vfs and vfs (addresses) make it an SR-IOV PF, physfn makes it a VF."""
+    """A PCI device. total_vfs and vfs (addresses) make it an SR-IOV PF, physfn makes it a VF.
+
+    creatable_vgpu_types ({number: name}) makes a VF one that NVIDIA's driver can turn into a vGPU
+    without an mdev; current_vgpu_type is what it is now.
+    """
 
     address: str
     numa_node: int = 0
@@ -56,6 +60,8 @@ class Pci:
     total_vfs: int = 0
     vfs: list = field(default_factory=list)
     physfn: str = ''
+    creatable_vgpu_types: dict = None
+    current_vgpu_type: int = 0
 
 
 @dataclass
@@ -118,6 +124,17 @@ def sriov(address, vfs, numa_node=0, total_vfs=0):
     pf = Pci(address, numa_node, total_vfs=total_vfs or vfs, vfs=names)
     return [pf] + [Pci(name, numa_node, device=0x154c, driver='iavf', physfn=address)
                    for name in names]
+
+
+def vgpu_card(address, vfs, types, numa_node=0):
+    """A newer GPU of NVIDIA's and its VFs, which become vGPUs; a list for Host.pci."""
+    card = sriov(address, vfs, numa_node)
+    for device in card:
+        device.vendor, device.device, device.pci_class = 0x10de, 0x26b9, 0x030200
+        device.driver = 'nvidia'
+        if device.physfn:
+            device.creatable_vgpu_types = dict(types)
+    return card
 
 
 def m10_types(small=4, medium=2, large=1, existing=()):

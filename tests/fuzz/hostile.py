@@ -25,6 +25,7 @@ PLACES = {
     '.xml': re.compile(rb'''>([^<>]*[^<>\s][^<>]*)<|=["']([^"']*)["']'''),
     '.json': re.compile(rb'"((?:[^"\\]|\\.)*)"|(?<=:)(\d+)'),
     '.yaml': re.compile(rb'([A-Za-z0-9_$.]+)'),
+    '.txt': re.compile(rb'([A-Za-z0-9-]+)'),
 }
 BOMB = (b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa">' +
         b''.join(b'<!ENTITY %c "%s">' % (98 + i, b'&%c;' % (97 + i) * 10) for i in range(12)) +
@@ -43,6 +44,8 @@ def nestings(suffix):
         yield b'[' * DEEP + b']' * DEEP
         yield b'{"address":' * DEEP + b'1' + b'}' * DEEP
         yield b'[' + b'{},' * DEEP + b'{}]'
+    elif suffix == '.txt':
+        yield b'\n' + b''.join(b'%d : a\n' % i for i in range(3000))
     else:
         yield b'[' * DEEP
         yield b'- ' * DEEP + b'a'

@@ -8,7 +8,8 @@ import json
 import unittest
 
 from tests.env.agent import Agent
-from tests.env.fakesys import Gpu, Host, Pci, m10_types, simple_host, sriov
+from tests.env.fakesys import (Gpu, Host, Pci, m10_types, set_vgpu, simple_host, sriov,
+                               vgpu_card)
 from tests.env.libvirtd import Libvirtd, guest_xml
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
@@ -238,6 +239,92 @@ class TestGpus(DeviceCase):
             expected = {name: {'VGPU': total} for name, total in zip(
                 ('compute-1_pci_0000_41_00_0', 'compute-1_pci_0000_81_00_0'), totals) if total}
             self.assertEqual(self.devices(self.run_once()[0]), expected, most)
+
+
+class TestVgpuFunctions(DeviceCase):
+    """A GPU of NVIDIA's whose VFs become vGPUs without mdevs; the programs see libvirtd's /sys."""
+
+    TYPES = {1155: 'NVIDIA L40S-1B', 1156: 'NVIDIA L40S-2B'}
+    NAMES = ['compute-1_pci_0000_41_01_%d' % number for number in range(3)]
+
+    @staticmethod
+    def make_host():
+        return Host(cells=simple_host(cells=2).cells,
+                    pci=vgpu_card('0000:41:00.0', 3, TestVgpuFunctions.TYPES, numa_node=1))
+
+    def setUp(self):
+        super().setUp()
+        self.agent.within = self.libvirtd.enter()
+        for number in range(3):
+            self.set(number, self.TYPES)
+
+    def set(self, number, creatable, current=0):
+        set_vgpu(self.libvirtd.sys, '0000:41:01.%d' % number, creatable, current)
+
+    def test_c4_functions_that_become_vgpus(self):
+        self.configure(enabled_mdev_types='nvidia-1155')
+        whole = {name: {'VGPU': 1} for name in self.NAMES}
+        tree, _ = self.run_once()
+        self.assertEqual(self.devices(tree), whole)
+        uuid = tree[self.NAMES[0]]['uuid']
+        # one is made: nothing changes in Placement
+        self.set(0, {}, 1155)
+        mark = self.placement.mark()
+        self.run_once()
+        self.assertEqual(self.placement.writes_since(mark), [])
+        # one is made into another type, and the GPU has room for no more of ours
+        self.set(1, {}, 1156)
+        self.set(2, {1156: 'NVIDIA L40S-2B'})
+        tree, _ = self.run_once()
+        self.assertEqual(self.devices(tree), {self.NAMES[0]: {'VGPU': 1}})
+        self.assertEqual(tree[self.NAMES[0]]['uuid'], uuid)
+
+    def test_g2_6_max_instances(self):
+        self.set(1, {}, 1155)
+        self.configure(enabled_mdev_types='nvidia-1155')
+        for most, names in ((3, self.NAMES), (2, self.NAMES[:2]), (1, self.NAMES[1:2])):
+            self.agent.configure({'mdev_nvidia-1155': {'max_instances': most}})
+            self.assertEqual(self.devices(self.run_once()[0]),
+                             {name: {'VGPU': 1} for name in names}, most)
+
+    def test_c7_not_as_a_pci_device_as_well(self):
+        self.configure(spec(vendor_id='10de', address='0000:41:01.*'),
+                       enabled_mdev_types='nvidia-1155')
+        tree, words = self.run_once(code=1)
+        self.assertIn('is a vGPU by [devices] enabled_mdev_types', words)
+        self.assertEqual(self.devices(tree), {name: {'VGPU': 1} for name in self.NAMES})
+
+    def test_a_running_agent_sees_what_is_made(self):
+        """No event tells it: the next poll does."""
+        self.configure(enabled_mdev_types='nvidia-1156')
+        self.agent.configure({'DEFAULT': {'update_resources_interval': 1}})
+        self.agent.start()
+        path = '/resource_providers?in_tree=' + self.agent.root()
+        names = lambda: {provider['name']
+                         for provider in self.placement.get(path)['resource_providers']}
+        wait_until(lambda: self.NAMES[2] in names(), 30, 'the providers')
+        self.set(2, {}, 1155)
+        wait_until(lambda: self.NAMES[2] not in names(), 30, 'the provider to go')
+        self.set(2, self.TYPES)
+        wait_until(lambda: self.NAMES[2] in names(), 30, 'the provider to come')
+
+    def test_discover_and_verify(self):
+        # computectl looks for its helper beside itself, by /proc
+        self.agent.within = self.libvirtd.enter('-m', '-p')
+        self.set(0, {}, 1156)
+        self.configure(enabled_mdev_types='nvidia-1155,nvidia-9')
+        self.agent.configure({'mdev_nvidia-9': {'device_addresses': '0000:41:01.2'}})
+        shown = self.agent.ctl('discover', '--config', self.agent.config).stdout
+        self.assertRegex(shown, r'nvidia-1155 +1  NVIDIA L40S-1B')
+        self.assertRegex(shown, r'nvidia-1156 +0  \(created\)')
+        told = json.loads(self.agent.ctl('discover', '--config', self.agent.config,
+                                         '--json=short').stdout)
+        device = next(item for item in told['devices'] if item['address'] == '0000:41:01.0')
+        self.assertTrue(device['is_vgpu_function'])
+        self.assertEqual([(item['id'], item['available_instances'], item['created_instances'])
+                          for item in device['mdev_types']], [('nvidia-1156', 0, 1)])
+        done = self.agent.ctl('verify', '--config', self.agent.config, check=False)
+        self.assertIn('No device offers nvidia-9', done.stdout)
 
 
 class TestLedger(DeviceCase):
