@@ -12,6 +12,7 @@
 #include "drivers/huge-pages.h"
 #include "drivers/mdev-plan.h"
 #include "drivers/numa-providers.h"
+#include "drivers/verify-guests.h"
 
 #define TEXT_MAX 512
 
@@ -67,7 +68,7 @@ static int add_finding(Findings *findings, FindingLevel level, const char *optio
         return 0;
 }
 
-_printf_(3, 4) static int warn(Findings *findings, const char *option, const char *format, ...)
+int findings_warn(Findings *findings, const char *option, const char *format, ...)
 {
         char text[TEXT_MAX];
         va_list ap;
@@ -137,10 +138,11 @@ static int verify_cpu(const SnapshotCpu *cpu, const CpuPlan *cpus, Findings *fin
                     !cpu_set_contains(here ? &cpus->shared : &cpus->dedicated, other) ||
                     !cpu_set_contains(here ? &cpus->dedicated : &cpus->shared, cpu->id))
                         continue;
-                return warn(findings, "[compute] cpu_dedicated_set",
-                            "CPUs %u and %u are threads of one core, and one is dedicated while "
-                            "the other is shared: put both in one set",
-                            cpu->id, other);
+                return findings_warn(
+                        findings, "[compute] cpu_dedicated_set",
+                        "CPUs %u and %u are threads of one core, and one is dedicated while "
+                        "the other is shared: put both in one set",
+                        cpu->id, other);
         }
         return 0;
 }
@@ -176,15 +178,16 @@ static int verify_huge_pages(const DriverConfig *config, const Snapshot *snapsho
                 if (huge_pages_parse_reserve(*text, &reserve, NULL) < 0)
                         continue;
                 if (!find_pages(snapshot, &reserve))
-                        r = warn(findings, "reserved_huge_pages",
-                                 "%.100s: cell %u has no pages of %llu KiB: correct it, or take it "
-                                 "away",
-                                 *text, reserve.cell, (unsigned long long)reserve.size_kib);
+                        r = findings_warn(
+                                findings, "reserved_huge_pages",
+                                "%.100s: cell %u has no pages of %llu KiB: correct it, or take it "
+                                "away",
+                                *text, reserve.cell, (unsigned long long)reserve.size_kib);
                 else if (!config->numa_in_placement)
-                        r = warn(findings, "reserved_huge_pages",
-                                 "%.100s: hugepages are in Placement only with [compute] "
-                                 "numa_in_placement = true",
-                                 *text);
+                        r = findings_warn(findings, "reserved_huge_pages",
+                                          "%.100s: hugepages are in Placement only with [compute] "
+                                          "numa_in_placement = true",
+                                          *text);
                 if (r < 0)
                         return r;
         }
@@ -196,13 +199,15 @@ static int verify_disk(const DriverConfig *config, const Snapshot *snapshot, Fin
         if (snapshot->disk_total_bytes >> 30 > 0)
                 return 0;
         if (config->images_storage_pool && config->images_storage_pool[0])
-                return warn(findings, "[libvirt] images_storage_pool",
-                            "The storage pool %.100s has less than 1 GiB: there is no DISK_GB",
-                            config->images_storage_pool);
-        return warn(findings, "instances_path",
-                    "%.200s is not there, or its file system has less than 1 GiB: there is no "
-                    "DISK_GB",
-                    config->instances_path ? config->instances_path : "");
+                return findings_warn(
+                        findings, "[libvirt] images_storage_pool",
+                        "The storage pool %.100s has less than 1 GiB: there is no DISK_GB",
+                        config->images_storage_pool);
+        return findings_warn(
+                findings, "instances_path",
+                "%.200s is not there, or its file system has less than 1 GiB: there is no "
+                "DISK_GB",
+                config->instances_path ? config->instances_path : "");
 }
 
 /* Emulators */
@@ -215,16 +220,18 @@ static int verify_emulators(const DriverConfig *config, const Snapshot *snapshot
         bool tpm = false;
 
         if (snapshot->n_emulators == 0)
-                return warn(findings, "[libvirt] virt_type",
-                            "The hypervisor (%.40s) does not tell what %s guests may have: the "
-                            "traits for that are left as they are",
-                            snapshot->hypervisor, virt_types[config->virt_type]);
+                return findings_warn(
+                        findings, "[libvirt] virt_type",
+                        "The hypervisor (%.40s) does not tell what %s guests may have: the "
+                        "traits for that are left as they are",
+                        snapshot->hypervisor, virt_types[config->virt_type]);
         for (size_t i = 0; i < snapshot->n_emulators; i++)
                 tpm = tpm || string_set_contains(&snapshot->emulators[i].tpm_backends, "emulator");
         if (config->swtpm_enabled && !tpm)
-                return warn(findings, "[libvirt] swtpm_enabled",
-                            "The hypervisor offers no emulated TPM: install swtpm, or set it to "
-                            "false");
+                return findings_warn(
+                        findings, "[libvirt] swtpm_enabled",
+                        "The hypervisor offers no emulated TPM: install swtpm, or set it to "
+                        "false");
         return 0;
 }
 
@@ -260,13 +267,14 @@ static int verify_address(const DriverMdevType *type, char *address, const Snaps
 
         snprintf(option, sizeof(option), "[mdev_%.200s] device_addresses", type->type);
         if (!device)
-                return warn(findings, option, "There is no device %.100s: correct the address",
-                            address);
+                return findings_warn(findings, option,
+                                     "There is no device %.100s: correct the address", address);
         if (!device_has_type(device, type->type))
-                return warn(findings, option,
-                            "The device %.100s (%.60s) does not offer %.100s: give it another "
-                            "type",
-                            address, device->name, type->type);
+                return findings_warn(
+                        findings, option,
+                        "The device %.100s (%.60s) does not offer %.100s: give it another "
+                        "type",
+                        address, device->name, type->type);
         return 0;
 }
 
@@ -298,20 +306,22 @@ static int verify_mdev_type(const DriverMdevType *type, const Snapshot *snapshot
         char option[TEXT_MAX];
 
         if (!anybody_has_type(snapshot, type->type))
-                return warn(findings, "[devices] enabled_mdev_types",
-                            "No device offers %.100s; \"computectl discover\" shows what they "
-                            "offer",
-                            type->type);
+                return findings_warn(
+                        findings, "[devices] enabled_mdev_types",
+                        "No device offers %.100s; \"computectl discover\" shows what they "
+                        "offer",
+                        type->type);
         for (char **address = type->device_addresses; address && *address; address++)
                 if (verify_address(type, *address, snapshot, findings) < 0)
                         return -ENOMEM;
         if (type->max_instances == 0 || n_existing <= type->max_instances)
                 return 0;
         snprintf(option, sizeof(option), "[mdev_%.200s] max_instances", type->type);
-        return warn(findings, option,
-                    "%llu of %.100s exist already, which is more than %llu: what exists stays",
-                    (unsigned long long)n_existing, type->type,
-                    (unsigned long long)type->max_instances);
+        return findings_warn(
+                findings, option,
+                "%llu of %.100s exist already, which is more than %llu: what exists stays",
+                (unsigned long long)n_existing, type->type,
+                (unsigned long long)type->max_instances);
 }
 
 /* A device that could offer something, and that no option speaks of. */
@@ -323,10 +333,11 @@ static int verify_idle_device(const DriverConfig *config, const SnapshotDevice *
         if (config->n_mdev_types == 0 || device->n_mdev_types == 0 ||
             (type && device_has_type(device, type->type)))
                 return 0;
-        return warn(findings, "[devices] enabled_mdev_types",
-                    "The device %.60s offers mediated devices (%.60s, …), but none of the enabled "
-                    "types: nothing of it is in Placement",
-                    device->name, device->mdev_types[0].id);
+        return findings_warn(
+                findings, "[devices] enabled_mdev_types",
+                "The device %.60s offers mediated devices (%.60s, …), but none of the enabled "
+                "types: nothing of it is in Placement",
+                device->name, device->mdev_types[0].id);
 }
 
 static int verify_mdevs(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
@@ -347,6 +358,7 @@ int verify_host(const DriverConfig *config, const Snapshot *snapshot, Findings *
 
         if ((r = verify_update(config, snapshot, &cpus, findings)) < 0 ||
             (r = verify_cpus(snapshot, &cpus, findings)) < 0 ||
+            (r = verify_guests(&cpus, snapshot, findings)) < 0 ||
             (r = verify_huge_pages(config, snapshot, findings)) < 0 ||
             (r = verify_disk(config, snapshot, findings)) < 0 ||
             (r = verify_emulators(config, snapshot, findings)) < 0)

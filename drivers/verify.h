@@ -29,6 +29,9 @@ typedef struct Findings {
 
 void findings_done(Findings *findings);
 
+/* Adds a warning. -ENOMEM. */
+int findings_warn(Findings *findings, const char *option, const char *format, ...) _printf_(3, 4);
+
 /* What can be said before a host is known: the error, if any, with which driver_new() refuses the
  * configuration. -ENOMEM. */
 int verify_config(const DriverConfig *config, Findings *findings);

@@ -20,6 +20,12 @@
         "            {\"uuid\": \"22222222-1111-4111-8111-111111111111\", \"type\": \"A\","  \
         "             \"parent\": \"pci_0000_41_00_0\"}]"
 
+/* members of the guest g, behind its name */
+#define GUEST(members)                                                                          \
+        ", \"domains\": [{\"uuid\": \"11111111-1111-4111-8111-111111111111\", \"name\": \"g\"," \
+        " \"state\": \"running\", \"vcpus\": 2" members "}]"
+#define PIN(vcpu, cpus) "{\"vcpu\": " #vcpu ", \"cpus\": \"" cpus "\"}"
+
 typedef struct Case {
         const char *name, *host;
         void (*set)(DriverConfig *config);
@@ -55,6 +61,7 @@ SETTER(overlap, config->cpu_shared_set = "0-1"; config->cpu_dedicated_set = "1-3
 SETTER(split_core, config->cpu_shared_set = "0-1"; config->cpu_dedicated_set = "2")
 SETTER(whole_cores, config->cpu_shared_set = "0,2"; config->cpu_dedicated_set = "1,3")
 SETTER(one_thread, config->cpu_dedicated_set = "1")
+SETTER(only_dedicated, config->cpu_dedicated_set = "0-3")
 SETTER(memory, config->reserved_host_memory_mb = 5000)
 SETTER(disk, config->reserved_host_disk_mb = 1024 * 101)
 SETTER(cpus, config->reserved_host_cpus = 5)
@@ -90,6 +97,33 @@ static const Case cases[] = {
           "[compute] cpu_shared_set", "in common" },
         { "a core in both sets", GOOD EMULATORS, set_split_core, FINDING_WARNING,
           "[compute] cpu_dedicated_set", "CPUs 0 and 2 are threads of one core" },
+        /* C3, last row: what Nova does not start beside */
+        { "pinned to dedicated CPUs",
+          GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "1") "," PIN(1, "3") "]"), set_whole_cores, 0,
+          NULL, NULL },
+        { "floats over shared CPUs",
+          GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "0,2") "," PIN(1, "0,2") "]"),
+          set_whole_cores, 0, NULL, NULL },
+        { "floats as the domain does", GOOD EMULATORS GUEST(", \"cpus\": \"0,2\""), set_whole_cores,
+          0, NULL, NULL },
+        { "of both kinds", GOOD EMULATORS GUEST(", \"cpus\": \"0,2\", \"pins\": [" PIN(1, "3") "]"),
+          set_whole_cores, 0, NULL, NULL },
+        { "no dedicated CPUs: anything goes", GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "1") "]"),
+          set_nothing, 0, NULL, NULL },
+        { "pinned elsewhere", GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "1") "," PIN(1, "2") "]"),
+          set_whole_cores, FINDING_WARNING, "[compute] cpu_dedicated_set",
+          "CPU 1 of the guest g is pinned to CPU 2" },
+        { "not pinned, nothing shared", GOOD EMULATORS GUEST(""), set_only_dedicated,
+          FINDING_WARNING, "[compute] cpu_shared_set", "there are no shared CPUs" },
+        { "one CPU not pinned, nothing shared",
+          GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "1") "]"), set_only_dedicated,
+          FINDING_WARNING, "[compute] cpu_shared_set", "there are no shared CPUs" },
+        { "floats over all", GOOD EMULATORS GUEST(""), set_whole_cores, FINDING_WARNING,
+          "[compute] cpu_shared_set", "may run on dedicated CPUs" },
+        { "floats over one too many",
+          GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "0-2") "," PIN(1, "0,2") "]"),
+          set_whole_cores, FINDING_WARNING, "[compute] cpu_shared_set",
+          "may run on dedicated CPUs" },
         { "reserved memory", GOOD EMULATORS, set_memory, FINDING_ERROR, "reserved_host_memory_mb",
           "has only 4096" },
         { "reserved disk", GOOD EMULATORS, set_disk, FINDING_ERROR, "reserved_host_disk_mb",
