@@ -110,13 +110,21 @@ static int offer(const DriverConfig *config, ProviderTree *tree, const Provider 
         return 0;
 }
 
+/* By its trait, or what it has: an older Placement does not know the traits of all models. */
+static bool is_ours(const Provider *provider, const Provider *root, Model model)
+{
+        return uuid_equal(&provider->parent, &root->uuid) &&
+               (string_set_contains(&provider->traits, models[model].trait) ||
+                (provider->n_inventories == 1 &&
+                 provider_find_inventory(provider, memory_encryption_class)));
+}
+
 static void withdraw(ProviderTree *tree, const Provider *root, Model model)
 {
         char name[NAME_SIZE];
         Provider *provider = find_provider(tree, root, model, name);
 
-        if (!provider || !uuid_equal(&provider->parent, &root->uuid) ||
-            !string_set_contains(&provider->traits, models[model].trait))
+        if (!provider || !is_ours(provider, root, model))
                 return;
         if (!provider_tree_has_children(tree, &provider->uuid)) {
                 provider_tree_remove(tree, &provider->uuid);

@@ -133,12 +133,25 @@ static void test_ownership_c10(void **state)
         assert_int_equal(tree->n_providers, 3);
 }
 
+/* Placement left out the trait that it does not know */
+static void test_gone_without_its_trait_c6(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+
+        update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
+        assert_true(string_set_remove(&provider_tree_find_name(tree, "cn1_amd_sev")->traits,
+                                      "HW_CPU_X86_AMD_SEV"));
+        update(HOST(""), tree, NULL, DRIVER_UPDATED);
+        assert_int_equal(tree->n_providers, 1);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_models_c6),
                 cmocka_unit_test(test_reshape_c5_3),
                 cmocka_unit_test(test_ownership_c10),
+                cmocka_unit_test(test_gone_without_its_trait_c6),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -377,13 +377,15 @@ class TestLedger(DeviceCase):
         self.configure(enabled_mdev_types='nvidia-35')
         self.assertEqual(len(self.devices(self.run_once()[0])), 2)
         self.agent.start()
+        told = lambda: self.devices(self.placement.tree_by_name(self.agent.root()))
+        other = {'compute-1_pci_0000_42_00_0': {'VGPU': 4}}
         gpu = self.unplug()
         path = '/resource_providers?in_tree=' + self.agent.root()
-        names = lambda: {provider['name']
-                         for provider in self.placement.get(path)['resource_providers']}
-        wait_until(lambda: self.NAME not in names(), 20, 'the provider to go')
+        wait_until(lambda: len(self.placement.get(path)['resource_providers']) == 2, 20,
+                   'the provider to go')
+        self.assertEqual(told(), other)
         self.libvirtd.plug_device(gpu)
-        wait_until(lambda: self.NAME in names(), 20, 'the provider to come')
+        wait_until(lambda: told() == {self.NAME: {'VGPU': 4}, **other}, 20, 'it to come back')
 
     def test_a_corrupt_list_begins_anew(self):
         self.configure(enabled_mdev_types='nvidia-35')
