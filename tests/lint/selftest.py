@@ -69,6 +69,7 @@ PLANTS = [
     ('words', 'tests/a.py', HASH + 'open("../sha' + 'red/x")\n', 2, 'a path of one machine'),
     ('words', 'HACKING.md', 'the word A' + 'I\n', 1, 'no business here'),
     ('words', 'HACKING.md', '\n\nLl' + 'm\n', 3, 'no business here'),
+    ('facts', 'tests/lint/facts.py', HASH, 1, 'has no test_root_table'),
     ('shell', 'tests/a.sh', '#!/bin/sh\n' + HASH + 'cd $1\n', 3, 'SC2086'),
     ('shell', 'check', '#!/bin/bash\n' + HASH + 'for i in x\n', 3, 'SC'),
     ('length', 'base/a.c', long_function(101), 3, 'f() has 101 lines'),
