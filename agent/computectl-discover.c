@@ -2,13 +2,18 @@
 
 /* computectl-discover [--verify] [FILE]: polls the hypervisor once, as the configuration (or FILE)
  * says, and prints the host as JSON, or what of the configuration does not fit the host. computectl
- * runs it when there is no service to ask. */
+ * runs it when there is no service to ask.
+ *
+ * computectl-discover --connect CLOUD [FILE]: walks the way over Keystone to Placement, with that
+ * cloud of clouds.yaml, or ("") as the configuration says. */
 
 #include <poll.h>
 #include <string.h>
 #include <time.h>
 
+#include "agent/clouds.h"
 #include "agent/config.h"
+#include "agent/connect.h"
 #include "base/json.h"
 #include "drivers/driver.h"
 #include "drivers/verify.h"
@@ -131,16 +136,30 @@ static int verify(const Config *config, Error *reterr)
         return print_document(document, reterr);
 }
 
+static int walk(Config *config, const char *cloud, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r = cloud[0] ? clouds_apply(config, cloud, reterr) : 0;
+
+        if (r == 0)
+                r = connect_examine(config, &document, reterr);
+        return r < 0 ? r : print_document(document, reterr);
+}
+
 int main(int argc, char *argv[])
 {
         _cleanup_(config_freep) Config *config = NULL;
-        bool verifies = argc > 1 && strcmp(argv[1], "--verify") == 0;
-        const char *file = argc > 1 + verifies ? argv[1 + verifies] : NULL;
+        const char *order = argc > 1 && strncmp(argv[1], "--", 2) == 0 ? argv[1] : "";
+        bool connects = strcmp(order, "--connect") == 0 && argc > 2;
+        int n_before = connects ? 3 : order[0] ? 2 : 1;
         Error error = ERROR_NULL;
-        int r = config_load(&config, file, print_warning, NULL, &error);
+        int r = config_load(&config, argc > n_before ? argv[n_before] : NULL,
+                            connects ? NULL : print_warning, NULL, &error);
 
-        if (r == 0)
-                r = verifies ? verify(config, &error) : discover(config, &error);
+        if (r == 0 && connects)
+                r = walk(config, argv[2], &error);
+        else if (r == 0)
+                r = order[0] ? verify(config, &error) : discover(config, &error);
         if (r >= 0)
                 return EXIT_SUCCESS;
         fprintf(stderr, "computectl: %s\n", error_text(&error, r));

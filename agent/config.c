@@ -240,8 +240,7 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Conf
         return check_placement(config, settings, place, reterr);
 }
 
-/* The structs of the siblings borrow their strings. */
-static void lend_strings(Config *config)
+void config_lend_strings(Config *config)
 {
         config->driver.connection_uri = config->connection_uri;
         config->driver.instances_path = config->instances_path;
@@ -305,7 +304,7 @@ static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarni
         r = finish_placement(config, settings, warning, userdata, reterr);
         if (r < 0)
                 return r;
-        lend_strings(config);
+        config_lend_strings(config);
         *ret = TAKE_PTR(config);
         return 0;
 }

@@ -74,6 +74,9 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
  */
 int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,
                       Error *reterr);
+/* Has the structs of the siblings borrow what is in the strings now: after a change. */
+void config_lend_strings(Config *config);
+
 Config *config_free(Config *config);
 DEFINE_CLEANUP(Config *, config_free);
 

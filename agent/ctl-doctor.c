@@ -10,6 +10,7 @@
 #include <sys/timex.h>
 
 #include "agent/bus-interface.h"
+#include "agent/ctl-connect.h"
 #include "agent/ctl-json.h"
 #include "agent/ctl-text.h"
 
@@ -30,11 +31,8 @@ void ctl_facts_measure(CtlFacts *facts)
                 facts->disk_free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-/* Adds a finding. advice NULL: all is well. */
-static int find(json_t *findings, const char *check, const char *state, const char *advice,
-                const char *format, ...) _printf_(5, 6);
-static int find(json_t *findings, const char *check, const char *state, const char *advice,
-                const char *format, ...)
+int ctl_doctor_add(json_t *findings, const char *check, const char *state, const char *advice,
+                   const char *format, ...)
 {
         char text[2 * ERROR_TEXT_MAX];
         va_list ap;
@@ -50,18 +48,18 @@ static int find(json_t *findings, const char *check, const char *state, const ch
 static int judge_config(const CtlFacts *facts, json_t *findings)
 {
         if (facts->config_error.code == EACCES)
-                return find(findings, "configuration", "warning", "Run this as root",
-                            "It may not be read: %s", facts->config_error.text);
+                return ctl_doctor_add(findings, "configuration", "warning", "Run this as root",
+                                      "It may not be read: %s", facts->config_error.text);
         if (!facts->config)
-                return find(findings, "configuration", "bad",
-                            "Correct it, then \"systemctl restart compute-agent\"; "
-                            "\"computectl cat-config\" shows what is read",
-                            "%s", facts->config_error.text);
+                return ctl_doctor_add(findings, "configuration", "bad",
+                                      "Correct it, then \"systemctl restart compute-agent\"; "
+                                      "\"computectl cat-config\" shows what is read",
+                                      "%s", facts->config_error.text);
         if (facts->n_config_warnings > 0)
-                return find(findings, "configuration", "warning",
-                            "\"computectl check-config\" lists them", "It has %zu warning(s)",
-                            facts->n_config_warnings);
-        return find(findings, "configuration", "ok", NULL, "It can be used");
+                return ctl_doctor_add(findings, "configuration", "warning",
+                                      "\"computectl check-config\" lists them",
+                                      "It has %zu warning(s)", facts->n_config_warnings);
+        return ctl_doctor_add(findings, "configuration", "ok", NULL, "It can be used");
 }
 
 static bool is_running(const CtlFacts *facts)
@@ -72,19 +70,20 @@ static bool is_running(const CtlFacts *facts)
 static int judge_service(const CtlFacts *facts, json_t *findings)
 {
         if (!is_running(facts))
-                return find(findings, "service", "bad",
-                            "\"systemctl enable --now compute-agent\"; if it does not stay, "
-                            "\"journalctl -x -u compute-agent\" says why",
-                            "%s", ctl_json_text(facts->status, "summary"));
+                return ctl_doctor_add(
+                        findings, "service", "bad",
+                        "\"systemctl enable --now compute-agent\"; if it does not stay, "
+                        "\"journalctl -x -u compute-agent\" says why",
+                        "%s", ctl_json_text(facts->status, "summary"));
         if (ctl_json_text(facts->status, "claim_error")[0])
-                return find(findings, "service", "bad",
-                            "See that the file system of the claim database has room, and that the "
-                            "user compute-agent may write there",
-                            "Claims cannot be taken: %s",
-                            ctl_json_text(facts->status, "claim_error"));
-        return find(findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim(s)",
-                    ctl_json_text(facts->status, "version"),
-                    ctl_json_u64(facts->status, "n_claims"));
+                return ctl_doctor_add(
+                        findings, "service", "bad",
+                        "See that the file system of the claim database has room, and that the "
+                        "user compute-agent may write there",
+                        "Claims cannot be taken: %s", ctl_json_text(facts->status, "claim_error"));
+        return ctl_doctor_add(
+                findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim(s)",
+                ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"));
 }
 
 static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
@@ -92,14 +91,16 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
         const char *error = ctl_json_text(facts->status, "hypervisor_error");
 
         if (error[0] || !facts->snapshot)
-                return find(findings, "hypervisor", "bad",
-                            "See that libvirt runs (\"systemctl status libvirtd\", or virtqemud), "
-                            "that the user compute-agent is in the group libvirt, and that "
-                            "[libvirt] connection_uri is right",
-                            "%s", error[0] ? error : facts->snapshot_error.text);
-        return find(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device(s), %zu domain(s)",
-                    facts->snapshot->hypervisor, facts->snapshot->nodename,
-                    facts->snapshot->n_devices, facts->snapshot->n_domains);
+                return ctl_doctor_add(
+                        findings, "hypervisor", "bad",
+                        "See that libvirt runs (\"systemctl status libvirtd\", or virtqemud), "
+                        "that the user compute-agent is in the group libvirt, and that "
+                        "[libvirt] connection_uri is right",
+                        "%s", error[0] ? error : facts->snapshot_error.text);
+        return ctl_doctor_add(findings, "hypervisor", "ok", NULL,
+                              "%s on %s: %zu device(s), %zu domain(s)", facts->snapshot->hypervisor,
+                              facts->snapshot->nodename, facts->snapshot->n_devices,
+                              facts->snapshot->n_domains);
 }
 
 static bool offers_type(const Snapshot *snapshot, const char *type)
@@ -119,13 +120,16 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                 return 0;
         for (char **type = facts->config->enabled_mdev_types; type && *type; type++, n++)
                 if (!offers_type(facts->snapshot, *type))
-                        return find(findings, "devices", "bad",
-                                    "\"computectl discover\" lists the types there are; if the "
-                                    "device is missing, see that its driver is loaded",
-                                    "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
+                        return ctl_doctor_add(
+                                findings, "devices", "bad",
+                                "\"computectl discover\" lists the types there are; if the "
+                                "device is missing, see that its driver is loaded",
+                                "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
         if (n == 0)
-                return find(findings, "devices", "ok", NULL, "No virtual GPUs are enabled");
-        return find(findings, "devices", "ok", NULL, "Every one of %zu mdev type(s) is offered", n);
+                return ctl_doctor_add(findings, "devices", "ok", NULL,
+                                      "No virtual GPUs are enabled");
+        return ctl_doctor_add(findings, "devices", "ok", NULL,
+                              "Every one of %zu mdev type(s) is offered", n);
 }
 
 static int judge_placement(const CtlFacts *facts, json_t *findings)
@@ -136,42 +140,55 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
         if (!is_running(facts))
                 return 0;
         if (strcmp(state, SYNC_STATE_OFFLINE) == 0)
-                return find(
+                return ctl_doctor_add(
                         findings, "placement", "bad",
                         "See that the address, the user, its password and the certificates of "
                         "[placement] are right, that the user has the role that Placement asks "
                         "for (service), and that this host reaches it; then \"computectl sync\"",
                         "It cannot be used: %s", error);
         if (strcmp(state, SYNC_STATE_STALE) == 0)
-                return find(findings, "placement", "bad",
-                            "\"computectl plan\" shows what is left to send, \"journalctl -x -u "
-                            "compute-agent\" what Placement said",
-                            "It is not equal to this host: %s", error);
+                return ctl_doctor_add(
+                        findings, "placement", "bad",
+                        "\"computectl plan\" shows what is left to send, \"journalctl -x -u "
+                        "compute-agent\" what Placement said",
+                        "It is not equal to this host: %s", error);
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
-                return find(findings, "placement", "warning",
-                            "If it should be told of this host, write a section [placement]",
-                            "No [placement] section: nobody is told of this host");
+                return ctl_doctor_add(
+                        findings, "placement", "warning",
+                        "If it should be told of this host, write a section [placement]",
+                        "No [placement] section: nobody is told of this host");
         if (strcmp(state, SYNC_STATE_PENDING) == 0)
-                return find(findings, "placement", "warning", "Wait, or \"computectl sync\"",
-                            "A change is on its way");
-        return find(findings, "placement", "ok", NULL, "It is equal to this host");
+                return ctl_doctor_add(findings, "placement", "warning",
+                                      "Wait, or \"computectl sync\"", "A change is on its way");
+        return ctl_doctor_add(findings, "placement", "ok", NULL, "It is equal to this host");
+}
+
+static int judge_connection(const CtlFacts *facts, json_t *findings)
+{
+        if (facts->connect_error.code)
+                return ctl_doctor_add(findings, "keystone", "bad",
+                                      "Correct what it names, in [placement] or in clouds.yaml",
+                                      "%s", facts->connect_error.text);
+        return facts->connect ? ctl_connect_judge(facts->connect, findings) : 0;
 }
 
 static int judge_identity(const CtlFacts *facts, json_t *findings)
 {
         if (!is_running(facts))
                 return 0;
-        return find(findings, "identity", "ok", NULL, "This host is %s (%s)",
-                    ctl_json_text(facts->status, "node"), ctl_json_text(facts->status, "root"));
+        return ctl_doctor_add(findings, "identity", "ok", NULL, "This host is %s (%s)",
+                              ctl_json_text(facts->status, "node"),
+                              ctl_json_text(facts->status, "root"));
 }
 
 static int judge_clock(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->clock_synchronised)
-                return find(findings, "clock", "warning",
-                            "Tokens and claims expire by it: run chrony or systemd-timesyncd",
-                            "It is not synchronised");
-        return find(findings, "clock", "ok", NULL, "It is synchronised");
+                return ctl_doctor_add(
+                        findings, "clock", "warning",
+                        "Tokens and claims expire by it: run chrony or systemd-timesyncd",
+                        "It is not synchronised");
+        return ctl_doctor_add(findings, "clock", "ok", NULL, "It is synchronised");
 }
 
 static int judge_disk(const CtlFacts *facts, json_t *findings)
@@ -179,22 +196,23 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
         char free_text[CTL_TEXT_MAX];
 
         if (facts->disk_error.code)
-                return find(findings, "disk", "bad",
-                            "Make the folder, or start the service, which does", "%s",
-                            facts->disk_error.text);
+                return ctl_doctor_add(findings, "disk", "bad",
+                                      "Make the folder, or start the service, which does", "%s",
+                                      facts->disk_error.text);
         ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
         if (facts->disk_free_bytes < DISK_NEEDED_BYTES)
-                return find(findings, "disk", "bad",
-                            "Make room: a claim that cannot be written is refused",
-                            "Only %s are free for the claim database", free_text);
-        return find(findings, "disk", "ok", NULL, "%s are free for the claim database", free_text);
+                return ctl_doctor_add(findings, "disk", "bad",
+                                      "Make room: a claim that cannot be written is refused",
+                                      "Only %s are free for the claim database", free_text);
+        return ctl_doctor_add(findings, "disk", "ok", NULL, "%s are free for the claim database",
+                              free_text);
 }
 
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static int (*const judges[])(const CtlFacts *, json_t *) = {
-                judge_config,    judge_service,  judge_hypervisor, judge_devices,
-                judge_placement, judge_identity, judge_clock,      judge_disk,
+                judge_config,     judge_service,  judge_hypervisor, judge_devices, judge_placement,
+                judge_connection, judge_identity, judge_clock,      judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 

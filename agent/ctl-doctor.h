@@ -22,6 +22,8 @@ typedef struct CtlFacts {
         const json_t *status;     /* of agent/ctl-status.h */
         const Snapshot *snapshot; /* NULL: snapshot_error has the words */
         Error snapshot_error;
+        const json_t *connect; /* of agent/connect.h; NULL: no Keystone is used, or connect_error */
+        Error connect_error;
         bool clock_synchronised;
         uint64_t disk_free_bytes; /* of the file system of state_path */
         Error disk_error;         /* code 0 when that is known */
@@ -29,6 +31,10 @@ typedef struct CtlFacts {
 
 /* Clock and disk, of this process. state_path may be NULL: the default. */
 void ctl_facts_measure(CtlFacts *facts);
+
+/* Adds a finding. advice NULL: all is well. Not 0 when memory is out. */
+int ctl_doctor_add(json_t *findings, const char *check, const char *state, const char *advice,
+                   const char *format, ...) _printf_(5, 6);
 
 /* The document; NULL when out of memory. */
 json_t *ctl_doctor_judge(const CtlFacts *facts);

@@ -54,6 +54,8 @@ static const Option table[] = {
         FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
         TEXT("config", 'c', "FILE", "discover, verify, doctor, cat-config, check-config",
              "Take FILE for the configuration", config),
+        TEXT("os-cloud", 0, "NAME", "doctor", "Take this cloud of clouds.yaml ($OS_CLOUD)",
+             os_cloud),
         REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",
                 ctl_request_add_resources),
         REQUEST("group", "SUFFIX:VGPU=1", "What it needs from one provider (repeatable)",

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "agent/connect.h"
 #include "agent/ctl-json.h"
 #include "drivers/snapshot.h"
 #include "drivers/verify.h"
@@ -64,8 +65,8 @@ static int read_all(int fd, char **ret)
         return 0;
 }
 
-static int run(const char *path, const char *order, const char *config, char **ret_text,
-               int *ret_status)
+/* arguments: NULL-terminated, the program's name first. */
+static int run(const char *path, const char *const arguments[], char **ret_text, int *ret_status)
 {
         _cleanup_close_ int input = -EBADF, output = -EBADF;
         int fds[2], r;
@@ -80,8 +81,7 @@ static int run(const char *path, const char *order, const char *config, char **r
                 return -errno;
         if (pid == 0) {
                 if (dup2(output, STDOUT_FILENO) >= 0)
-                        (void)execl(path, PROGRAM, order ? order : config, order ? config : NULL,
-                                    NULL);
+                        (void)execv(path, (char *const *)(uintptr_t)arguments);
                 _exit(127);
         }
         close(TAKE_FD(output));
@@ -92,8 +92,8 @@ static int run(const char *path, const char *order, const char *config, char **r
         return r;
 }
 
-static int poll_host(const char *order, const char *config, const char *format, json_t **ret,
-                     Error *reterr)
+static int ask(const char *const arguments[], const char *what, const char *format, json_t **ret,
+               Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
         char path[PATH_MAX];
@@ -102,20 +102,31 @@ static int poll_host(const char *order, const char *config, const char *format, 
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s; is the package installed whole?", path,
                                   strerror(-r));
-        r = run(path, order, config, &text, &status);
+        r = run(path, arguments, &text, &status);
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s", path, strerror(-r));
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-                return error_setf(reterr, EIO, "The host could not be polled");
+                return error_setf(reterr, EIO, "%s", what);
         return ctl_json_read_document(text, false, format, ret, reterr);
 }
 
 int ctl_poll(const char *config, json_t **ret, Error *reterr)
 {
-        return poll_host(NULL, config, SNAPSHOT_FORMAT, ret, reterr);
+        const char *arguments[] = { PROGRAM, config, NULL };
+
+        return ask(arguments, "The host could not be polled", SNAPSHOT_FORMAT, ret, reterr);
 }
 
 int ctl_poll_verify(const char *config, json_t **ret, Error *reterr)
 {
-        return poll_host("--verify", config, FINDINGS_FORMAT, ret, reterr);
+        const char *arguments[] = { PROGRAM, "--verify", config, NULL };
+
+        return ask(arguments, "The host could not be polled", FINDINGS_FORMAT, ret, reterr);
+}
+
+int ctl_poll_connect(const char *config, const char *cloud, json_t **ret, Error *reterr)
+{
+        const char *arguments[] = { PROGRAM, "--connect", cloud ? cloud : "", config, NULL };
+
+        return ask(arguments, "The way to Placement cannot be walked", CONNECT_FORMAT, ret, reterr);
 }

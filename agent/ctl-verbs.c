@@ -86,21 +86,44 @@ static void count_warning(const char *text, void *userdata)
         ++*(size_t *)userdata;
 }
 
+/* The secrets of the running service, which root may read. */
+static void find_credentials(void)
+{
+        static const char folder[] = "/run/credentials/compute-agent.service";
+
+        if (access(folder, R_OK | X_OK) == 0)
+                (void)setenv("CREDENTIALS_DIRECTORY", folder, 0);
+}
+
+/* Where a cloud is named, or the configuration says Keystone. */
+static void fetch_connect(const Ctl *ctl, const Config *config, json_t **ret, Error *reterr)
+{
+        const char *cloud = ctl->options.os_cloud ? ctl->options.os_cloud : getenv("OS_CLOUD");
+        bool named = cloud && cloud[0];
+
+        if (named ||
+            (config && config->has_placement && config->reporter.auth > REPORTER_AUTH_ADMIN_TOKEN))
+                (void)ctl_poll_connect(ctl->options.config, named ? cloud : NULL, ret, reterr);
+}
+
 static int verb_doctor(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        _cleanup_json_ json_t *status = NULL, *document = NULL;
+        _cleanup_json_ json_t *status = NULL, *connect = NULL, *document = NULL;
         _cleanup_(config_freep) Config *config = NULL;
         CtlFacts facts = { 0 };
         int r;
 
+        find_credentials();
         (void)config_load(&config, ctl->options.config, count_warning, &facts.n_config_warnings,
                           &facts.config_error);
         r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
         fetch_snapshot(ctl, &snapshot, &facts.snapshot_error);
+        fetch_connect(ctl, config, &connect, &facts.connect_error);
         facts.config = config;
+        facts.connect = connect;
         facts.status = status;
         facts.snapshot = snapshot;
         ctl_facts_measure(&facts);

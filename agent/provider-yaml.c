@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* libyaml makes a graph of nodes in which an alias is the same node again. What is looked at is as
- * deep as the schema and no deeper, and lists are bounded, so aliases cannot blow anything up. */
+/* What is looked at is as deep as the schema and no deeper, and lists are bounded, so aliases
+ * cannot blow anything up. */
 
 #include "agent/provider-yaml.h"
 
@@ -9,14 +9,12 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <yaml.h>
 
+#include "agent/yaml-text.h"
 #include "base/provider-tree.h"
 #include "base/text.h"
 
 #define COMPUTE_NODE "$COMPUTE_NODE"
-#define DEPTH_MAX    100
-#define DASHES_MAX   1000 /* of "-", "?" and ":" in a line: each may open a level */
 
 typedef struct Reader {
         ProviderYaml *yaml;
@@ -77,38 +75,14 @@ static void complain(const Reader *reader, const yaml_node_t *node, const char *
 
 /* Nodes */
 
-static const char *scalar(const yaml_node_t *node)
-{
-        const char *text;
-
-        if (!node || node->type != YAML_SCALAR_NODE)
-                return NULL;
-        text = (const char *)node->data.scalar.value;
-        /* a NUL can be written in it */
-        return strlen(text) == node->data.scalar.length ? text : NULL;
-}
-
 static bool is_plain(const yaml_node_t *node)
 {
         return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-/* The value of a key, the last one when it is there twice; NULL when it is not, or node is no
- * mapping. */
 static yaml_node_t *member(const Reader *reader, const yaml_node_t *node, const char *key)
 {
-        yaml_node_t *found = NULL;
-
-        if (!node || node->type != YAML_MAPPING_NODE)
-                return NULL;
-        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-             pair < node->data.mapping.pairs.top; pair++) {
-                const char *name = scalar(yaml_document_get_node(reader->document, pair->key));
-
-                if (name && strcmp(name, key) == 0)
-                        found = yaml_document_get_node(reader->document, pair->value);
-        }
-        return found;
+        return yaml_text_member(reader->document, node, key);
 }
 
 /* Inventories */
@@ -116,7 +90,7 @@ static yaml_node_t *member(const Reader *reader, const yaml_node_t *node, const 
 static int read_amount(const Reader *reader, const yaml_node_t *value, const char *key,
                        uint64_t *ret)
 {
-        const char *text = scalar(value);
+        const char *text = yaml_text_scalar(value);
         char *end;
 
         if (!text || !is_plain(value) || !text[0] || strspn(text, "0123456789") != strlen(text) ||
@@ -130,7 +104,7 @@ static int read_amount(const Reader *reader, const yaml_node_t *value, const cha
 
 static int read_ratio(const Reader *reader, const yaml_node_t *value, double *ret)
 {
-        const char *text = scalar(value);
+        const char *text = yaml_text_scalar(value);
         char *end = NULL;
         double number = 0;
 
@@ -176,7 +150,8 @@ static int read_record(const Reader *reader, const yaml_node_t *node, const char
         }
         for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
              pair < node->data.mapping.pairs.top; pair++) {
-                const char *key = scalar(yaml_document_get_node(reader->document, pair->key));
+                const char *key =
+                        yaml_text_scalar(yaml_document_get_node(reader->document, pair->key));
 
                 if (read_field(reader, yaml_document_get_node(reader->document, pair->value),
                                key ? key : "?", &record) < 0)
@@ -196,7 +171,7 @@ static int read_record(const Reader *reader, const yaml_node_t *node, const char
 static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const yaml_node_t *key,
                          const yaml_node_t *value)
 {
-        const char *name = scalar(key);
+        const char *name = yaml_text_scalar(key);
         ProviderYamlInventory inventory = { 0 };
 
         if (!name || !resource_class_valid(name) || !resource_class_is_custom(name)) {
@@ -265,7 +240,7 @@ static int read_traits(const Reader *reader, const yaml_node_t *node, ProviderYa
         for (yaml_node_item_t *item = node->data.sequence.items.start;
              item < node->data.sequence.items.top; item++) {
                 const yaml_node_t *value = yaml_document_get_node(reader->document, *item);
-                const char *name = scalar(value);
+                const char *name = yaml_text_scalar(value);
 
                 if (!name || !resource_class_valid(name) || !resource_class_is_custom(name)) {
                         complain(reader, value, "\"%.60s\" is no custom trait (CUSTOM_…)",
@@ -290,7 +265,7 @@ static int read_identification(const Reader *reader, const yaml_node_t *node,
         const yaml_node_t *identification = member(reader, node, "identification");
         const yaml_node_t *uuid = member(reader, identification, "uuid");
         const yaml_node_t *name = member(reader, identification, "name");
-        const char *text = scalar(uuid ? uuid : name);
+        const char *text = yaml_text_scalar(uuid ? uuid : name);
 
         if (!uuid == !name) {
                 complain(reader, node, "identification must have a uuid or a name, and not both");
@@ -382,7 +357,7 @@ static int add_entry(const Reader *reader, const yaml_node_t *node)
 static bool check_version(const Reader *reader, const yaml_node_t *root)
 {
         const yaml_node_t *node = member(reader, member(reader, root, "meta"), "schema_version");
-        const char *text = scalar(node), *minor = text ? text + 2 : NULL;
+        const char *text = yaml_text_scalar(node), *minor = text ? text + 2 : NULL;
 
         if (!text || is_plain(node)) {
                 complain(reader, node,
@@ -430,66 +405,27 @@ static int read_document(const Reader *reader)
         return 0;
 }
 
-/* libyaml takes quadratic time for depth, and the schema has little. Brackets in quotes count, too;
- * a hundred more that open than close are in no honest file. */
-static bool is_deep(const char *text, size_t n)
-{
-        unsigned depth = 0, dashes = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                if (text[i] == '[' || text[i] == '{')
-                        depth++;
-                else if ((text[i] == ']' || text[i] == '}') && depth > 0)
-                        depth--;
-                if (text[i] == '-' || text[i] == '?' || text[i] == ':')
-                        dashes++;
-                else if (text[i] == '\n')
-                        dashes = 0;
-                if (depth > DEPTH_MAX || dashes > DASHES_MAX)
-                        return true;
-        }
-        return false;
-}
-
-static int parse(Reader *reader, yaml_parser_t *parser)
-{
-        yaml_document_t document;
-        int r;
-
-        if (!yaml_parser_load(parser, &document)) {
-                if (parser->error == YAML_MEMORY_ERROR)
-                        return -ENOMEM;
-                complain(reader, NULL, "not YAML: line %zu: %.100s", parser->problem_mark.line + 1,
-                         parser->problem ? parser->problem : "?");
-                return 0;
-        }
-        reader->document = &document;
-        r = read_document(reader);
-        yaml_document_delete(&document);
-        return r;
-}
-
 int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
                       ProviderYamlProblem problem, void *userdata)
 {
+        yaml_document_t document;
         Reader reader = {
-                .yaml = yaml, .source = source, .problem = problem, .userdata = userdata
+                .yaml = yaml,
+                .source = source,
+                .document = &document,
+                .problem = problem,
+                .userdata = userdata,
         };
-        yaml_parser_t parser;
-        int r;
+        Error error = ERROR_NULL;
+        int r = yaml_text_parse(text, n, &document, &error);
 
-        if (n > PROVIDER_YAML_MAX_BYTES) {
-                complain(&reader, NULL, "larger than %d bytes", PROVIDER_YAML_MAX_BYTES);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                complain(&reader, NULL, "%s", error.text);
                 return 0;
         }
-        if (is_deep(text, n)) {
-                complain(&reader, NULL, "nested too deeply");
-                return 0;
-        }
-        if (!yaml_parser_initialize(&parser))
-                return -ENOMEM;
-        yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
-        r = parse(&reader, &parser);
-        yaml_parser_delete(&parser);
+        r = read_document(&reader);
+        yaml_document_delete(&document);
         return r;
 }

@@ -7,12 +7,13 @@
  * A bad entry costs that entry, a file that is no YAML or of another version costs that file; each
  * is told to the caller in words. */
 
+#include "agent/yaml-text.h"
 #include "base/error.h"
 #include "base/inventory.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
 
-#define PROVIDER_YAML_MAX_BYTES   (1024 * 1024)
+#define PROVIDER_YAML_MAX_BYTES   YAML_TEXT_MAX_BYTES
 #define PROVIDER_YAML_MAX_ENTRIES 10000 /* and inventories or traits of an entry */
 
 typedef struct ProviderYamlInventory {

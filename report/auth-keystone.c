@@ -248,7 +248,8 @@ static bool keystone_note_refused(Auth *auth, uint64_t serial, Error *reterr)
         if (serial != keystone->serial || !keystone->token.header)
                 return true;
         keystone_token_done(&keystone->token);
-        if (keystone->proven)
+        /* An old one may have ended on its way to a slow Placement. */
+        if (keystone->proven || now_usec(keystone) >= keystone->renew_usec)
                 return true;
         error_setf(&words, EACCES,
                    "Placement does not accept the token that Keystone just gave (401): see "
@@ -271,7 +272,23 @@ static void keystone_doubt_endpoint(Auth *auth, uint64_t serial)
         keystone->doubted = true;
 }
 
+static bool keystone_describe(const Auth *auth, AuthDescription *ret)
+{
+        const AuthKeystone *keystone = (const AuthKeystone *)auth;
+
+        if (!keystone->token.header)
+                return false;
+        *ret = (AuthDescription){
+                .scope = keystone->token.scope,
+                .endpoint = keystone->token.endpoint,
+                .roles = &keystone->token.roles,
+                .issued_usec = keystone->token.issued_usec,
+        };
+        return true;
+}
+
 static const AuthOps keystone_ops = {
+        .describe = keystone_describe,
         .free = keystone_free,
         .get = keystone_get,
         .note_accepted = keystone_note_accepted,

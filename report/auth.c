@@ -97,6 +97,11 @@ int auth_get(Auth *auth, AuthPass *ret, Error *reterr)
         return auth->ops->get(auth, ret, reterr);
 }
 
+bool auth_describe(const Auth *auth, AuthDescription *ret)
+{
+        return auth->ops->describe && auth->ops->describe(auth, ret);
+}
+
 void auth_note_accepted(Auth *auth, uint64_t serial)
 {
         if (auth->ops->note_accepted)

@@ -13,6 +13,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/error.h"
+#include "base/string-set.h"
 #include "report/http.h"
 #include "report/keystone-config.h"
 
@@ -29,6 +30,14 @@ typedef struct AuthPass {
         const char *endpoint; /* NULL: as configured */
         uint64_t serial;      /* of this pass: goes up with each new one */
 } AuthPass;
+
+/* Of a token that Keystone gave. Borrowed until the loop runs again. */
+typedef struct AuthDescription {
+        const char *scope; /* "project service", "system" */
+        const char *endpoint;
+        const StringSet *roles;
+        uint64_t issued_usec; /* since the epoch, by Keystone's clock */
+} AuthDescription;
 
 typedef struct Auth Auth;
 typedef void (*AuthListener)(void *userdata);
@@ -49,6 +58,9 @@ void auth_set_listener(Auth *auth, AuthListener listener, void *userdata);
 /* 0 and the pass; -EAGAIN: one is being fetched, wait for the listener; a ReportOutcome with words
  * when there is none (credential refused, Keystone away); -ENOMEM. */
 int auth_get(Auth *auth, AuthPass *ret, Error *reterr);
+
+/* What is known of the present token: for words. False when there is none, or no Keystone. */
+bool auth_describe(const Auth *auth, AuthDescription *ret);
 
 /* Placement took the pass, or answered it with 401. True: a new one is worth asking for; false:
  * the 401 is final, and reterr has words when more is known than that. What is told of another pass

@@ -88,9 +88,9 @@ static void begin(Reporter *reporter, ReporterDone done, void *userdata)
         reporter->userdata = userdata;
 }
 
-static int make_session(Reporter *reporter, const ReporterConfig *config, Error *reterr)
+void reporter_make_http_config(const ReporterConfig *config, HttpConfig *ret)
 {
-        HttpConfig http = {
+        *ret = (HttpConfig){
                 .endpoint = config->endpoint,
                 .max_connections = config->max_connections,
                 .connect_timeout_usec = config->connect_timeout_usec,
@@ -102,20 +102,33 @@ static int make_session(Reporter *reporter, const ReporterConfig *config, Error 
                 .insecure = config->insecure,
                 .user_agent = config->user_agent,
         };
+}
+
+int reporter_make_auth(const ReporterConfig *config, sd_event *event, Auth **ret, Error *reterr)
+{
         const AuthConfig auth_config = {
                 .kind = config->auth,
                 .token = config->token,
                 .keystone = config->keystone,
                 .wants_endpoint = !config->endpoint,
         };
-        Auth *auth;
-        int r;
+        HttpConfig http;
 
         if (config->endpoint ? !*config->endpoint : config->auth <= REPORTER_AUTH_ADMIN_TOKEN)
                 return error_setf(reterr, EINVAL, "[placement] has no endpoint");
-        r = auth_new(&auth, reporter->event, &auth_config, &http, reterr);
+        reporter_make_http_config(config, &http);
+        return auth_new(ret, event, &auth_config, &http, reterr);
+}
+
+static int make_session(Reporter *reporter, const ReporterConfig *config, Error *reterr)
+{
+        HttpConfig http;
+        Auth *auth;
+        int r = reporter_make_auth(config, reporter->event, &auth, reterr);
+
         if (r < 0)
                 return r;
+        reporter_make_http_config(config, &http);
         r = session_new(&reporter->session, reporter->event, &http, auth, reterr);
         return r < 0 ? error_prefixf(reterr, r, "[placement]") : 0;
 }

@@ -34,6 +34,11 @@ typedef struct ReporterConfig {
         const char *user_agent;                  /* "compute-agent/1.0" */
 } ReporterConfig;
 
+/* Parts of it, for who speaks to Placement without a reporter. All strings stay borrowed; -EINVAL
+ * with words, -ENOMEM. */
+void reporter_make_http_config(const ReporterConfig *config, HttpConfig *ret);
+int reporter_make_auth(const ReporterConfig *config, sd_event *event, Auth **ret, Error *reterr);
+
 typedef struct ReporterStatistics {
         uint64_t n_requests; /* all since start */
         uint64_t n_writes;   /* those that were not GET */

@@ -305,6 +305,37 @@ static void test_useless_tokens(void **state)
         }
 }
 
+/* It ended on its way to a slow Placement. */
+static void test_old_token_refused(void **state)
+{
+        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement"),
+                                             GIVES(1, "two", "http://placement") };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_int_equal(get_new(fixture), 0);
+        pass_time(3590);
+        assert_true(auth_note_refused(fixture->auth, fixture->pass.serial, NULL));
+        assert_int_equal(get_new(fixture), 0);
+        assert_string_equal(fixture->pass.header, "X-Auth-Token: two");
+}
+
+/* What doctor shows. */
+static void test_describe(void **state)
+{
+        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement") };
+        Fixture *fixture = *state;
+        AuthDescription description;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_false(auth_describe(fixture->auth, &description));
+        assert_int_equal(get_new(fixture), 0);
+        assert_true(auth_describe(fixture->auth, &description));
+        assert_string_equal(description.endpoint, "http://placement");
+        assert_int_equal(description.issued_usec, 1795226400 * USEC_PER_SEC);
+        assert_int_equal(description.roles->n_items, 0);
+}
+
 /* Placement moved: looked up at once, then once a minute; what is there is used if that fails. */
 static void test_doubts(void **state)
 {
@@ -370,6 +401,7 @@ int main(void)
                 TEST(test_renewal),           TEST(test_end_of_life),
                 TEST(test_slow_retry),        TEST(test_refused_token),
                 TEST(test_useless_tokens),    TEST(test_doubts),
+                TEST(test_old_token_refused), TEST(test_describe),
                 TEST(test_keystone_away),     TEST(test_free_under_way),
         };
 

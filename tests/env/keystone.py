@@ -182,8 +182,11 @@ class Keystone(Service):
         now = time.monotonic()
         if now >= self._admin_until:
             self._admin_token = self.token()
-            self._admin_until = now + self.expiration * 0.7
+            self._admin_until = now + self.expiration * 0.4
         return self._admin_token
+
+    def forget_token(self):
+        self._admin_until = 0
 
     def create(self, kind, token=None, path=None, **fields):
         """Make one of that kind; its id."""

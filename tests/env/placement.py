@@ -160,6 +160,13 @@ class Placement(Service):
 
         With record False it is left out of requests_since().
         """
+        answer = self._request(method, path, body, microversion, timeout, record)
+        if answer.status == 401 and self.keystone:
+            self.keystone.forget_token()
+            answer = self._request(method, path, body, microversion, timeout, record)
+        return answer
+
+    def _request(self, method, path, body, microversion, timeout, record):
         token = self.keystone.admin_token() if self.keystone else self.token
         headers = {'X-Auth-Token': token, 'Accept': 'application/json',
                    'OpenStack-API-Version': 'placement ' + microversion}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/clouds.h"
+
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+#include "agent/config-file.h"
+#include "agent/config-table.h"
+#include "agent/yaml-text.h"
+#include "base/text.h"
+
+/* A file that was found, parsed. */
+typedef struct CloudsFile {
+        char path[PATH_MAX];
+        bool parsed;
+        yaml_document_t document;
+        yaml_node_t *cloud; /* NULL: it does not have that one */
+} CloudsFile;
+
+static void clouds_file_done(CloudsFile *file)
+{
+        if (file->parsed)
+                yaml_document_delete(&file->document);
+        file->parsed = false;
+}
+
+/* Files */
+
+static bool is_file(const char *path)
+{
+        return access(path, F_OK) == 0;
+}
+
+/* The folders in which the openstack client looks; false after the last. */
+static bool folder_at(size_t i, char path[static PATH_MAX])
+{
+        const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+        path[0] = '\0';
+        if (i == 0)
+                snprintf(path, PATH_MAX, ".");
+        else if (i == 1 && config && config[0])
+                snprintf(path, PATH_MAX, "%s/openstack", config);
+        else if (i == 1 && home && home[0])
+                snprintf(path, PATH_MAX, "%s/.config/openstack", home);
+        else if (i == 2)
+                snprintf(path, PATH_MAX, "/etc/openstack");
+        return i <= 2;
+}
+
+static bool find_file(const char *variable, const char *name, char path[static PATH_MAX])
+{
+        static const char *const suffixes[] = { "yaml", "yml", "json" };
+        const char *named = getenv(variable);
+        char folder[PATH_MAX];
+
+        if (named && named[0]) {
+                snprintf(path, PATH_MAX, "%s", named);
+                return true;
+        }
+        for (size_t i = 0; folder_at(i, folder); i++)
+                for (size_t j = 0; folder[0] && j < ARRAY_SIZE(suffixes); j++)
+                        if (snprintf(path, PATH_MAX, "%s/%s.%s", folder, name, suffixes[j]) <
+                                    PATH_MAX &&
+                            is_file(path))
+                                return true;
+        return false;
+}
+
+static int read_clouds(CloudsFile *file, const char *cloud, Error *reterr)
+{
+        _cleanup_(text_free_secretp) char *text = NULL;
+        size_t n;
+        int r = config_read_text(file->path, YAML_TEXT_MAX_BYTES, &text, &n, NULL);
+
+        if (r < 0)
+                return error_setf(reterr, r, "%s: %s", file->path, strerror(-r));
+        r = yaml_text_parse(text, n, &file->document, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", file->path);
+        file->parsed = true;
+        file->cloud = yaml_text_member(
+                &file->document,
+                yaml_text_member(&file->document, yaml_document_get_root_node(&file->document),
+                                 "clouds"),
+                cloud);
+        return 0;
+}
+
+/* Values: of the second file when it has one, for it is laid over the first. */
+
+typedef struct Cloud {
+        CloudsFile files[2]; /* clouds, secure */
+} Cloud;
+
+static void cloud_done(Cloud *cloud)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(cloud->files); i++)
+                clouds_file_done(&cloud->files[i]);
+}
+
+/* group NULL: of the cloud itself. */
+static const char *value_of(Cloud *cloud, const char *group, const char *key)
+{
+        for (size_t i = ARRAY_SIZE(cloud->files); i > 0; i--) {
+                CloudsFile *file = &cloud->files[i - 1];
+                const yaml_node_t *node = file->cloud;
+                const char *text;
+
+                if (node && group)
+                        node = yaml_text_member(&file->document, node, group);
+                text = node ? yaml_text_scalar(yaml_text_member(&file->document, node, key)) : NULL;
+                if (text)
+                        return text;
+        }
+        return NULL;
+}
+
+static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
+{
+        static const struct {
+                const char *variable, *name;
+        } files[] = {
+                { "OS_CLIENT_CONFIG_FILE", "clouds" },
+                { "OS_CLIENT_SECURE_FILE", "secure" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                if (!find_file(files[i].variable, files[i].name, cloud->files[i].path)) {
+                        if (i == 0)
+                                return error_setf(reterr, ENOENT,
+                                                  "There is no clouds.yaml here, in "
+                                                  "~/.config/openstack or in /etc/openstack");
+                        continue;
+                }
+                int r = read_clouds(&cloud->files[i], name, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        if (!cloud->files[0].cloud)
+                return error_setf(reterr, ENOENT, "%s: there is no cloud \"%.60s\"",
+                                  cloud->files[0].path, name);
+        if (value_of(cloud, NULL, "profile"))
+                return error_setf(reterr, EINVAL,
+                                  "%s: cloud \"%.60s\" has a profile, which is not supported: "
+                                  "write its auth_url here",
+                                  cloud->files[0].path, name);
+        return 0;
+}
+
+/* Into the configuration */
+
+static int set_option(Config *config, const char *key, const char *text, Error *reterr)
+{
+        const ConfigOption *options, *option;
+        size_t n;
+        int r;
+
+        options = config_get_options(&n);
+        option = config_find_option(options, n, "placement", key);
+        r = config_option_set(option, config, text, NULL, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "%s", key) : 0;
+}
+
+/* Everything that Keystone is told, as nothing of the file may be left of it. */
+static void clear_keystone(Config *config)
+{
+        static const char *const others[] = { "endpoint_override", "endpoint", "token", "cafile",
+                                              "certfile",          "keyfile" };
+        const ConfigOption *options;
+        size_t n;
+
+        options = config_get_options(&n);
+        for (size_t i = 0; i < n; i++) {
+                size_t from = offsetof(Config, keystone), to = from + sizeof(config->keystone);
+                bool goes = options[i].offset >= from && options[i].offset < to &&
+                            options[i].type != CONFIG_UNUSED;
+
+                for (size_t j = 0; j < ARRAY_SIZE(others); j++)
+                        goes |= strcmp(options[i].section, "placement") == 0 &&
+                                strcmp(options[i].key, others[j]) == 0;
+                if (goes)
+                        config_option_done(&options[i], config);
+        }
+}
+
+static int set_auth(Config *config, Cloud *cloud, Error *reterr)
+{
+        static const char *const keys[] = {
+                "auth_url",
+                "username",
+                "user_id",
+                "user_domain_name",
+                "user_domain_id",
+                "password",
+                "project_name",
+                "project_id",
+                "project_domain_name",
+                "project_domain_id",
+                "domain_name",
+                "domain_id",
+                "default_domain_name",
+                "default_domain_id",
+                "system_scope",
+                "trust_id",
+                "application_credential_id",
+                "application_credential_name",
+                "application_credential_secret",
+                "token",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+                const char *text = value_of(cloud, "auth", keys[i]);
+                int r = text ? set_option(config, keys[i], text, reterr) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int set_rest(Config *config, Cloud *cloud, Error *reterr)
+{
+        static const struct {
+                const char *key, *option, *otherwise;
+        } keys[] = {
+                { "auth_type", "auth_type", "password" },
+                { "region_name", "region_name", NULL },
+                { "interface", "interface", "public" },
+                { "placement_endpoint_override", "endpoint_override", NULL },
+                { "placement_service_type", "service_type", NULL },
+                { "cacert", "cafile", NULL },
+                { "cert", "certfile", NULL },
+                { "key", "keyfile", NULL },
+        };
+        const char *verify = value_of(cloud, NULL, "verify");
+
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+                const char *text = value_of(cloud, NULL, keys[i].key) ?: keys[i].otherwise;
+                int r = text ? set_option(config, keys[i].option, text, reterr) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        config->reporter.insecure = verify && strcasecmp(verify, "false") == 0;
+        return 0;
+}
+
+int clouds_apply(Config *config, const char *name, Error *reterr)
+{
+        _cleanup_(cloud_done) Cloud cloud = { 0 };
+        const char *option = NULL;
+        int r = load_cloud(&cloud, name, reterr);
+
+        if (r < 0)
+                return r;
+        clear_keystone(config);
+        r = set_auth(config, &cloud, reterr);
+        if (r == 0)
+                r = set_rest(config, &cloud, reterr);
+        if (r == 0 && config->reporter.auth > REPORTER_AUTH_ADMIN_TOKEN) {
+                r = keystone_config_check(&config->keystone, config->reporter.auth, &option,
+                                          reterr);
+                if (r < 0)
+                        (void)error_prefixf(reterr, r, "%s", option);
+        }
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s: cloud \"%.60s\"", cloud.files[0].path, name);
+        config->has_placement = true;
+        config_lend_strings(config);
+        return 0;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-connect.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/ctl-doctor.h"
+#include "agent/ctl-json.h"
+
+#define CLOCK_TOLERANCE_SEC 5
+
+static bool has_role(const json_t *connect, const char *name)
+{
+        const json_t *role;
+        size_t i;
+
+        json_array_foreach(json_object_get(connect, "roles"), i, role)
+                if (json_is_string(role) && strcmp(json_string_value(role), name) == 0)
+                        return true;
+        return false;
+}
+
+/* "admin, service" */
+static void list_roles(const json_t *connect, char *text, size_t size)
+{
+        const json_t *role;
+        size_t i, n = 0;
+
+        snprintf(text, size, "none");
+        json_array_foreach(json_object_get(connect, "roles"), i, role)
+                if (json_is_string(role) && n + 2 < size)
+                        n += (size_t)snprintf(text + n, size - n, "%s%.40s", n > 0 ? ", " : "",
+                                              json_string_value(role));
+}
+
+static const char *advice_for_token(const json_t *connect)
+{
+        const char *outcome = ctl_json_text(connect, "outcome");
+
+        if (strcmp(outcome, "unauthorized") == 0)
+                return "Ask for a token with the same credential (\"openstack token issue\"); then "
+                       "correct it in [placement] or its file and \"systemctl reload "
+                       "compute-agent\"";
+        if (strcmp(outcome, "unreachable") == 0)
+                return "See that auth_url is right, that Keystone runs, and that this host reaches "
+                       "it (and trusts its certificate: cafile)";
+        return "Compare auth_url, region_name and valid_interfaces in [placement] with "
+               "\"openstack endpoint list\"";
+}
+
+static int judge_token(const json_t *connect, json_t *findings)
+{
+        const char *error = ctl_json_text(connect, "error"),
+                   *scope = ctl_json_text(connect, "scope");
+        char roles[200];
+
+        if (error[0])
+                return ctl_doctor_add(findings, "keystone", "bad", advice_for_token(connect), "%s",
+                                      error);
+        list_roles(connect, roles, sizeof(roles));
+        return ctl_doctor_add(findings, "keystone", "ok", NULL,
+                              "It gives a token for %s with the role(s) %s",
+                              scope[0] ? scope : "no scope", roles);
+}
+
+static int judge_read(const json_t *connect, json_t *findings)
+{
+        const char *error = ctl_json_text(connect, "placement_error");
+        const char *outcome = ctl_json_text(connect, "placement_outcome");
+        const char *endpoint = ctl_json_text(connect, "endpoint");
+
+        if (strcmp(outcome, "forbidden") == 0)
+                return ctl_doctor_add(
+                        findings, "role", "bad",
+                        "Give it: \"openstack role add --user USER --project PROJECT service\" (or "
+                        "admin, where Placement is older than the role service)",
+                        "%s", error);
+        if (error[0])
+                return ctl_doctor_add(
+                        findings, "endpoint", "bad",
+                        "See that Placement runs there, and that the catalogue is right: "
+                        "\"openstack endpoint list --service placement\"",
+                        "%s", error);
+        if (!has_role(connect, "service") && !has_role(connect, "admin"))
+                return ctl_doctor_add(findings, "role", "warning",
+                                      "Give it one of the two: a stricter policy of Placement "
+                                      "refuses what works now",
+                                      "The token has neither the role service nor admin");
+        return ctl_doctor_add(findings, "endpoint", "ok", NULL, "Placement answers at %s",
+                              endpoint[0] ? endpoint : "endpoint_override");
+}
+
+static int judge_clock(const json_t *connect, json_t *findings)
+{
+        json_int_t ahead = json_integer_value(json_object_get(connect, "clock_ahead_sec"));
+
+        if (llabs(ahead) <= CLOCK_TOLERANCE_SEC)
+                return 0;
+        return ctl_doctor_add(findings, "clock", "warning",
+                              "Tokens end by Keystone's clock, and logs are compared by both: run "
+                              "chrony or systemd-timesyncd on both sides",
+                              "It is %lld s %s that of Keystone", llabs(ahead),
+                              ahead > 0 ? "ahead of" : "behind");
+}
+
+int ctl_connect_judge(const json_t *connect, json_t *findings)
+{
+        int r = judge_token(connect, findings);
+
+        if (r == 0 && !ctl_json_text(connect, "error")[0])
+                r = judge_read(connect, findings);
+        return r == 0 ? judge_clock(connect, findings) : r;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-connect.h"
+
+#include "agent/ctl-json.h"
+#include "base/json.h"
+#include "tests/test.h"
+
+/* "keystone=ok role=bad": the findings in order; each that is not well says what to do. */
+static void summarise(const json_t *findings, char *text, size_t size)
+{
+        const json_t *finding;
+        size_t i, n = 0;
+
+        text[0] = '\0';
+        json_array_foreach((json_t *)findings, i, finding) {
+                const char *state = ctl_json_text(finding, "state");
+
+                assert_int_equal(strcmp(state, "ok") != 0,
+                                 ctl_json_text(finding, "advice")[0] != '\0');
+                n += (size_t)snprintf(text + n, size - n, "%s%s=%s", n > 0 ? " " : "",
+                                      ctl_json_text(finding, "check"), state);
+        }
+}
+
+static void test_table(void **state)
+{
+        static const struct {
+                const char *connect; /* with ' for " */
+                const char *findings, *words;
+        } cases[] = {
+                { "{'scope':'project service','roles':['service'],'endpoint':'http://p'}",
+                  "keystone=ok endpoint=ok", "project service with the role(s) service" },
+                { "{'scope':'system','roles':['admin','reader'],'endpoint':''}",
+                  "keystone=ok endpoint=ok", "admin, reader" },
+                { "{'scope':'x','roles':['reader'],'endpoint':'http://p'}",
+                  "keystone=ok role=warning", "" },
+                { "{'scope':'x','roles':[],'placement_error':'no','placement_outcome':'forbidden'}",
+                  "keystone=ok role=bad", "none" },
+                { "{'scope':'x','roles':[],'placement_error':'gone','placement_outcome':"
+                  "'unreachable'}",
+                  "keystone=ok endpoint=bad", "" },
+                { "{'error':'wrong','outcome':'unauthorized'}", "keystone=bad", "wrong" },
+                { "{'error':'gone','outcome':'unreachable'}", "keystone=bad", "gone" },
+                { "{'error':'nowhere','outcome':'unavailable'}", "keystone=bad", "nowhere" },
+                { "{'scope':'x','roles':['service'],'clock_ahead_sec':-6}",
+                  "keystone=ok endpoint=ok clock=warning", "" },
+                { "{'scope':'x','roles':['service'],'clock_ahead_sec':5}",
+                  "keystone=ok endpoint=ok", "" },
+                { "{'roles':5,'scope':[],'error':7}", "keystone=ok role=warning", "no scope" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *connect = NULL, *findings = json_array();
+                _cleanup_free_ char *text = strdup(cases[i].connect);
+                char summary[200];
+
+                for (char *c = text; *c; c++)
+                        *c = *c == '\'' ? '"' : *c;
+                connect = json_loads(text, 0, NULL);
+                assert_non_null(connect);
+                assert_int_equal(ctl_connect_judge(connect, findings), 0);
+                summarise(findings, summary, sizeof(summary));
+                assert_string_equal(summary, cases[i].findings);
+                assert_non_null(
+                        strstr(ctl_json_text(json_array_get(findings, 0), "text"), cases[i].words));
+        }
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_table) };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
