@@ -207,14 +207,13 @@ int keystone_catalog_find(const json_t *catalog, const KeystoneConfig *config, c
 
 static int read_header(const char *subject, KeystoneToken *ret, Error *reterr)
 {
-        size_t n = strlen(subject);
+        bool printable = strlen(subject) <= KEYSTONE_TOKEN_MAX;
 
-        for (size_t i = 0; i < n; i++)
-                if (subject[i] <= ' ' || subject[i] >= 0x7f)
-                        n = KEYSTONE_TOKEN_MAX + 1;
-        if (n == 0 || n > KEYSTONE_TOKEN_MAX)
+        for (const char *c = subject; *c && printable; c++)
+                printable = *c > ' ' && *c < 0x7f;
+        if (!subject[0] || !printable)
                 return error_setf(reterr, EBADMSG, "its header X-Subject-Token is %s",
-                                  n == 0 ? "missing" : "no token");
+                                  subject[0] ? "no token" : "missing");
         if (asprintf(&ret->header, "X-Auth-Token: %s", subject) < 0) {
                 ret->header = NULL;
                 return error_oom(reterr);
