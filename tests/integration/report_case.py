@@ -47,6 +47,16 @@ def big_tree():
     return tree
 
 
+def make_certificate(folder, name, subject):
+    """A self-signed certificate and its key, as paths."""
+    certificate, key = folder / (name + '.pem'), folder / (name + '.key')
+    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2',
+                    '-subj', '/CN=' + name, '-addext', 'subjectAltName=' + subject,
+                    '-keyout', str(key), '-out', str(certificate)],
+                   check=True, stderr=subprocess.DEVNULL, timeout=60)
+    return str(certificate), str(key)
+
+
 class Stepped:
     """report-probe --step: it waits between refresh and publish."""
 

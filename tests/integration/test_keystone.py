@@ -3,6 +3,11 @@
 
 import functools
 import json
+import select
+import socket
+import socketserver
+import ssl
+import threading
 import time
 import unittest
 import uuid
@@ -15,6 +20,7 @@ from tests.env.keystone import AGENT_PASSWORD, CREDENTIAL_SECRET, SECRETS, Keyst
 from tests.env.placement import Placement
 from tests.env.proxy import Proxy
 from tests.env.scratch import Scratch, wait_until
+from tests.integration.report_case import make_certificate
 
 
 class AgentWithCredentials(Agent):
@@ -135,6 +141,7 @@ class TestRefusals(KeystoneCase):
             self.sync(agent, check=False)
         self.assertEqual(self.keystone.tokens_since(self.mark, 'agent'), [401])
         self.assertNotIn('wrong-Secret-9', agent.log())
+        self.assertEqual(agent.log().count('The credential of [placement] is refused'), 1)
 
         # Corrected, a reload takes it at once.
         agent.configure({'placement': {'password': AGENT_PASSWORD}})
@@ -229,6 +236,53 @@ class TestChanges(KeystoneCase):
                 'name': name, 'uuid': str(uuid.uuid4()), 'parent_provider_uuid': agent.root()})
         self.sync(agent)
         self.assertEqual(self.n_tokens(), 2)
+
+
+class _Relay(socketserver.BaseRequestHandler):
+    """TLS outside, the bytes as they are inside."""
+
+    def handle(self):
+        with socket.create_connection(('127.0.0.1', self.server.target)) as inside:
+            ends = {self.request: inside, inside: self.request}
+            while True:
+                ready = [self.request] if self.request.pending() else select.select(ends, [], [])[0]
+                for end in ready:
+                    data = end.recv(65536)
+                    if not data:
+                        return
+                    ends[end].sendall(data)
+
+
+class _TlsServer(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A client that refuses the certificate is what the test wants."""
+
+
+class TestTls(KeystoneCase):
+    def setUp(self):
+        super().setUp()
+        self.certificate = make_certificate(self.scratch.folder('tls'), 'server', 'IP:127.0.0.1')
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.certificate)
+        server = _TlsServer(('127.0.0.1', 0), _Relay)
+        server.target = self.keystone.port
+        server.socket = context.wrap_socket(server.socket, server_side=True,
+                                            do_handshake_on_connect=False)
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.url = 'https://127.0.0.1:%d/v3' % server.server_address[1]
+
+    def test_cafile_is_for_keystone_too(self):
+        self.start_synced(auth_url=self.url, cafile=self.certificate[0])
+
+    def test_no_password_goes_to_a_stranger(self):
+        _, words = self.start_refused(auth_url=self.url)
+        self.assertIn('No token from Keystone', words)
+        self.assertIn('cannot be verified', words)
+        self.assertEqual(self.n_tokens(), 0)
 
 
 class TestExpiry(KeystoneCase):

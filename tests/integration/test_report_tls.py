@@ -4,11 +4,10 @@
 import http.client
 import http.server
 import ssl
-import subprocess
 import threading
 import unittest
 
-from tests.integration.report_case import ReportCase, big_tree
+from tests.integration.report_case import ReportCase, big_tree, make_certificate
 
 
 class _Forward(http.server.BaseHTTPRequestHandler):
@@ -41,16 +40,6 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def handle_error(self, request, client_address):
         """A client that refuses the certificate is what the test wants."""
-
-
-def make_certificate(folder, name, subject):
-    """A self-signed certificate and its key, as paths."""
-    certificate, key = folder / (name + '.pem'), folder / (name + '.key')
-    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2',
-                    '-subj', '/CN=' + name, '-addext', 'subjectAltName=' + subject,
-                    '-keyout', str(key), '-out', str(certificate)],
-                   check=True, stderr=subprocess.DEVNULL, timeout=60)
-    return str(certificate), str(key)
 
 
 class TestTls(ReportCase):
