@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 const char *keystone_kind_to_text(ReporterAuth kind)
 {
         return kind == REPORTER_AUTH_V3APPLICATIONCREDENTIAL ? "v3applicationcredential"
@@ -119,6 +121,19 @@ static int check_scope(const KeystoneConfig *config, ReporterAuth kind, const ch
         return 0;
 }
 
+/* JSON takes nothing else. */
+static bool is_utf8(const char *text)
+{
+        while (*text) {
+                size_t n = text_sequence_length(text);
+
+                if (n == 0)
+                        return false;
+                text += n;
+        }
+        return true;
+}
+
 static int check_password(const KeystoneConfig *config, const char **ret_option, Error *reterr)
 {
         int r = check_user(config, REPORTER_AUTH_PASSWORD, ret_option, reterr);
@@ -128,6 +143,8 @@ static int check_password(const KeystoneConfig *config, const char **ret_option,
         if (!keystone_is_set(config->password))
                 return miss(ret_option, REPORTER_AUTH_PASSWORD, reterr,
                             "password, or the credential placement-password");
+        if (!is_utf8(config->password))
+                return refuse(ret_option, "password", reterr, "it is not UTF-8");
         return check_scope(config, REPORTER_AUTH_PASSWORD, ret_option, reterr);
 }
 
@@ -140,6 +157,9 @@ static int check_credential(const KeystoneConfig *config, const char **ret_optio
                 return miss(ret_option, kind, reterr,
                             "application_credential_secret, or the credential "
                             "placement-application-credential-secret");
+        if (!is_utf8(config->application_credential_secret))
+                return refuse(ret_option, "application_credential_secret", reterr,
+                              "it is not UTF-8");
         list_scopes(config, scopes);
         for (size_t i = 0; i < N_SCOPES; i++)
                 if (scopes[i].set)
