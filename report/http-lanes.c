@@ -13,6 +13,13 @@ void http_lanes_init(HttpLanes *lanes, size_t max)
         *lanes = (HttpLanes){ .max = max, .n_proven = 1 };
 }
 
+void http_lanes_forget(HttpLanes *lanes)
+{
+        lanes->n_proven = 1;
+        lanes->closed_until_usec = 0;
+        lanes->answer_usec = 0;
+}
+
 HttpLane http_lanes_take(HttpLanes *lanes, size_t n_active, bool repeatable, uint64_t now_usec)
 {
         if (n_active < lanes->n_proven)

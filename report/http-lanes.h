@@ -28,6 +28,9 @@ typedef enum HttpLane {
 
 void http_lanes_init(HttpLanes *lanes, size_t max);
 
+/* Another server: nothing is known of it. Trials under way at the old one may still end. */
+void http_lanes_forget(HttpLanes *lanes);
+
 /* May a request start beside n_active others (trials included)? A trial is counted as started. */
 HttpLane http_lanes_take(HttpLanes *lanes, size_t n_active, bool repeatable, uint64_t now_usec);
 

@@ -388,7 +388,12 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
 
 int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr)
 {
-        return http_endpoint_parse(endpoint, &client->endpoint, reterr);
+        int r = http_endpoint_parse(endpoint, &client->endpoint, reterr);
+
+        if (r < 0)
+                return r;
+        http_lanes_forget(&client->lanes);
+        return 0;
 }
 
 static void cancel_all(TransferList *list)

@@ -69,6 +69,23 @@ static void test_patience(void **state)
         assert_int_equal(http_lanes_get_patience_usec(&lanes), 5 * USEC_PER_SEC);
 }
 
+static void test_another_server(void **state)
+{
+        HttpLanes lanes;
+
+        http_lanes_init(&lanes, 4);
+        assert_int_equal(http_lanes_take(&lanes, 1, true, 0), HTTP_LANE_TRIAL);
+        http_lanes_end_trial(&lanes, true);
+        assert_int_equal(http_lanes_take(&lanes, 1, false, 0), HTTP_LANE_PROVEN);
+        assert_int_equal(http_lanes_take(&lanes, 2, true, 0), HTTP_LANE_TRIAL);
+        http_lanes_forget(&lanes);
+        assert_int_equal(http_lanes_take(&lanes, 1, false, 0), HTTP_LANE_NONE);
+        assert_int_equal(http_lanes_take(&lanes, 0, false, 0), HTTP_LANE_PROVEN);
+        /* The trial at the old one ends. */
+        http_lanes_end_trial(&lanes, false);
+        assert_int_equal(lanes.n_trials, 0);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -76,6 +93,7 @@ int main(void)
                 cmocka_unit_test(test_trial_that_proves_nothing),
                 cmocka_unit_test(test_stall),
                 cmocka_unit_test(test_patience),
+                cmocka_unit_test(test_another_server),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
