@@ -54,6 +54,15 @@ static int finish(Ctl *ctl, int exit_code)
         return exit_code;
 }
 
+/* The secrets of the running service, which root may read. */
+static void find_credentials(void)
+{
+        static const char folder[] = "/run/credentials/compute-agent.service";
+
+        if (access(folder, R_OK | X_OK) == 0)
+                (void)setenv("CREDENTIALS_DIRECTORY", folder, 0);
+}
+
 static int run(Ctl *ctl, int argc, char *argv[])
 {
         const CtlVerb *verb;
@@ -74,6 +83,7 @@ static int run(Ctl *ctl, int argc, char *argv[])
         r = ctl_verb_find(&ctl->options, &verb, &error);
         if (r < 0)
                 return fail_usage(&error, r);
+        find_credentials();
         r = verb->run(ctl, &error);
         return r < 0 ? fail_verb(ctl, &error, r) : r;
 }

@@ -86,15 +86,6 @@ static void count_warning(const char *text, void *userdata)
         ++*(size_t *)userdata;
 }
 
-/* The secrets of the running service, which root may read. */
-static void find_credentials(void)
-{
-        static const char folder[] = "/run/credentials/compute-agent.service";
-
-        if (access(folder, R_OK | X_OK) == 0)
-                (void)setenv("CREDENTIALS_DIRECTORY", folder, 0);
-}
-
 /* Where a cloud is named, or the configuration says Keystone. */
 static void fetch_connect(const Ctl *ctl, const Config *config, json_t **ret, Error *reterr)
 {
@@ -114,7 +105,6 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
         CtlFacts facts = { 0 };
         int r;
 
-        find_credentials();
         (void)config_load(&config, ctl->options.config, count_warning, &facts.n_config_warnings,
                           &facts.config_error);
         r = ctl_fetch_status(ctl, &status, reterr);
