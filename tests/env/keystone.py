@@ -41,6 +41,9 @@ key_repository = {folder}/fernet
 key_repository = {folder}/credential
 [identity]
 password_hash_rounds = 4
+[cache]
+enabled = true
+backend = dogpile.cache.memory
 '''
 
 
