@@ -223,13 +223,12 @@ static CtlColour dot_colour(const json_t *status)
                                                : CTL_RED;
 }
 
-int ctl_status_print(const json_t *status, const CtlStyle *style, FILE *output)
+int ctl_status_print_verdict(const json_t *status, const CtlStyle *style, FILE *output)
 {
         bool running = ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING;
         _cleanup_free_ char *node = ctl_text_escape(ctl_json_text(status, "node"), style->utf8),
                             *summary =
                                     ctl_text_escape(ctl_json_text(status, "summary"), style->utf8);
-        int r;
 
         if (!node || !summary)
                 return -ENOMEM;
@@ -240,6 +239,15 @@ int ctl_status_print(const json_t *status, const CtlStyle *style, FILE *output)
         fprintf(output, "%s%s%s compute-agent%s%s: %s%s%s\n", ctl_colour(style, dot_colour(status)),
                 style->utf8 ? "●" : "*", ctl_colour_end(style), node[0] ? " on " : "", node,
                 ctl_colour(style, dot_colour(status)), summary, ctl_colour_end(style));
+        return 0;
+}
+
+int ctl_status_print(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        int r = ctl_status_print_verdict(status, style, output);
+
+        if (r < 0 || ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
+                return r;
         r = print_parts(status, style, output);
         return r < 0 ? r : print_figures(status, style, output);
 }

@@ -41,5 +41,8 @@ json_t *ctl_status_make_not_running(const char *why);
 
 CtlStatusExit ctl_status_exit(const json_t *status);
 
+/* Its first line alone. -ENOMEM. */
+int ctl_status_print_verdict(const json_t *status, const CtlStyle *style, FILE *output);
+
 /* -ENOMEM. */
 int ctl_status_print(const json_t *status, const CtlStyle *style, FILE *output);

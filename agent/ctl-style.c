@@ -10,6 +10,7 @@
 
 #define WIDTH_DEFAULT 80
 #define WIDTH_MAX     4096
+#define FULL_PERCENT  90 /* from here on a usage bar is yellow */
 
 static const char *const sequences[_CTL_COLOUR_MAX] = {
         [CTL_PLAIN] = "",
@@ -82,4 +83,13 @@ const char *ctl_colour(const CtlStyle *style, CtlColour colour)
 const char *ctl_colour_end(const CtlStyle *style)
 {
         return style->colours ? "\033[0m" : "";
+}
+
+CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity)
+{
+        if (used == 0)
+                return CTL_DIM;
+        if (used >= capacity)
+                return CTL_RED;
+        return (double)used * 100 / (double)capacity >= FULL_PERCENT ? CTL_YELLOW : CTL_GREEN;
 }

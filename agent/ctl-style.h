@@ -34,3 +34,6 @@ CtlStyle ctl_style_detect(FILE *output);
 /* The escape sequence that begins a colour, or ends it ("" without colours). Constants. */
 const char *ctl_colour(const CtlStyle *style, CtlColour colour);
 const char *ctl_colour_end(const CtlStyle *style);
+
+/* That of a usage bar. */
+CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity);

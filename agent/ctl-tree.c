@@ -18,7 +18,6 @@
 #define BAR_WIDTH_NARROW 5
 #define NARROW           100 /* columns */
 #define DEPTH_MAX        64  /* deeper than any tree that Placement takes in practice */
-#define FULL_PERCENT     90  /* from here on a bar is yellow */
 
 static const CtlColumn columns[] = {
         { "PROVIDER", CTL_COLUMN_LEFT }, { "CLASS", CTL_COLUMN_LEFT },
@@ -84,15 +83,6 @@ static int link_providers(TreePrinter *printer)
         return 0;
 }
 
-static CtlColour usage_colour(uint64_t used, uint64_t capacity)
-{
-        if (used == 0)
-                return CTL_DIM;
-        if (used >= capacity)
-                return CTL_RED;
-        return used * 100 / capacity >= FULL_PERCENT ? CTL_YELLOW : CTL_GREEN;
-}
-
 static void add_usage_cell(TreePrinter *printer, uint64_t used, uint64_t capacity)
 {
         const CtlStyle *style = printer->style;
@@ -102,7 +92,7 @@ static void add_usage_cell(TreePrinter *printer, uint64_t used, uint64_t capacit
         if (capacity > 0)
                 snprintf(percent, sizeof(percent), "%3.0f%%",
                          (double)used * 100 / (double)capacity);
-        ctl_table_cell(printer->table, usage_colour(used, capacity), "%s %s",
+        ctl_table_cell(printer->table, ctl_usage_colour(used, capacity), "%s %s",
                        ctl_text_bar(bar, used, capacity, narrow ? BAR_WIDTH_NARROW : BAR_WIDTH,
                                     style->utf8),
                        percent);

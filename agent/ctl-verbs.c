@@ -18,6 +18,7 @@
 #include "agent/ctl-text.h"
 #include "agent/ctl-tree.h"
 #include "agent/ctl-verb-common.h"
+#include "agent/ctl-verb-watch.h"
 #include "agent/ctl-verbs-claims.h"
 #include "agent/tree-json.h"
 
@@ -252,6 +253,8 @@ const CtlVerb ctl_verbs[] = {
         { "status", "", "Tell whether all is well (exit code 0, 3 or 4)", 0, REMOTE, NULL,
           verb_status },
         { "tree", "", "Show the resource providers and their usage", 0, REMOTE, NULL, verb_tree },
+        { "watch", "", "Show status, usage and claims all the time", 0, REMOTE, NULL,
+          ctl_verb_watch },
         { "plan", "", "Show what the next sync would send", 0, REMOTE, NULL, verb_plan },
         { "discover", "", "Show what the hypervisor has", 0, REMOTE, NULL, verb_discover },
         { "verify", "", "Compare the configuration with the hardware", 0, LOCAL, NULL,

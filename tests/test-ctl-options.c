@@ -52,6 +52,7 @@ static void test_usage_table(void **state)
                   NULL,
                   "option of discover, verify, doctor, cat-config, check-config alone" },
                 { { "who" }, NULL, "DEVICE|GUEST is missing" },
+                { { "watch", "--json=short" }, "watch", NULL },
                 { { "-H", "root@h", "status" }, "status", NULL },
                 { { "status", "--host=h:22" }, "status", NULL },
                 { { "discover", "-H", "h", "-c", "x" }, NULL, "--config" },

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-verb-watch.h"
+
+#include <signal.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+
+#include "agent/bus-interface.h"
+#include "agent/ctl-bus.h"
+#include "agent/ctl-screen.h"
+#include "agent/ctl-status.h"
+#include "agent/ctl-text.h"
+#include "agent/ctl-verb-common.h"
+#include "agent/ctl-watch.h"
+#include "agent/tree-json.h"
+#include "drivers/snapshot.h"
+
+#define TICK_USEC   USEC_PER_SEC          /* ages are counted on */
+#define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals that come together are one change */
+#define RETRY_USEC  (3 * USEC_PER_SEC)    /* while nobody answers */
+#define ANSWER_USEC (5 * USEC_PER_SEC)    /* no longer than one would wait for a key */
+
+typedef struct Watch {
+        Ctl *ctl;
+        sd_event *event;
+        sd_event_source *tick;
+        sd_bus *bus;         /* NULL: to be opened again */
+        CtlScreen screen;    /* open on a terminal alone */
+        uint64_t fetch_usec; /* CLOCK_MONOTONIC; when to ask next */
+        json_t *status, *tree, *claims, *host;
+        char *last_line;
+        Error error; /* what ends it */
+} Watch;
+
+static void forget_facts(Watch *watch)
+{
+        json_t **const facts[] = { &watch->status, &watch->tree, &watch->claims };
+
+        for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
+                json_decref(*facts[i]);
+                *facts[i] = NULL;
+        }
+}
+
+static void watch_done(Watch *watch)
+{
+        ctl_screen_close(&watch->screen);
+        forget_facts(watch);
+        json_decref(watch->host);
+        free(watch->last_line);
+        sd_bus_flush_close_unref(watch->bus);
+        sd_event_source_disable_unref(watch->tick);
+        sd_event_unref(watch->event);
+}
+
+static uint64_t now_usec(const Watch *watch)
+{
+        uint64_t usec = 0;
+
+        (void)sd_event_now(watch->event, CLOCK_MONOTONIC, &usec);
+        return usec;
+}
+
+/* Asks after usec, unless it is to ask sooner. */
+static void fetch_in(Watch *watch, uint64_t usec)
+{
+        uint64_t when = now_usec(watch) + usec, next;
+
+        watch->fetch_usec = MIN(watch->fetch_usec, when);
+        if (sd_event_source_get_time(watch->tick, &next) >= 0 && when < next)
+                (void)sd_event_source_set_time(watch->tick, when);
+}
+
+static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+        fetch_in(userdata, SETTLE_USEC);
+        return 0;
+}
+
+/* The agent has come or gone. */
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+        fetch_in(userdata, 0);
+        return 0;
+}
+
+static int open_bus(Watch *watch, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int r = ctl_bus_open(&bus, watch->ctl->options.host, reterr);
+
+        if (r != CTL_BUS_DONE)
+                return r;
+        (void)sd_bus_set_method_call_timeout(bus, ANSWER_USEC);
+        if ((r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, NULL, NULL, on_signal, watch)) <
+                    0 ||
+            (r = sd_bus_add_match(bus, NULL,
+                                  "type='signal',sender='org.freedesktop.DBus',"
+                                  "member='NameOwnerChanged',arg0='" BUS_NAME "'",
+                                  on_owner, watch)) < 0 ||
+            (r = sd_bus_attach_event(bus, watch->event, SD_EVENT_PRIORITY_NORMAL)) < 0)
+                return error_setf(reterr, r, "The bus cannot be watched: %s", strerror(-r));
+        watch->bus = TAKE_PTR(bus);
+        return CTL_BUS_DONE;
+}
+
+static int fetch_document(Watch *watch, const char *method, const char *format, json_t **member)
+{
+        _cleanup_free_ char *text = NULL;
+        json_t *document;
+        int r = ctl_bus_get_text(watch->bus, method, 0, &text, NULL);
+
+        if (r == CTL_BUS_DONE)
+                r = ctl_json_read_document(text, false, format, &document, NULL);
+        if (r != CTL_BUS_DONE)
+                return r;
+        json_decref(*member);
+        *member = document;
+        return r;
+}
+
+static CtlWatchFacts facts_of(const Watch *watch)
+{
+        return (CtlWatchFacts){ watch->status, watch->tree, watch->claims, watch->host };
+}
+
+/* What of the agent can be had: before the first poll there is a status and nothing else. */
+static int fetch_facts(Watch *watch, Error *reterr)
+{
+        _cleanup_json_ json_t *members = NULL;
+        CtlWatchFacts facts;
+        int r = ctl_bus_get_status(watch->bus, &members, reterr);
+
+        if (r != CTL_BUS_DONE)
+                return r;
+        watch->status = ctl_status_make(members);
+        if (!watch->status)
+                return error_oom(reterr);
+        (void)fetch_document(watch, "GetTree", TREE_FORMAT, &watch->tree);
+        (void)ctl_bus_list_claims(watch->bus, false, &watch->claims, NULL);
+        facts = facts_of(watch);
+        if (ctl_watch_lacks_names(&facts))
+                (void)fetch_document(watch, "Discover", SNAPSHOT_FORMAT, &watch->host);
+        return CTL_BUS_DONE;
+}
+
+/* 0: there is a status to show, if only of why there is none. */
+static int fetch_all(Watch *watch)
+{
+        Error why = ERROR_NULL;
+        int r = CTL_BUS_DONE;
+
+        forget_facts(watch);
+        if (watch->bus && sd_bus_is_open(watch->bus) <= 0)
+                watch->bus = sd_bus_flush_close_unref(watch->bus);
+        if (!watch->bus)
+                r = open_bus(watch, &why);
+        if (r == CTL_BUS_DONE)
+                r = fetch_facts(watch, &why);
+        watch->fetch_usec = UINT64_MAX;
+        if (r == CTL_BUS_DONE)
+                return 0;
+        /* A host that was not reached once would ask for passwords again and again. */
+        if (r == -ENOMEM || (!watch->bus && r < 0))
+                return error_setf(&watch->error, r, "%s", why.text);
+        fetch_in(watch, RETRY_USEC);
+        json_decref(watch->status);
+        watch->status = ctl_status_make_not_running(why.text);
+        return watch->status ? 0 : error_oom(&watch->error);
+}
+
+static int draw_page(Watch *watch)
+{
+        CtlWatchFacts facts = facts_of(watch);
+        CtlStyle style = ctl_style_detect(stdout);
+        _cleanup_free_ char *text = NULL;
+        size_t n;
+        FILE *stream = open_memstream(&text, &n);
+        int r;
+
+        if (!stream)
+                return error_oom(&watch->error);
+        style.legend = watch->ctl->style.legend;
+        r = ctl_watch_print(&facts, &style, stream);
+        if (fclose(stream) != 0 || r < 0)
+                return error_oom(&watch->error);
+        return ctl_oom_or(ctl_screen_draw(&watch->screen, text), &watch->error);
+}
+
+static int print_line(Watch *watch)
+{
+        CtlWatchFacts facts = facts_of(watch);
+        CtlStyle style = ctl_style_detect(stdout);
+        _cleanup_free_ char *line = ctl_wants_json(watch->ctl)
+                                            ? json_dumps(watch->status, JSON_COMPACT)
+                                            : ctl_watch_format_line(&facts, &style);
+        char time[CTL_TEXT_MAX];
+
+        if (!line)
+                return error_oom(&watch->error);
+        if (watch->last_line && strcmp(watch->last_line, line) == 0)
+                return 0;
+        if (ctl_wants_json(watch->ctl))
+                puts(line);
+        else
+                printf("%s %s\n", ctl_text_time(time, style.now_usec), line);
+        free(watch->last_line);
+        watch->last_line = TAKE_PTR(line);
+        return fflush(stdout) == 0
+                       ? 0
+                       : error_setf(&watch->error, errno, "Cannot write: %s", strerror(errno));
+}
+
+static int show(Watch *watch)
+{
+        return watch->screen.open ? draw_page(watch) : print_line(watch);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Watch *watch = userdata;
+        int r = 0;
+
+        (void)sd_event_source_set_time(source, now_usec(watch) + TICK_USEC);
+        (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (now_usec(watch) >= watch->fetch_usec || (watch->bus && sd_bus_is_open(watch->bus) <= 0))
+                r = fetch_all(watch);
+        if (r >= 0)
+                r = show(watch);
+        return r < 0 ? sd_event_exit(watch->event, r) : 0;
+}
+
+static int on_key(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        Watch *watch = userdata;
+        CtlKey key = ctl_screen_read_key();
+
+        if (key == CTL_KEY_QUIT)
+                return sd_event_exit(watch->event, 0);
+        ctl_screen_scroll(&watch->screen, key);
+        return draw_page(watch) < 0 ? sd_event_exit(watch->event, -ENOMEM) : 0;
+}
+
+static int on_resize(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        Watch *watch = userdata;
+
+        ctl_screen_forget(&watch->screen);
+        return draw_page(watch) < 0 ? sd_event_exit(watch->event, -ENOMEM) : 0;
+}
+
+static int on_end(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        return sd_event_exit(((Watch *)userdata)->event, 0);
+}
+
+static int add_signal(Watch *watch, int number, sd_event_signal_handler_t handler)
+{
+        sigset_t mask;
+
+        sigemptyset(&mask);
+        sigaddset(&mask, number);
+        if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+                return -errno;
+        return sd_event_add_signal(watch->event, NULL, number, handler, watch);
+}
+
+static int set_up(Watch *watch)
+{
+        int r = sd_event_new(&watch->event);
+
+        if (r < 0 ||
+            (r = sd_event_add_time(watch->event, &watch->tick, CLOCK_MONOTONIC, 0, 0, on_tick,
+                                   watch)) < 0 ||
+            (r = add_signal(watch, SIGINT, on_end)) < 0 ||
+            (r = add_signal(watch, SIGTERM, on_end)) < 0 ||
+            (r = add_signal(watch, SIGHUP, on_end)) < 0)
+                return r;
+        if (!watch->ctl->style.terminal || ctl_wants_json(watch->ctl))
+                return 0;
+        r = add_signal(watch, SIGWINCH, on_resize);
+        if (r >= 0 && isatty(STDIN_FILENO) > 0)
+                r = sd_event_add_io(watch->event, NULL, STDIN_FILENO, EPOLLIN, on_key, watch);
+        return r;
+}
+
+int ctl_verb_watch(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(watch_done) Watch watch = { .ctl = ctl };
+        int r = set_up(&watch);
+
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot watch: %s", strerror(-r));
+        /* Before the screen is taken: ssh may have something to ask. */
+        r = fetch_all(&watch);
+        if (r >= 0 && ctl->style.terminal && !ctl_wants_json(ctl))
+                ctl_screen_open(&watch.screen);
+        if (r >= 0)
+                r = sd_event_loop(watch.event);
+        return r < 0 ? error_setf(reterr, r, "%s", error_text(&watch.error, r)) : EXIT_SUCCESS;
+}

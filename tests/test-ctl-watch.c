@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-watch.h"
+
+#include "agent/ctl-status.h"
+#include "base/json.h"
+#include "tests/ctl-capture.h"
+
+#define GUEST   "11111111-2222-4333-8444-555555555555"
+#define UNKNOWN "99999999-2222-4333-8444-555555555555"
+
+#define STATUS                                                                             \
+        "{'node': 'host1', 'driver': 'libvirt', 'sync_state': 'synced', 'n_providers': 2," \
+        " 'n_claims': 2, 'n_requests': 30, 'n_writes': 4, 'n_conflicts': 1,"               \
+        " 'last_poll_usec': 1699999997000000, 'last_sync_usec': 1699999940000000}"
+#define TREE                                                                                     \
+        "{'providers': [{'name': 'host1', 'inventories': {"                                      \
+        "   'VCPU': {'used': 5, 'capacity': 16}, 'MEMORY_MB': {'used': 512, 'capacity': 512}}}," \
+        "  {'name': 'cell\\u001b[31m', 'inventories': {'VCPU': {'used': 1, 'capacity': 4}}},"    \
+        "  {'name': 'bare', 'inventories': {}}]}"
+#define CLAIMS                                                                             \
+        "{'claims': [{'id': 7, 'consumer': '" GUEST "', 'state': 'confirmed',"             \
+        "   'created_usec': 1699999940000000, 'allocations': [{'resources': {'VCPU': 2}}," \
+        "   {'resources': {'VCPU': 1, 'VGPU': 1}}],"                                       \
+        "   'devices': [{'address': '0000:41:00.0'}, {'address': '', 'device': 'mtty'}]}," \
+        "  {'id': 8, 'consumer': '" UNKNOWN "', 'state': 'claimed', 'created_usec': 0,"    \
+        "   'allocations': [], 'devices': []}]}"
+#define HOST "{'domains': [{'uuid': '" GUEST "', 'name': 'web-1'}]}"
+
+static json_t *parse_quoted(const char *text)
+{
+        char copy[2048];
+
+        assert_true(strlen(text) < sizeof(copy));
+        strcpy(copy, text);
+        for (char *c = copy; *c; c++)
+                if (*c == '\'')
+                        *c = '"';
+        return parse_json(copy);
+}
+
+static json_t *parse_status(const char *text)
+{
+        _cleanup_json_ json_t *members = parse_quoted(text);
+        json_t *status = ctl_status_make(members);
+
+        assert_non_null(status);
+        return status;
+}
+
+static void print(Capture *capture, const CtlWatchFacts *facts, const CtlStyle *style)
+{
+        capture_begin(capture);
+        assert_int_equal(ctl_watch_print(facts, style, capture->stream), 0);
+        capture_end(capture);
+}
+
+static void test_page(void **state)
+{
+        _cleanup_json_ json_t *status = parse_status(STATUS), *tree = parse_quoted(TREE),
+                              *claims = parse_quoted(CLAIMS), *host = parse_quoted(HOST);
+        const CtlWatchFacts facts = { status, tree, claims, host };
+        _cleanup_(capture_done) Capture capture;
+
+        print(&capture, &facts, &STYLE_PIPE);
+        assert_string_equal(
+                capture.text,
+                "● compute-agent on host1: Placement is equal to this host\n"
+                "  Polled 3s ago; published 1min ago; 30 requests, 4 writes, 1 conflicts\n"
+                "\n"
+                "PROVIDER      CLASS      USED  FREE  CAPACITY  USAGE\n"
+                "host1         VCPU          5    11        16  ▉▉▉▉▉▉░░░░░░░░░░░░░░  31%\n"
+                "              MEMORY_MB   512     0       512  ▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉ 100%\n"
+                "cell\\x1b[31m  VCPU          1     3         4  ▉▉▉▉▉░░░░░░░░░░░░░░░  25%\n"
+                "\n"
+                "CLAIM  GUEST                                 STATE      SINCE     RESOURCES       "
+                "DEVICES\n"
+                "    7  web-1                                 confirmed  1min ago  VCPU=3, VGPU=1  "
+                "0000:41:00.0, mtty\n"
+                "    8  " UNKNOWN "  claimed    never\n");
+}
+
+static void test_page_of_less(void **state)
+{
+        static const struct {
+                const char *status; /* NULL: not running */
+                const char *claims;
+                const char *has, *lacks;
+        } cases[] = {
+                { NULL, NULL, "○ gone\n", "Polled" },
+                { "{'sync_state': 'standalone', 'last_poll_usec': 1}", "{'claims': []}",
+                  "\nNo claims.\n", "requests" },
+                { "{'sync_state': 'offline', 'sync_error': 'refused\\u001b'}", NULL,
+                  "\n  refused\\x1b\n", "No claims" },
+                { "{'sync_state': 'synced'}", "{'claims': 7}", "Polled never; published never",
+                  "GUEST" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *status = cases[i].status
+                                                        ? parse_status(cases[i].status)
+                                                        : ctl_status_make_not_running("gone"),
+                                      *claims = cases[i].claims ? parse_quoted(cases[i].claims)
+                                                                : NULL;
+                const CtlWatchFacts facts = { .status = status, .claims = claims };
+                _cleanup_(capture_done) Capture capture;
+
+                print(&capture, &facts, &STYLE_PIPE);
+                assert_contains(capture.text, cases[i].has);
+                assert_lacks(capture.text, cases[i].lacks);
+        }
+}
+
+static void test_line(void **state)
+{
+        _cleanup_json_ json_t *status = parse_status(STATUS), *tree = parse_quoted(TREE),
+                              *gone = ctl_status_make_not_running("go\ne");
+        _cleanup_free_ char *line = NULL, *gone_line = NULL;
+
+        line = ctl_watch_format_line(&(CtlWatchFacts){ .status = status, .tree = tree },
+                                     &STYLE_PIPE);
+        assert_string_equal(line, "synced: Placement is equal to this host; 2 providers, 2 claims; "
+                                  "VCPU 6/20, MEMORY_MB 512/512");
+        gone_line = ctl_watch_format_line(&(CtlWatchFacts){ .status = gone }, &STYLE_PIPE);
+        assert_string_equal(gone_line, "go\\x0ae");
+}
+
+static void test_amounts_saturate(void **state)
+{
+        _cleanup_json_ json_t
+                *status = parse_status(STATUS),
+                *tree = parse_quoted(
+                        "{'providers': [{'inventories': {'A': {'used': 9223372036854775807}}},"
+                        " {'inventories': {'A': {'used': 9223372036854775807}}}]}");
+        _cleanup_free_ char *line = ctl_watch_format_line(
+                &(CtlWatchFacts){ .status = status, .tree = tree }, &STYLE_PIPE);
+
+        assert_contains(line, "; A 9223372036854775807/0");
+}
+
+static void test_lacks_names(void **state)
+{
+        _cleanup_json_ json_t *claims = parse_quoted(CLAIMS), *host = parse_quoted(HOST),
+                              *known = parse_quoted("{'claims': [{'consumer': '" GUEST "'}]}");
+
+        assert_true(ctl_watch_lacks_names(&(CtlWatchFacts){ .claims = claims, .host = host }));
+        assert_false(ctl_watch_lacks_names(&(CtlWatchFacts){ .claims = known, .host = host }));
+        assert_true(ctl_watch_lacks_names(&(CtlWatchFacts){ .claims = known }));
+        assert_false(ctl_watch_lacks_names(&(CtlWatchFacts){ .host = host }));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_page),        cmocka_unit_test(test_page_of_less),
+                cmocka_unit_test(test_line),        cmocka_unit_test(test_amounts_saturate),
+                cmocka_unit_test(test_lacks_names),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
