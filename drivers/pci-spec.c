@@ -204,6 +204,46 @@ static int read_glob(const char *text, PciSpec *spec, Error *reterr)
         return 0;
 }
 
+/* Behind a bracket expression, "[]a-f]" or "[^]]"; the end of the text when it does not end. */
+static const char *skip_brackets(const char *text)
+{
+        text += text[1] == '^' ? 2 : 1;
+        if (*text == ']')
+                text++;
+        text += strcspn(text, "]");
+        return *text ? text + 1 : text;
+}
+
+/* Does the expression repeat what repeats something itself, as (a+)* and a++ do? The compiler
+ * copies what is repeated, copies too, and walks all paths through it: a few levels take it for
+ * ever. */
+static bool repeats_repetition(const char *text)
+{
+        bool repeating[PCI_SPEC_REGEX_MAX + 2] = { false }; /* of each open group: it has some */
+        bool before = false;                                /* what stands just before has some */
+        size_t depth = 0;
+
+        for (const char *c = text; *c;) {
+                if (strchr("*+?{", *c)) {
+                        if (before)
+                                return true;
+                        before = repeating[depth] = true;
+                        c += *c == '{' ? strcspn(c, "}") : 1;
+                        c += *c == '}';
+                        continue;
+                }
+                before = false;
+                if (*c == '(')
+                        repeating[++depth] = false;
+                if (*c == ')' && depth > 0) {
+                        before = repeating[depth--];
+                        repeating[depth] |= before;
+                }
+                c = *c == '[' ? skip_brackets(c) : c + 1;
+        }
+        return false;
+}
+
 /* Expressions that take POSIX's compiler long, or that it takes for something else than Nova's. */
 static int check_regex(const char *text, Error *reterr)
 {
@@ -211,12 +251,11 @@ static int check_regex(const char *text, Error *reterr)
 
         if (strlen(text) > PCI_SPEC_REGEX_MAX)
                 return error_setf(reterr, EINVAL, "longer than %d characters", PCI_SPEC_REGEX_MAX);
+        if (repeats_repetition(text))
+                return error_setf(reterr, EINVAL, "it repeats what repeats itself");
         for (const char *c = text; *c; c++) {
                 if (*c == '\\')
                         return error_setf(reterr, EINVAL, "a backslash is not needed in it");
-                /* a{1,} to the compiler: what stands before it is copied, copies too */
-                if (*c == '+' && (repetitions *= 2) > REPETITIONS_MAX)
-                        return error_setf(reterr, EINVAL, "it repeats too often");
                 if (c[0] == '(' && c[1] == '?')
                         return error_setf(reterr, EINVAL, "groups of the kind (?…) are not known");
                 if (*c == '{') {
