@@ -13,6 +13,7 @@
 #include "drivers/mdev-plan.h"
 #include "drivers/numa-providers.h"
 #include "drivers/verify-guests.h"
+#include "drivers/verify-pci.h"
 
 #define TEXT_MAX 512
 
@@ -363,7 +364,8 @@ int verify_host(const DriverConfig *config, const Snapshot *snapshot, Findings *
             (r = verify_disk(config, snapshot, findings)) < 0 ||
             (r = verify_emulators(config, snapshot, findings)) < 0)
                 return r;
-        return verify_mdevs(config, snapshot, findings);
+        r = verify_pci(config, snapshot, findings);
+        return r < 0 ? r : verify_mdevs(config, snapshot, findings);
 }
 
 json_t *findings_to_json(const Findings *findings, const char *nodename)

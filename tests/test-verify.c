@@ -186,6 +186,46 @@ static void test_table(void **state)
         }
 }
 
+/* LP 2126751: eight providers of one class are too many for requests of several groups */
+static void test_like_pci_siblings(void **state)
+{
+        static const struct {
+                unsigned n;
+                const char *specs, *words; /* NULL: nothing is found */
+        } hosts[] = {
+                { 7, "{\"vendor_id\": \"10de\"}", NULL },
+                { 8, "{\"vendor_id\": \"10de\"}", "8 providers have CUSTOM_PCI_10DE_1EB8" },
+                { 8,
+                  "[{\"address\": \"0000:81:00.0\", \"resource_class\": \"PGPU\"},"
+                  " {\"vendor_id\": \"10de\"}]",
+                  NULL },
+                { 8, "{\"vendor_id\": \"10de\", \"physical_network\": \"net\"}", "No device" },
+                { 8, "{\"vendor_id\": \"8086\"}", "No device of this host matches" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+                _cleanup_(findings_done) Findings findings = { 0 };
+                DriverConfig config = config_make(NULL, 0);
+                char text[4096] = GOOD EMULATORS ", \"devices\": [";
+
+                for (unsigned j = 0; j < hosts[i].n; j++)
+                        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                                 "%s{\"name\": \"pci_0000_8%u_00_0\", \"address\":"
+                                 " \"0000:8%u:00.0\", \"vendor_id\": 4318, \"product_id\": 7864}",
+                                 j > 0 ? "," : "", j, j);
+                strcat(text, "]");
+                host = host_new(text);
+                config.report_in_placement = true;
+                assert_int_equal(pci_specs_add(&config.pci_specs, hosts[i].specs, NULL), 0);
+                assert_int_equal(verify_host(&config, host, &findings), 0);
+                assert_int_equal(findings.n_items, hosts[i].words ? 1 : 0);
+                if (hosts[i].words)
+                        assert_non_null(strstr(findings.items[0].text, hosts[i].words));
+                pci_specs_done(&config.pci_specs);
+        }
+}
+
 static void test_errors_come_first(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new("\"online_cpus\": \"0\"");
@@ -208,6 +248,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
+                cmocka_unit_test(test_like_pci_siblings),
                 cmocka_unit_test(test_errors_come_first),
         };
 
