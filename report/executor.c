@@ -66,6 +66,7 @@ struct Executor {
         size_t n_running, n_pausing;
         bool serial;   /* this plan's writes go one by one */
         bool stopping; /* no more steps start */
+        bool batch_done;
         sd_event_source *deferred;
         bool started;
         int result;
@@ -362,6 +363,7 @@ static void on_reshaped_tree(int result, const SessionAnswer *answer, const Erro
         if (result == REPORT_DONE &&
             step_after_reshape(executor->plan, executor->mirror, &providers) < 0)
                 result = error_oom(&words);
+        executor->batch_done = true;
         if (result == REPORT_DONE) {
                 step_succeed(step);
         } else {
@@ -369,6 +371,15 @@ static void on_reshaped_tree(int result, const SessionAnswer *answer, const Erro
                 step_fail(step, result, &words);
         }
         pump(executor);
+}
+
+/* One provider may be the reason, or the role: nothing was changed, and each inventory can go in a
+ * request of its own. */
+static void batch_refused(ExecutorStep *step, int result, const Error *error)
+{
+        if (result == REPORT_E_FORBIDDEN)
+                step->executor->manners->reshaper = RESHAPER_FORBIDDEN;
+        step_fail(step, REPORT_E_CONFLICT, error);
 }
 
 static void step_done(ExecutorStep *step, const json_t *body)
@@ -416,6 +427,10 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
                 step_done(step, answer->body);
         else if (answer->status == 500)
                 step_retry(step, answer, result, error);
+        else if (op == PLAN_RESHAPE && plan_has_batch(step->executor->plan) &&
+                 (result == REPORT_E_FORBIDDEN || result == REPORT_E_IN_USE ||
+                  result == REPORT_E_REFUSED || result == REPORT_E_TOO_OLD))
+                batch_refused(step, result, error);
         else if (result == REPORT_E_CONFLICT || (gone && is_put(op)))
                 step_conflict(step, error);
         else if (op == PLAN_PUT_INVENTORIES &&
@@ -512,6 +527,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
                 pump(executor);
                 return 0;
         }
+        executor->manners->batch_failed |= plan_has_batch(executor->plan) && !executor->batch_done;
         if (executor->n_failed > 1 && executor->error.text[0] != '\0')
                 error_prefixf(&executor->error, -executor->error.code, "%zu steps failed, first",
                               executor->n_failed);

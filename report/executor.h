@@ -12,6 +12,7 @@
  *   duplicate_name     who holds the name is looked up: ourselves (a conflict) or somebody else.
  *   500                sent again a bounded number of times, with jitter, and from then on one
  *                      write at a time: an SQLite-backed service answers parallel writes like this.
+ *   a refused batch    a conflict; the caller plans again without one.
  *   a service that is away, or that refuses this client: no further step starts.
  * The outcome is the worst of all (report_outcome_worse), its words those of the first such step.
  *
@@ -21,13 +22,16 @@
 
 #include "report/mirror.h"
 #include "report/plan.h"
+#include "report/reshaper-probe.h"
 #include "report/session.h"
 
 #define EXECUTOR_TRIES_MAX 6
 
 /* What was learned of the service; the caller keeps it from plan to plan. */
 typedef struct ExecutorManners {
-        bool serial_writes; /* it cannot do two at a time */
+        bool serial_writes;      /* it cannot do two at a time */
+        ReshaperAccess reshaper; /* a 403 for a batch is noted here */
+        bool batch_failed;       /* a plan had a batch (plan.h) that was not done */
 } ExecutorManners;
 
 typedef struct Executor Executor;

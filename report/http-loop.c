@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Curl tells us which sockets to watch and when to wake up; we tell it what happened, and then read
+/* Curl sets its timer several times for each request, mostly to now or to a time-out that never
+ * comes. So "now" is an event source of its own, and the timer is left alone when it fires early
+ * enough: what it cost to move it was a sixth of a request.
+ *
+ * Curl tells us which sockets to watch and when to wake up; we tell it what happened, and then read
  * its messages. An sd-event handler that returns < 0 is switched off for good, so each of ours
  * returns 0. A callback of curl's that fails breaks the whole multi handle: then everybody is told
  * once and nothing more happens. */
@@ -19,7 +23,9 @@ typedef struct HttpSocket {
 struct HttpLoop {
         sd_event *event;
         CURLM *multi;
-        sd_event_source *timer;
+        sd_event_source *timer, *soon;
+        uint64_t armed_usec;    /* when the timer fires; UINT64_MAX: it does not */
+        uint64_t deadline_usec; /* when curl wants to be called; UINT64_MAX: not at all */
         TAILQ_HEAD(, HttpSocket) sockets;
         HttpLoopEnded ended;
         void *userdata;
@@ -54,6 +60,7 @@ static void act(HttpLoop *loop, curl_socket_t fd, int events)
         }
         loop->broken = true;
         sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF);
+        sd_event_source_set_enabled(loop->soon, SD_EVENT_OFF);
         loop->ended(NULL, CURLE_OUT_OF_MEMORY, loop->userdata);
 }
 
@@ -72,7 +79,39 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
         return 0;
 }
 
+static int arm_timer(HttpLoop *loop)
+{
+        if (loop->armed_usec <= loop->deadline_usec)
+                return 0;
+        loop->armed_usec = loop->deadline_usec;
+        if (sd_event_source_set_time(loop->timer, loop->deadline_usec) < 0)
+                return -1;
+        return sd_event_source_set_enabled(loop->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+}
+
+static uint64_t now_usec(const HttpLoop *loop)
+{
+        uint64_t usec = 0;
+
+        sd_event_now(loop->event, CLOCK_MONOTONIC, &usec);
+        return usec;
+}
+
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        HttpLoop *loop = userdata;
+
+        loop->armed_usec = UINT64_MAX;
+        if (now_usec(loop) < loop->deadline_usec) {
+                arm_timer(loop);
+                return 0;
+        }
+        loop->deadline_usec = UINT64_MAX;
+        act(loop, CURL_SOCKET_TIMEOUT, 0);
+        return 0;
+}
+
+static int on_soon(sd_event_source *source, void *userdata)
 {
         act(userdata, CURL_SOCKET_TIMEOUT, 0);
         return 0;
@@ -125,13 +164,14 @@ static int on_curl_timer(CURLM *multi, long timeout_ms, void *userdata)
 {
         HttpLoop *loop = userdata;
 
-        if (timeout_ms < 0)
-                return sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
-        if (sd_event_source_set_time_relative(loop->timer, (uint64_t)timeout_ms * USEC_PER_MSEC) <
-                    0 ||
-            sd_event_source_set_enabled(loop->timer, SD_EVENT_ONESHOT) < 0)
+        loop->deadline_usec = UINT64_MAX;
+        if (timeout_ms == 0)
+                return sd_event_source_set_enabled(loop->soon, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+        if (sd_event_source_set_enabled(loop->soon, SD_EVENT_OFF) < 0)
                 return -1;
-        return 0;
+        if (timeout_ms > 0)
+                loop->deadline_usec = now_usec(loop) + (uint64_t)timeout_ms * USEC_PER_MSEC;
+        return arm_timer(loop);
 }
 
 static int set_up_multi(HttpLoop *loop, uint64_t max_connections)
@@ -160,11 +200,17 @@ int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections, Htt
         loop->event = sd_event_ref(event);
         loop->ended = ended;
         loop->userdata = userdata;
+        loop->armed_usec = UINT64_MAX;
+        loop->deadline_usec = UINT64_MAX;
         r = sd_event_add_time(event, &loop->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_time,
                               loop);
         if (r < 0)
                 return r;
         r = sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(event, &loop->soon, on_soon, loop);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(loop->soon, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         r = set_up_multi(loop, max_connections);
@@ -186,6 +232,7 @@ HttpLoop *http_loop_free(HttpLoop *loop)
         while ((sock = TAILQ_FIRST(&loop->sockets)))
                 socket_forget(sock);
         sd_event_source_disable_unref(loop->timer);
+        sd_event_source_disable_unref(loop->soon);
         sd_event_unref(loop->event);
         free(loop);
         return NULL;

@@ -17,6 +17,7 @@
 
 #include "report/http-endpoint.h"
 #include "report/http-error.h"
+#include "report/http-handles.h"
 #include "report/http-lanes.h"
 #include "report/http-loop.h"
 
@@ -28,7 +29,7 @@ typedef enum TransferState {
 
 struct HttpTransfer {
         TAILQ_ENTRY(HttpTransfer) link;
-        HttpClient *client;
+        HttpClient *client; /* NULL: it was freed in the callback */
         TransferState state;
         CURL *easy;
         struct curl_slist *headers;
@@ -57,7 +58,9 @@ struct HttpClient {
         sd_event *event;
         sd_event_source *deferred;
         HttpLoop *loop;
+        HttpHandles handles;
         TransferList queued, active, ended;
+        HttpTransfer *delivered; /* the one whose callback runs */
         size_t n_active;
         HttpLanes lanes;
         bool broken; /* the loop has to be made anew */
@@ -82,7 +85,11 @@ static HttpTransfer *transfer_free(HttpTransfer *transfer)
         if (!transfer)
                 return NULL;
         sd_event_source_disable_unref(transfer->patience);
-        curl_easy_cleanup(transfer->easy);
+        /* What failed or was cancelled may still belong to curl's multi handle. */
+        if (transfer->client && transfer->state == TRANSFER_ENDED && transfer->code == CURLE_OK)
+                http_handles_give_back(&transfer->client->handles, transfer->easy);
+        else
+                curl_easy_cleanup(transfer->easy);
         wipe_request(transfer);
         curl_slist_free_all(transfer->headers);
         free(transfer->request_body);
@@ -313,13 +320,16 @@ static int on_deferred(sd_event_source *source, void *userdata)
         TAILQ_REMOVE(&client->ended, transfer, link);
         if (!TAILQ_EMPTY(&client->ended))
                 sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        /* The client may be gone after this. */
         if (!transfer->done)
                 return 0;
+        /* The client may be gone after this. */
+        client->delivered = transfer;
         if (transfer->code == CURLE_OK)
                 deliver_response(transfer);
         else
                 deliver_failure(client, transfer);
+        if (transfer->client)
+                client->delivered = NULL;
         return 0;
 }
 
@@ -408,9 +418,12 @@ HttpClient *http_client_free(HttpClient *client)
 {
         if (!client)
                 return NULL;
+        if (client->delivered)
+                client->delivered->client = NULL;
         cancel_all(&client->queued);
         cancel_all(&client->active);
         cancel_all(&client->ended);
+        http_handles_done(&client->handles);
         http_loop_free(client->loop);
         sd_event_source_disable_unref(client->deferred);
         sd_event_unref(client->event);
@@ -477,97 +490,15 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata)
         return n;
 }
 
-#define EASY_SET(easy, option, value)                                                \
-        do {                                                                         \
-                if (curl_easy_setopt((easy), CURLOPT_##option, (value)) != CURLE_OK) \
-                        return -ENOMEM;                                              \
-        } while (0)
-
-static int set_tls(CURL *easy, const HttpConfig *config)
+static int set_answer(HttpTransfer *transfer)
 {
-        EASY_SET(easy, SSL_VERIFYPEER, config->insecure ? 0L : 1L);
-        EASY_SET(easy, SSL_VERIFYHOST, config->insecure ? 0L : 2L);
-        if (config->cafile)
-                EASY_SET(easy, CAINFO, config->cafile);
-        if (config->certfile)
-                EASY_SET(easy, SSLCERT, config->certfile);
-        if (config->keyfile)
-                EASY_SET(easy, SSLKEY, config->keyfile);
-        return 0;
-}
+        CURL *easy = transfer->easy;
 
-static int set_limits(CURL *easy, const HttpConfig *config)
-{
-        EASY_SET(easy, PROTOCOLS_STR, "http,https");
-        EASY_SET(easy, PROXY, "");
-        EASY_SET(easy, FOLLOWLOCATION, 0L);
-        EASY_SET(easy, NOSIGNAL, 1L);
-        EASY_SET(easy, CONNECTTIMEOUT_MS, (long)(config->connect_timeout_usec / USEC_PER_MSEC));
-        EASY_SET(easy, TIMEOUT_MS, (long)(config->timeout_usec / USEC_PER_MSEC));
-        EASY_SET(easy, MAXFILESIZE_LARGE, (curl_off_t)config->max_body_bytes);
-        return 0;
-}
-
-static int set_callbacks(HttpTransfer *transfer)
-{
-        EASY_SET(transfer->easy, PRIVATE, transfer);
-        EASY_SET(transfer->easy, ERRORBUFFER, transfer->detail);
-        EASY_SET(transfer->easy, WRITEFUNCTION, on_body);
-        EASY_SET(transfer->easy, WRITEDATA, transfer);
-        return 0;
-}
-
-/* A PUT or POST without a body still says Content-Length: 0; some proxies answer 411 else. */
-static bool may_have_body(const HttpRequest *request)
-{
-        return request->body || request->method[0] == 'P';
-}
-
-static int set_target(HttpTransfer *transfer, const HttpRequest *request)
-{
-        const HttpClient *client = transfer->client;
-        _cleanup_free_ char *url = NULL;
-
-        if (asprintf(&url, "%s%s", client->endpoint.base_url, request->path) < 0) {
-                url = NULL;
+        if (curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->detail) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK)
                 return -ENOMEM;
-        }
-        EASY_SET(transfer->easy, URL, url);
-        EASY_SET(transfer->easy, PATH_AS_IS, 1L);
-        if (client->endpoint.socket_path)
-                EASY_SET(transfer->easy, UNIX_SOCKET_PATH, client->endpoint.socket_path);
-        if (client->config.user_agent)
-                EASY_SET(transfer->easy, USERAGENT, client->config.user_agent);
-        if (may_have_body(request)) {
-                EASY_SET(transfer->easy, POSTFIELDSIZE_LARGE, (curl_off_t)transfer->request_size);
-                EASY_SET(transfer->easy, POSTFIELDS,
-                         transfer->request_body ? transfer->request_body : "");
-        }
-        EASY_SET(transfer->easy, CUSTOMREQUEST, request->method);
-        return 0;
-}
-
-static int add_header(HttpTransfer *transfer, const char *line)
-{
-        struct curl_slist *list = curl_slist_append(transfer->headers, line);
-
-        if (!list)
-                return -ENOMEM;
-        transfer->headers = list;
-        return 0;
-}
-
-static int set_headers(HttpTransfer *transfer, const HttpRequest *request)
-{
-        /* Curl would ask for leave before it sends a large body, and WSGI servers answer late. */
-        if (add_header(transfer, "Expect:") < 0)
-                return -ENOMEM;
-        if (!request->body && add_header(transfer, "Content-Type:") < 0)
-                return -ENOMEM;
-        for (size_t i = 0; request->headers && request->headers[i]; i++)
-                if (add_header(transfer, request->headers[i]) < 0)
-                        return -ENOMEM;
-        EASY_SET(transfer->easy, HTTPHEADER, transfer->headers);
         return 0;
 }
 
@@ -618,11 +549,18 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         transfer->done = done;
         transfer->userdata = userdata;
         transfer->repeatable = strcmp(request->method, "GET") == 0;
-        transfer->easy = curl_easy_init();
-        if (!transfer->easy || set_limits(transfer->easy, &client->config) < 0 ||
-            set_tls(transfer->easy, &client->config) < 0 || set_callbacks(transfer) < 0 ||
-            copy_body(transfer, request) < 0 || set_target(transfer, request) < 0 ||
-            set_headers(transfer, request) < 0)
+        if (http_handles_take(&client->handles, &client->config, &client->endpoint,
+                              &transfer->easy) < 0 ||
+            set_answer(transfer) < 0 || copy_body(transfer, request) < 0 ||
+            http_handle_set_request(transfer->easy, &client->endpoint,
+                                    &(HttpRequest){
+                                            .method = request->method,
+                                            .path = request->path,
+                                            .headers = request->headers,
+                                            .body = transfer->request_body,
+                                            .body_size = transfer->request_size,
+                                    },
+                                    &transfer->headers) < 0)
                 return error_oom(reterr);
 
         transfer->state = TRANSFER_QUEUED;

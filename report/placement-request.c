@@ -16,7 +16,7 @@ void placement_request_done(PlacementRequest *request)
 
 bool placement_request_writes(const PlacementRequest *request)
 {
-        return strcmp(request->method, "GET") != 0;
+        return strcmp(request->method, "GET") != 0 && !request->harmless;
 }
 
 /* Takes over path and body (a reference, may be NULL); path NULL means out of memory. */
@@ -348,4 +348,13 @@ int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
         if (with_types)
                 ret->microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
         return 0;
+}
+
+int placement_probe_reshaper(PlacementRequest *ret)
+{
+        int r = fill_with_body(ret, "POST", format_path("/reshaper"), json_object());
+
+        if (r >= 0)
+                ret->harmless = true;
+        return r;
 }

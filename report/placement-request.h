@@ -24,7 +24,8 @@ typedef struct PlacementRequest {
         const char *method;
         char *path;
         const char *microversion;
-        char *body; /* NULL: none */
+        char *body;    /* NULL: none */
+        bool harmless; /* it changes nothing, though its method could */
 } PlacementRequest;
 
 #define PLACEMENT_REQUEST_INIT ((PlacementRequest){ 0 })
@@ -79,3 +80,6 @@ typedef struct PlacementReshapeItem {
  * types as they are. -EINVAL for a consumer without project or user. */
 int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                             const Allocations *allocations, PlacementRequest *ret, Error *reterr);
+
+/* A reshape of nothing, which no Placement does: 400 from one that would do a real one. */
+int placement_probe_reshaper(PlacementRequest *ret);

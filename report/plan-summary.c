@@ -108,10 +108,14 @@ char *plan_summarize_reshape(size_t n_providers, const Allocations *allocations)
 {
         size_t n_consumers = allocations ? allocations->n_consumers : 0;
         char *text;
+        int n;
 
-        if (asprintf(&text, "inventories of %zu provider%s, allocations of %zu consumer%s",
-                     n_providers, n_providers == 1 ? "" : "s", n_consumers,
-                     n_consumers == 1 ? "" : "s") < 0)
-                return NULL;
-        return text;
+        if (n_consumers == 0)
+                n = asprintf(&text, "inventories of %zu provider%s", n_providers,
+                             n_providers == 1 ? "" : "s");
+        else
+                n = asprintf(&text, "inventories of %zu provider%s, allocations of %zu consumer%s",
+                             n_providers, n_providers == 1 ? "" : "s", n_consumers,
+                             n_consumers == 1 ? "" : "s");
+        return n < 0 ? NULL : text;
 }

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "report/plan-batch.h"
 #include "report/plan-summary.h"
 
 #define NO_STEP SIZE_MAX
@@ -314,7 +315,7 @@ static int make_room_for_name(Builder *builder, const Provider *provider)
 
         if (!holder)
                 return 0;
-        if (builder->plan->n_reshaped > 0)
+        if (builder->plan->n_reshaped > 0 && !plan_has_batch(builder->plan))
                 return error_setf(builder->reterr, EINVAL,
                                   "The new provider %s has the name of %s, which can only go after "
                                   "the reshape",
@@ -405,19 +406,50 @@ static const Provider *pick_witness(const Builder *builder)
         return builder->desired->n_providers > 0 ? builder->desired->providers[0] : NULL;
 }
 
-/* Which providers the reshape names. Without consumers there is nothing to move, and the ordinary
- * requests do the same with less. */
+bool plan_has_batch(const Plan *plan)
+{
+        return plan->n_reshaped > 0 && (!plan->allocations || plan->allocations->n_consumers == 0);
+}
+
+bool plan_is_reshaped(const Plan *plan, const Uuid *provider)
+{
+        for (size_t i = 0; i < plan->n_reshaped; i++)
+                if (uuid_equal(&plan->reshaped[i], provider))
+                        return true;
+        return false;
+}
+
+/* Nothing is to be moved: the reshape only saves requests. */
+static void choose_batch(Builder *builder)
+{
+        const ProviderTree *desired = builder->desired;
+        Plan *plan = builder->plan;
+
+        for (size_t i = 0; builder->knowledge->may_batch && i < desired->n_providers; i++) {
+                const Provider *provider = desired->providers[i];
+
+                if (inventories_change(builder, provider) &&
+                    plan_batch_takes(provider, find_old(builder, provider)))
+                        plan->reshaped[plan->n_reshaped++] = provider->uuid;
+        }
+        if (plan->n_reshaped < PLAN_BATCH_MIN)
+                plan->n_reshaped = 0;
+}
+
+/* Which providers the reshape names. */
 static int choose_reshaped(Builder *builder)
 {
         const ProviderTree *desired = builder->desired, *mirror = builder->mirror;
         Plan *plan = builder->plan;
         const Provider *witness;
 
-        if (!plan->allocations || plan->allocations->n_consumers == 0)
-                return 0;
         plan->reshaped = calloc(desired->n_providers + mirror->n_providers + 1, sizeof(Uuid));
         if (!plan->reshaped)
                 return -ENOMEM;
+        if (!plan->allocations || plan->allocations->n_consumers == 0) {
+                choose_batch(builder);
+                return 0;
+        }
         for (size_t i = 0; i < desired->n_providers; i++)
                 if (inventories_change(builder, desired->providers[i]))
                         plan->reshaped[plan->n_reshaped++] = desired->providers[i]->uuid;
@@ -463,7 +495,8 @@ static int make_put_inventories(Builder *builder, const Provider *provider)
 {
         size_t index;
 
-        if (builder->reshape != NO_STEP || !inventories_change(builder, provider))
+        if (plan_is_reshaped(builder->plan, &provider->uuid) ||
+            !inventories_change(builder, provider))
                 return 0;
         if (add_put(builder, PLAN_PUT_INVENTORIES, provider,
                     plan_summarize_inventories(provider, find_old(builder, provider)), &index) < 0)

@@ -14,7 +14,9 @@
  * deleted does that deletion come first.
  *
  * With allocations, everything of the inventories that changes goes into one PLAN_RESHAPE with
- * them, after all creations; what follows depends on it. */
+ * them, after all creations; what follows depends on it. Without, inventories that change together
+ * go into one too where the service lets us (plan-batch.h), and only where nothing is lost when it
+ * is refused: that is a batch, and the same plan can be made without it. */
 
 #include <jansson.h>
 
@@ -60,6 +62,7 @@ typedef struct PlanKnowledge {
         const StringSet *known_classes;  /* custom classes that Placement has */
         const StringSet *known_traits;   /* custom traits that Placement has */
         const StringSet *missing_traits; /* traits that Placement was asked for and has not */
+        bool may_batch;                  /* inventories may go through the reshaper */
 } PlanKnowledge;
 
 /* desired against the mirror's tree. Custom classes and traits that are not known are made. A
@@ -73,6 +76,12 @@ int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
 
 Plan *plan_free(Plan *plan);
 DEFINE_CLEANUP(Plan *, plan_free);
+
+/* True when it has a reshape that moves no consumer: many inventories in one request. */
+bool plan_has_batch(const Plan *plan);
+
+/* Whether a provider's inventories are in the reshape. */
+bool plan_is_reshaped(const Plan *plan, const Uuid *provider);
 
 /* "PUT", "/resource_providers/…/inventories" of a step. The path is freed by the caller; NULL when
  * out of memory. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An attempt is a refresh, or a publish: [trait lookup] → plan → executor. Each part is an object
- * of its own that ends in one callback. The attempt's own callback is called from a deferred event
- * source, as the last thing, when everything of the attempt has been put away: inside it the caller
- * may start the next one or free the reporter. */
+/* An attempt is a refresh, or a publish: [trait lookup] → [reshaper probe] → plan → executor. When
+ * a batch (plan.h) was not done, plan and executor run once more without one. Each part is an
+ * object of its own that ends in one callback. The attempt's own callback is called from a deferred
+ * event source, as the last thing, when everything of the attempt has been put away: inside it the
+ * caller may start the next one or free the reporter. */
 
 #include "report/reporter.h"
 
@@ -36,6 +37,7 @@ struct Reporter {
         bool busy;
         Refresh *refresh;
         TraitLookup *lookup;
+        ReshaperProbe *probe;
         Plan *plan;
         Executor *executor;
         ProviderTree *desired;
@@ -54,6 +56,7 @@ static void put_away(Reporter *reporter)
 {
         reporter->executor = executor_free(reporter->executor);
         reporter->plan = plan_free(reporter->plan);
+        reporter->probe = reshaper_probe_free(reporter->probe);
         reporter->lookup = trait_lookup_free(reporter->lookup);
         reporter->refresh = refresh_free(reporter->refresh);
         reporter->desired = provider_tree_free(reporter->desired);
@@ -223,15 +226,31 @@ static int make_plan(const Reporter *reporter, const ProviderTree *desired,
                 .known_classes = &names->known_classes,
                 .known_traits = &names->known_traits,
                 .missing_traits = &names->missing_traits,
+                .may_batch = reporter->manners.reshaper == RESHAPER_ALLOWED &&
+                             !reporter->manners.batch_failed,
         };
 
         return plan_make(desired, mirror_get_tree(reporter->mirror), allocations, &knowledge, ret,
                          reterr);
 }
 
+static void execute(Reporter *reporter);
+
 static void on_executed(int result, const Error *error, void *userdata)
 {
-        finish(userdata, result, error);
+        Reporter *reporter = userdata;
+        bool again = reporter->manners.batch_failed && plan_has_batch(reporter->plan) &&
+                     !report_outcome_is_fatal(result) && mirror_usable(reporter);
+
+        if (again) {
+                reporter->executor = executor_free(reporter->executor);
+                reporter->plan = plan_free(reporter->plan);
+                execute(reporter);
+                return;
+        }
+        if (result == REPORT_DONE)
+                reporter->manners.batch_failed = false;
+        finish(reporter, result, error);
 }
 
 static void log_plan(const Plan *plan)
@@ -262,12 +281,27 @@ static void execute(Reporter *reporter)
                 finish(reporter, r, &error);
 }
 
+static void on_probed(ReshaperAccess access, void *userdata)
+{
+        Reporter *reporter = userdata;
+
+        reporter->manners.reshaper = access;
+        execute(reporter);
+}
+
+static void probe_and_execute(Reporter *reporter)
+{
+        if (reporter->manners.reshaper != RESHAPER_UNKNOWN ||
+            reshaper_probe_new(&reporter->probe, reporter->session, on_probed, reporter, NULL) < 0)
+                execute(reporter);
+}
+
 static void on_looked_up(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
 
         if (result == REPORT_DONE && !reporter->prepares)
-                execute(reporter);
+                probe_and_execute(reporter);
         else
                 finish(reporter, result, error);
 }
@@ -322,7 +356,7 @@ static int start_attempt(Reporter *reporter, const ProviderTree *desired,
         if (r == 0 && prepares)
                 finish(reporter, REPORT_DONE, NULL);
         else if (r == 0)
-                execute(reporter);
+                probe_and_execute(reporter);
         return 0;
 }
 
@@ -349,6 +383,11 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
 const StringSet *reporter_get_left_out_traits(Reporter *reporter)
 {
         return &reporter->left_out_traits;
+}
+
+ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
+{
+        return reporter->manners.reshaper;
 }
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter)

@@ -17,6 +17,7 @@
 #include "base/provider-tree.h"
 #include "report/auth.h"
 #include "report/outcome.h"
+#include "report/reshaper-probe.h"
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
 typedef struct ReporterConfig {
@@ -98,5 +99,8 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
 /* The traits of the last desired tree that Placement does not know, and that were left out.
  * Borrowed until the next call that starts an attempt. */
 const StringSet *reporter_get_left_out_traits(Reporter *reporter);
+
+/* Whether we may POST /reshaper; asked with the first publish, and again until it is known. */
+ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);

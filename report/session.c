@@ -317,6 +317,7 @@ static int copy_request(const PlacementRequest *request, PlacementRequest *ret)
 {
         ret->method = request->method;
         ret->microversion = request->microversion;
+        ret->harmless = request->harmless;
         ret->path = strdup(request->path);
         ret->body = request->body ? strdup(request->body) : NULL;
         return ret->path && (ret->body || !request->body) ? 0 : -ENOMEM;

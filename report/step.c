@@ -159,17 +159,9 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         }
 }
 
-static bool is_reshaped(const Plan *plan, const Uuid *uuid)
-{
-        for (size_t i = 0; i < plan->n_reshaped; i++)
-                if (uuid_equal(&plan->reshaped[i], uuid))
-                        return true;
-        return false;
-}
-
 static bool is_allocated(const Allocations *allocations, const Uuid *uuid)
 {
-        for (size_t i = 0; i < allocations->n_consumers; i++)
+        for (size_t i = 0; allocations && i < allocations->n_consumers; i++)
                 if (consumer_find(allocations->consumers[i], uuid))
                         return true;
         return false;
@@ -181,7 +173,7 @@ static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desir
 {
         int64_t rise = is_allocated(plan->allocations, uuid) ? 1 : 0;
 
-        if (is_reshaped(plan, uuid))
+        if (plan_is_reshaped(plan, uuid))
                 rise += desired && desired->n_inventories > 0 ? 2 : 1;
         return rise;
 }
@@ -197,7 +189,7 @@ static int settle(const Plan *plan, Mirror *mirror, const PlacementProvider *ite
                 mirror_forget(mirror, &item->uuid);
                 return 0;
         }
-        if (is_reshaped(plan, &item->uuid))
+        if (plan_is_reshaped(plan, &item->uuid))
                 current = desired ? desired : &emptied;
         return mirror_write(mirror, current, MIRROR_INVENTORIES, item->generation);
 }

@@ -239,27 +239,39 @@ HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
         return NULL;
 }
 
-int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
-                     HttpTransfer **ret_transfer, Error *reterr)
+static void write_down(HttpTransfer *transfer, const HttpRequest *request)
 {
-        HttpTransfer *transfer = calloc(1, sizeof(HttpTransfer));
         size_t i = fake.n_lines++;
 
-        assert_non_null(transfer);
         assert_true(i < LINES_MAX);
         assert_true(asprintf(&fake.lines[i], "%s %s", request->method, request->path) > 0);
         name_uuids(fake.lines[i]);
-        strcpy(fake.endpoint, client->endpoint);
+        strcpy(fake.endpoint, transfer->client->endpoint);
         fake.headers[0] = '\0';
         for (size_t j = 0; request->headers && request->headers[j]; j++)
                 snprintf(fake.headers + strlen(fake.headers),
                          sizeof(fake.headers) - strlen(fake.headers), "%s\n", request->headers[j]);
         fake.bodies[i] = request->body ? strdup(request->body) : NULL;
-        transfer->client = client;
-        transfer->done = done;
-        transfer->userdata = userdata;
         transfer->answer = choose_answer(fake.lines[i]);
         transfer->generation = generation_in(request->body);
+}
+
+int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
+                     HttpTransfer **ret_transfer, Error *reterr)
+{
+        HttpTransfer *transfer = calloc(1, sizeof(HttpTransfer));
+
+        assert_non_null(transfer);
+        transfer->client = client;
+        if (strcmp(request->path, "/reshaper") == 0 && strcmp(request->body, "{}") == 0) {
+                transfer->answer = choose_answer("MAY RESHAPE");
+                if (!transfer->answer.match)
+                        transfer->answer = (FakeAnswer){ .status = 403, .body = "" };
+        } else {
+                write_down(transfer, request);
+        }
+        transfer->done = done;
+        transfer->userdata = userdata;
         TAILQ_INSERT_TAIL(&client->waiting, transfer, link);
         client->n_waiting++;
         fake.max_parallel = MAX(fake.max_parallel, client->n_waiting);

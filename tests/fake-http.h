@@ -7,7 +7,10 @@
  * report-fixture.h in place of their uuids. The first answer of the script whose text is contained
  * in that line, and that has not been used up, is given; without one, a 200 whose generations are
  * one above that of the request. One answer is given with each turn of the loop, oldest request
- * first. */
+ * first.
+ *
+ * The question whether we may reshape (a POST /reshaper of nothing) is not written down. It is
+ * matched as "MAY RESHAPE", and answered with 403 where the script says nothing. */
 
 #include "report/http.h"
 

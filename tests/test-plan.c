@@ -286,6 +286,56 @@ static void test_reshape_table(void **state)
         }
 }
 
+/* With leave to use the reshaper, and nothing to move. */
+static void test_batch_table(void **state)
+{
+        static const struct {
+                const char *mirror, *desired, *steps;
+                size_t n_reshaped;
+        } cases[] = {
+                { "", "host VCPU=8 +HW_A | a<host VGPU=1 | b<host VGPU=1 | c<host CUSTOM_V=1",
+                  "0 ensure-class CUSTOM_V; 1 create-provider host; 2 create-provider a (1); "
+                  "3 create-provider b (1); 4 create-provider c (1); 5 reshape (0,1,2,3,4); "
+                  "6 put-traits host (1,5)",
+                  4 },
+                /* Too few to be worth it. */
+                { "host VCPU=8 | a<host | b<host", "host VCPU=9 | a<host VGPU=1 | b<host VGPU=1",
+                  "0 put-inventories host; 1 put-inventories a; 2 put-inventories b", 0 },
+                /* A class that goes may be in use, and a set may go as a whole: on their own. */
+                { "host VCPU=8 PCPU=1 | a<host VGPU=1 | b<host | c<host | d<host | e<host",
+                  "host VCPU=9 | a<host | b<host VGPU=1 | c<host VGPU=1 | d<host VGPU=1 | "
+                  "e<host VGPU=1",
+                  "0 reshape; 1 put-inventories host (0); 2 put-inventories a (0)", 4 },
+                /* What goes, goes behind it. */
+                { "old | a | b | c | d", "a VGPU=1 | b VGPU=1 | c VGPU=1 | d VGPU=1",
+                  "0 reshape; 1 delete-provider old (0)", 4 },
+                /* A name that has to become free first is no obstacle. */
+                { "x | a | b | c", "x#2 VGPU=1 | a VGPU=1 | b VGPU=1 | c VGPU=1",
+                  "0 delete-provider x; 1 create-provider x (0); 2 reshape (0,1)", 4 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
+                _cleanup_(provider_tree_freep) ProviderTree *desired =
+                        fixture_tree(cases[i].desired);
+                _cleanup_(known_done) Known known = { 0 };
+                _cleanup_(plan_freep) Plan *plan = NULL;
+                _cleanup_free_ char *steps = NULL;
+                PlanKnowledge knowledge = knowledge_of(&known);
+                Error error;
+
+                knowledge.may_batch = true;
+                if (plan_make(desired, mirror, NULL, &knowledge, &plan, &error) < 0)
+                        fail_msg("case %zu: %s", i, error.text);
+                assert_ordered(plan);
+                steps = describe(plan);
+                if (strcmp(steps, cases[i].steps) != 0)
+                        fail_msg("case %zu: \"%s\"", i, steps);
+                assert_int_equal(plan->n_reshaped, cases[i].n_reshaped);
+                assert_true(plan_has_batch(plan) == (cases[i].n_reshaped > 0));
+        }
+}
+
 static void test_reshape_with_a_name_that_is_taken(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *mirror =
@@ -476,6 +526,7 @@ int main(void)
                 cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_rename_is_refused),
                 cmocka_unit_test(test_reshape_table),
+                cmocka_unit_test(test_batch_table),
                 cmocka_unit_test(test_reshape_with_a_name_that_is_taken),
                 cmocka_unit_test(test_ratio_is_a_float),
                 cmocka_unit_test(test_summaries),

@@ -156,8 +156,8 @@ static void test_new_host(void **state)
         assert_int_equal(reporter_get_left_out_traits(fixture->reporter)->n_items, 1);
         assert_string_equal(reporter_get_left_out_traits(fixture->reporter)->items[0], "HW_NEW");
         statistics = reporter_get_statistics(fixture->reporter);
-        assert_int_equal(statistics->n_requests, 6);
-        assert_int_equal(statistics->last_attempt_requests, 6);
+        assert_int_equal(statistics->n_requests, 7);
+        assert_int_equal(statistics->last_attempt_requests, 7);
         assert_int_equal(statistics->n_writes, 4);
 
         /* The same again: nothing is asked, nothing is sent. */
@@ -214,11 +214,11 @@ static void test_existing_host_and_quiet_cycles(void **state)
                 assert_int_equal(publish(fixture, EXISTING_TREE), 0);
                 assert_string_equal(fake_http_log(), "GET /resource_providers?in_tree=host");
                 assert_int_equal(reporter_get_statistics(fixture->reporter)->last_attempt_requests,
-                                 1);
+                                 i == 0 ? 2 : 1);
                 assert_int_equal(reporter_get_statistics(fixture->reporter)->last_attempt_writes,
                                  0);
         }
-        assert_int_equal(reporter_get_statistics(fixture->reporter)->n_requests, 10);
+        assert_int_equal(reporter_get_statistics(fixture->reporter)->n_requests, 11);
 }
 
 static void test_only_what_moved_is_read(void **state)
@@ -505,6 +505,64 @@ static void test_retry_after(void **state)
         assert_int_equal(reporter_get_statistics(fixture->reporter)->retry_after_usec, 0);
 }
 
+/* The first publish asks whether it may; a refused batch is replaced at once. */
+static void test_batch_refused(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "MAY RESHAPE", .status = 400, .body = FAULT("undefined_code") },
+                { .match = "POST /reshaper",
+                  .times = 1,
+                  .status = 409,
+                  .body = FAULT("undefined_code") },
+        };
+        Fixture *fixture = *state;
+
+        fake_http_begin(script, ARRAY_SIZE(script), "host a b c");
+        assert_int_equal(reporter_get_reshaper_access(fixture->reporter), RESHAPER_UNKNOWN);
+        assert_int_equal(refresh(fixture), 0);
+        fake_http_clear_log();
+        assert_int_equal(
+                publish(fixture, "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1"), 0);
+        assert_int_equal(reporter_get_reshaper_access(fixture->reporter), RESHAPER_ALLOWED);
+        assert_int_equal(fake_http_count("POST /resource_providers"), 4);
+        assert_int_equal(fake_http_count("POST /reshaper"), 1);
+        assert_int_equal(fake_http_count("/inventories"), 4);
+        assert_tree(fixture, "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1");
+}
+
+static void test_may_reshape(void **state)
+{
+        static const struct {
+                FakeAnswer answer;
+                ReshaperAccess access;
+        } cases[] = {
+                { { .match = "MAY RESHAPE", .status = 400, .body = FAULT("undefined_code") },
+                  RESHAPER_ALLOWED },
+                { { .match = "MAY RESHAPE", .status = 403, .body = FAULT("undefined_code") },
+                  RESHAPER_FORBIDDEN },
+                { { .match = "MAY RESHAPE", .status = 403, .body = "" }, RESHAPER_FORBIDDEN },
+                { { .match = "MAY RESHAPE", .status = 404, .body = FAULT("undefined_code") },
+                  RESHAPER_FORBIDDEN },
+                { { .match = "MAY RESHAPE", .status = 400, .body = "<html>" }, RESHAPER_UNKNOWN },
+                { { .match = "MAY RESHAPE", .status = 502, .body = "" }, RESHAPER_UNKNOWN },
+                { { .match = "MAY RESHAPE", .result = HTTP_E_UNREACHABLE }, RESHAPER_UNKNOWN },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                void *inner;
+                Fixture *fixture;
+
+                assert_int_equal(set_up(&inner), 0);
+                fixture = inner;
+                fake_http_begin(&cases[i].answer, 1, NAMES);
+                assert_int_equal(refresh(fixture), 0);
+                assert_int_equal(publish(fixture, "host"), 0);
+                if (reporter_get_reshaper_access(fixture->reporter) != cases[i].access)
+                        fail_msg("case %zu", i);
+                assert_int_equal(reporter_get_statistics(fixture->reporter)->n_writes, 1);
+                tear_down(&inner);
+        }
+}
 static const KeystoneConfig no_keystone;
 
 static void test_bad_configurations(void **state)
@@ -558,6 +616,8 @@ int main(void)
                 TEST(test_free_inside_callback),
                 TEST(test_start_inside_callback),
                 TEST(test_retry_after),
+                TEST(test_batch_refused),
+                TEST(test_may_reshape),
                 TEST(test_bad_configurations),
         };
 

@@ -6,7 +6,11 @@
 #include "tests/report-fixture.h"
 
 static const StringSet nothing = STRING_SET_INIT;
-static const PlanKnowledge knows_nothing = { &nothing, &nothing, &nothing };
+static const PlanKnowledge knows_nothing = {
+        .known_classes = &nothing,
+        .known_traits = &nothing,
+        .missing_traits = &nothing,
+};
 
 /* A mirror that holds this tree, every provider at generation 10. */
 static Mirror *mirror_of(const char *text)

@@ -15,6 +15,7 @@ from tests.env.scratch import EnvError, free_port
 from tests.env.service import Service
 
 MICROVERSION = '1.39'
+PROBE = ('POST', '/reshaper', 400)
 PYTHON = '/usr/bin/python3'
 _APP = Path(__file__).parent / 'wsgi' / 'placement_app.py'
 _CONFIG = '''[DEFAULT]
@@ -244,8 +245,9 @@ class Placement(Service):
                 for line in self.records_since(mark)]
 
     def writes_since(self, mark=0):
-        """The requests that are not GET."""
-        return [line for line in self.requests_since(mark) if line[0] != 'GET']
+        """The requests that are not GET, without the agent's question whether it may reshape."""
+        return [line for line in self.requests_since(mark)
+                if line[0] != 'GET' and line != PROBE]
 
 
 _UNRECORDED = 'req-00000000-0000-0000-0000-00000000e2e2'

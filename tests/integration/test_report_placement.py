@@ -15,7 +15,8 @@ class TestPublish(ReportCase):
         self.assertLessEqual(line['requests'], 3 * len(tree) + 16)
         self.assertEqual(line['left_out_traits'], [])
 
-    def test_a_single_root_takes_five_requests(self):
+    def test_a_single_root_takes_six_requests(self):
+        """The third asks whether we may reshape, once in the life of a client."""
         tree = [provider('host', None, {'VCPU': inventory(8)}, ['COMPUTE_NODE'])]
         mark = self.placement.mark()
         self.publish_done(tree)
@@ -23,6 +24,7 @@ class TestPublish(ReportCase):
         self.assertEqual(self.placement.requests_since(mark), [
             ('GET', '/resource_providers?in_tree=' + uid('host'), 200),
             ('GET', '/traits?name=in:COMPUTE_NODE', 200),
+            ('POST', '/reshaper', 400),
             ('POST', '/resource_providers', 200),
             ('PUT', base + '/inventories', 200),
             ('PUT', base + '/traits', 200)])
@@ -38,7 +40,7 @@ class TestPublish(ReportCase):
         tree = big_tree()
         self.publish_done(tree)
         line = self.publish_done(tree)
-        self.assertEqual((line['requests'], line['writes']), (1 + 3 * len(tree), 0))
+        self.assertEqual((line['requests'], line['writes']), (2 + 3 * len(tree), 0))
 
     def test_a_changed_inventory_is_one_write(self):
         tree = big_tree()
@@ -60,7 +62,7 @@ class TestPublish(ReportCase):
             self.assertEqual(go()['writes'], 0)
         paths = [path for _, path, _ in self.placement.requests_since(mark)]
         self.assertEqual(sorted(paths), sorted(
-            ['/resource_providers?in_tree=' + uid('host')] +
+            ['/resource_providers?in_tree=' + uid('host'), '/reshaper'] +
             ['/resource_providers/%s/%s' % (uid('host_fpga'), what)
              for what in ('inventories', 'traits', 'aggregates')]))
 

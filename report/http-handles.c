@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/http-handles.h"
+
+#define EASY_SET(easy, option, value)                                                \
+        do {                                                                         \
+                if (curl_easy_setopt((easy), CURLOPT_##option, (value)) != CURLE_OK) \
+                        return -ENOMEM;                                              \
+        } while (0)
+
+static int set_tls(CURL *easy, const HttpConfig *config)
+{
+        EASY_SET(easy, SSL_VERIFYPEER, config->insecure ? 0L : 1L);
+        EASY_SET(easy, SSL_VERIFYHOST, config->insecure ? 0L : 2L);
+        if (config->cafile)
+                EASY_SET(easy, CAINFO, config->cafile);
+        if (config->certfile)
+                EASY_SET(easy, SSLCERT, config->certfile);
+        if (config->keyfile)
+                EASY_SET(easy, SSLKEY, config->keyfile);
+        return 0;
+}
+
+static int set_limits(CURL *easy, const HttpConfig *config)
+{
+        EASY_SET(easy, PROTOCOLS_STR, "http,https");
+        EASY_SET(easy, PROXY, "");
+        EASY_SET(easy, FOLLOWLOCATION, 0L);
+        EASY_SET(easy, NOSIGNAL, 1L);
+        EASY_SET(easy, CONNECTTIMEOUT_MS, (long)(config->connect_timeout_usec / USEC_PER_MSEC));
+        EASY_SET(easy, TIMEOUT_MS, (long)(config->timeout_usec / USEC_PER_MSEC));
+        EASY_SET(easy, MAXFILESIZE_LARGE, (curl_off_t)config->max_body_bytes);
+        return 0;
+}
+
+static int set_endpoint(CURL *easy, const HttpConfig *config, const HttpEndpoint *endpoint)
+{
+        EASY_SET(easy, PATH_AS_IS, 1L);
+        if (endpoint->socket_path)
+                EASY_SET(easy, UNIX_SOCKET_PATH, endpoint->socket_path);
+        if (config->user_agent)
+                EASY_SET(easy, USERAGENT, config->user_agent);
+        return 0;
+}
+
+void http_handles_done(HttpHandles *handles)
+{
+        while (handles->n_idle > 0)
+                curl_easy_cleanup(handles->idle[--handles->n_idle]);
+}
+
+int http_handles_take(HttpHandles *handles, const HttpConfig *config, const HttpEndpoint *endpoint,
+                      CURL **ret)
+{
+        CURL *easy;
+
+        if (handles->n_idle > 0) {
+                *ret = handles->idle[--handles->n_idle];
+                return 0;
+        }
+        easy = curl_easy_init();
+        if (!easy)
+                return -ENOMEM;
+        if (set_limits(easy, config) < 0 || set_tls(easy, config) < 0 ||
+            set_endpoint(easy, config, endpoint) < 0) {
+                curl_easy_cleanup(easy);
+                return -ENOMEM;
+        }
+        *ret = easy;
+        return 0;
+}
+
+/* Nothing of the last request may reach the next one. */
+static int forget_request(CURL *easy)
+{
+        EASY_SET(easy, PRIVATE, NULL);
+        EASY_SET(easy, ERRORBUFFER, NULL);
+        EASY_SET(easy, WRITEDATA, NULL);
+        EASY_SET(easy, HTTPHEADER, NULL);
+        EASY_SET(easy, LOW_SPEED_LIMIT, 0L);
+        EASY_SET(easy, LOW_SPEED_TIME, 0L);
+        EASY_SET(easy, POSTFIELDS, NULL);
+        EASY_SET(easy, POSTFIELDSIZE_LARGE, (curl_off_t)-1);
+        EASY_SET(easy, CUSTOMREQUEST, NULL);
+        EASY_SET(easy, HTTPGET, 1L);
+        return 0;
+}
+
+void http_handles_give_back(HttpHandles *handles, CURL *easy)
+{
+        if (!easy)
+                return;
+        if (handles->n_idle < ARRAY_SIZE(handles->idle) && forget_request(easy) >= 0)
+                handles->idle[handles->n_idle++] = easy;
+        else
+                curl_easy_cleanup(easy);
+}
+
+/* A PUT or POST without a body still says Content-Length: 0; some proxies answer 411 else. */
+static bool may_have_body(const HttpRequest *request)
+{
+        return request->body || request->method[0] == 'P';
+}
+
+static int set_target(CURL *easy, const HttpEndpoint *endpoint, const HttpRequest *request)
+{
+        _cleanup_free_ char *url = NULL;
+
+        if (asprintf(&url, "%s%s", endpoint->base_url, request->path) < 0) {
+                url = NULL;
+                return -ENOMEM;
+        }
+        EASY_SET(easy, URL, url);
+        if (may_have_body(request)) {
+                EASY_SET(easy, POSTFIELDSIZE_LARGE, (curl_off_t)request->body_size);
+                EASY_SET(easy, POSTFIELDS, request->body ? request->body : "");
+        }
+        EASY_SET(easy, CUSTOMREQUEST, request->method);
+        return 0;
+}
+
+static int add_header(struct curl_slist **headers, const char *line)
+{
+        struct curl_slist *list = curl_slist_append(*headers, line);
+
+        if (!list)
+                return -ENOMEM;
+        *headers = list;
+        return 0;
+}
+
+static int make_headers(const HttpRequest *request, struct curl_slist **ret)
+{
+        /* Curl would ask for leave before it sends a large body, and WSGI servers answer late. */
+        if (add_header(ret, "Expect:") < 0)
+                return -ENOMEM;
+        if (!request->body && add_header(ret, "Content-Type:") < 0)
+                return -ENOMEM;
+        for (size_t i = 0; request->headers && request->headers[i]; i++)
+                if (add_header(ret, request->headers[i]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+int http_handle_set_request(CURL *easy, const HttpEndpoint *endpoint, const HttpRequest *request,
+                            struct curl_slist **ret_headers)
+{
+        if (set_target(easy, endpoint, request) < 0 || make_headers(request, ret_headers) < 0)
+                return -ENOMEM;
+        EASY_SET(easy, HTTPHEADER, *ret_headers);
+        return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Curl's easy handles: set up once, used for one request after another. To make a handle costs a
+ * client more than to send a request with it. */
+
+#include <curl/curl.h>
+
+#include "report/http-endpoint.h"
+#include "report/http.h"
+
+typedef struct HttpHandles {
+        CURL *idle[HTTP_MAX_CONNECTIONS_LIMIT];
+        size_t n_idle;
+} HttpHandles;
+
+void http_handles_done(HttpHandles *handles);
+
+/* A handle that is set up for these; they are the same for all handles. -ENOMEM. */
+int http_handles_take(HttpHandles *handles, const HttpConfig *config, const HttpEndpoint *endpoint,
+                      CURL **ret);
+
+/* Takes the handle over; NULL is allowed. It is in no multi handle any more. */
+void http_handles_give_back(HttpHandles *handles, CURL *easy);
+
+/* Everything of one request but where its answer goes. The body is borrowed, and the headers are
+ * the caller's to free, until the handle was given back. -ENOMEM. */
+int http_handle_set_request(CURL *easy, const HttpEndpoint *endpoint, const HttpRequest *request,
+                            struct curl_slist **ret_headers);

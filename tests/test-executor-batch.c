@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Many inventories in one reshape without consumers. */
+
+#include "tests/executor-fixture.h"
+
+#define BATCH_MIRROR  "host VCPU=1 | a | b | c"
+#define BATCH_DESIRED "host VCPU=2 +HW_A | a VGPU=1 | b VGPU=1 | c VGPU=1"
+
+static const PlanKnowledge may_batch = {
+        .known_classes = &nothing,
+        .known_traits = &nothing,
+        .missing_traits = &nothing,
+        .may_batch = true,
+};
+
+/* Roots with these names, all of one generation. */
+static char *list_of(const char *const *names, size_t n, int generation)
+{
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        assert_non_null(stream);
+        for (size_t i = 0; i < n; i++)
+                fprintf(stream,
+                        "%s{\"uuid\":\"%s\",\"name\":\"%s\",\"generation\":%d,"
+                        "\"parent_provider_uuid\":null}",
+                        i == 0 ? "{\"resource_providers\":[" : ",", fixture_uuid(names[i]).text,
+                        names[i], generation);
+        fputs("]}", stream);
+        fclose(stream);
+        return text;
+}
+
+/* Many inventories in one request; the generations come from one look at the tree. */
+static void test_batch(void **state)
+{
+        _cleanup_(run_done) Run run = { 0 };
+        _cleanup_free_ char *list = list_of((const char *const[]){ "host", "a", "b", "c" }, 4, 12);
+        FakeAnswer script[] = {
+                { .match = "/reshaper", .status = 204 },
+                { .match = "in_tree", .body = list },
+        };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin_knowing(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 1, &may_batch);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_string_equal(fake_http_log(),
+                            "POST /reshaper; GET /resource_providers?in_tree=host; "
+                            "PUT /resource_providers/host/traits");
+        assert_non_null(strstr(fake_http_find_body("/reshaper"), "\"allocations\":{}"));
+        assert_int_equal(generation_of(&run, "a"), 12);
+        assert_non_null(provider_find_inventory(mirrored(&run, "c"), "VGPU"));
+        assert_false(run.manners.batch_failed);
+}
+
+/* Whatever becomes of it, the caller hears of it and plans again, with one or without. */
+static void test_batch_meets_trouble(void **state)
+{
+        static const struct {
+                FakeAnswer answer;
+                int outcome;
+                bool known; /* Placement still has what the mirror has */
+                ReshaperAccess access;
+        } cases[] = {
+                { { .match = "/reshaper", .status = 403, .body = "" },
+                  REPORT_E_CONFLICT,
+                  true,
+                  RESHAPER_FORBIDDEN },
+                { { .match = "/reshaper", .status = 409, .body = FAULT("inventory.inuse") },
+                  REPORT_E_CONFLICT,
+                  true,
+                  RESHAPER_ALLOWED },
+                { { .match = "/reshaper", .status = 400, .body = FAULT("undefined_code") },
+                  REPORT_E_CONFLICT,
+                  true,
+                  RESHAPER_ALLOWED },
+                { { .match = "/reshaper", .status = 409, .body = FAULT("concurrent_update") },
+                  REPORT_E_CONFLICT,
+                  false,
+                  RESHAPER_ALLOWED },
+                { { .match = "/reshaper", .result = HTTP_E_UNREACHABLE },
+                  REPORT_E_UNREACHABLE,
+                  false,
+                  RESHAPER_ALLOWED },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(run_done) Run run = { .manners.reshaper = RESHAPER_ALLOWED };
+
+                fake_http_begin(&cases[i].answer, 1, NAMES);
+                run_begin_knowing(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 2, &may_batch);
+                run_end(&run);
+                if (run.result != cases[i].outcome || run.manners.reshaper != cases[i].access ||
+                    mirror_has_stale(run.mirror) == cases[i].known)
+                        fail_msg("case %zu: %d, %s", i, run.result, run.error.text);
+                assert_true(run.manners.batch_failed);
+        }
+}
+
+/* A provider that cannot be made holds the batch back, and that is said. */
+static void test_batch_behind_a_failed_creation(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "POST /resource_providers", .status = 400, .body = FAULT("bad") },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin_knowing(&run, "host VCPU=1 | a | b",
+                          "host VCPU=2 | a VGPU=1 | b VGPU=1 | c VGPU=1", NULL, 2, &may_batch);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_REFUSED);
+        assert_int_equal(fake_http_count("/reshaper"), 0);
+        assert_true(run.manners.batch_failed);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_batch),
+                cmocka_unit_test(test_batch_meets_trouble),
+                cmocka_unit_test(test_batch_behind_a_failed_creation),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
