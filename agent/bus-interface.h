@@ -39,9 +39,9 @@
  * Reload(): reads the configuration again and answers when it is in force, or with an error. */
 
 /* Properties, all with change signals: Version s, NodeName s, RootProvider s, Driver s, SyncState
- * s, SyncError s, LastSyncUSec t, LastPollUSec t, HypervisorError s, NProviders u, NClaims u,
- * NRequests t, NWrites t, NConflicts t, ClaimError s (why claims cannot be taken, "" when they
- * can), StatusText s */
+ * s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t, LastPollUSec t, HypervisorError s,
+ * NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t, ClaimError s (why claims cannot be
+ * taken, "" when they can), StatusText s */
 
 #define SYNC_STATE_STANDALONE "standalone" /* no [placement] section */
 #define SYNC_STATE_SYNCED     "synced"     /* Placement is equal to the host */

@@ -236,6 +236,8 @@ static int get_number(sd_bus *bus, const char *path, const char *interface, cons
 
         if (strcmp(property, "LastSyncUSec") == 0)
                 number = status->last_sync_usec;
+        else if (strcmp(property, "SyncStateSinceUSec") == 0)
+                number = status->sync_since_usec;
         else if (strcmp(property, "LastPollUSec") == 0)
                 number = status->last_poll_usec;
         else if (strcmp(property, "NRequests") == 0)
@@ -308,6 +310,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("HypervisorError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("ClaimError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("StatusText", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("SyncStateSinceUSec", "t", get_number, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("LastSyncUSec", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("LastPollUSec", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("NRequests", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
@@ -465,9 +469,9 @@ void bus_service_changed(BusService *service)
 {
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return;
-        (void)sd_bus_emit_properties_changed(service->bus, BUS_PATH, BUS_INTERFACE, "Driver",
-                                             "NodeName", "SyncState", "SyncError",
-                                             "HypervisorError", "ClaimError", "StatusText",
-                                             "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites",
-                                             "NConflicts", "NProviders", "NClaims", NULL);
+        (void)sd_bus_emit_properties_changed(
+                service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "SyncState",
+                "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "StatusText",
+                "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites", "NConflicts", "NProviders",
+                "NClaims", NULL);
 }

@@ -19,6 +19,7 @@ const CtlStatusProperty ctl_status_properties[] = {
         { "RootProvider", "root", 's' },
         { "Driver", "driver", 's' },
         { "SyncState", "sync_state", 's' },
+        { "SyncStateSinceUSec", "sync_since_usec", 't' },
         { "SyncError", "sync_error", 's' },
         { "LastSyncUSec", "last_sync_usec", 't' },
         { "LastPollUSec", "last_poll_usec", 't' },
@@ -166,6 +167,19 @@ static int print_error(const json_t *status, const char *key, const CtlStyle *st
         return print_field(style, output, CTL_RED, "", "%s", ctl_json_text(status, key));
 }
 
+/* How long it has not been as it should. */
+static int print_since(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        uint64_t usec = ctl_json_u64(status, "sync_since_usec");
+        char time[CTL_TEXT_MAX], relative[CTL_TEXT_MAX];
+
+        if (usec == 0)
+                return 0;
+        return print_field(style, output, CTL_PLAIN, "", "So since %s; %s",
+                           ctl_text_time(time, usec),
+                           ctl_text_relative(relative, usec, style->now_usec));
+}
+
 static int print_parts(const json_t *status, const CtlStyle *style, FILE *output)
 {
         bool driver_fails = has_text(status, "hypervisor_error");
@@ -191,6 +205,8 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
         else
                 r = print_timed_field(style, output, CTL_PLAIN, "Sync", sync_state,
                                       "last published", ctl_json_u64(status, "last_sync_usec"));
+        if (r >= 0 && !standalone && strcmp(sync_state, SYNC_STATE_SYNCED) != 0)
+                r = print_since(status, style, output);
         return r < 0 ? r : print_error(status, "sync_error", style, output);
 }
 

@@ -173,6 +173,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
                 .device_watch = engine->device_watch,
                 .device_settle_usec = starts ? engine->config->device_settle_usec : 0,
+                .start_jitter_usec = starts ? engine->config->start_jitter_usec : 0,
                 .provider_config = engine->provider_config,
                 .changed = on_changed,
                 .userdata = daemon,

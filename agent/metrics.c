@@ -55,6 +55,8 @@ static void print_state(const Metrics *metrics, FILE *output)
         for (SyncState state = 0; state < _SYNC_STATE_MAX; state++)
                 fprintf(output, PREFIX "sync_state{state=\"%s\"} %d\n", sync_state_to_text(state),
                         state == status->sync_state);
+        print_time(output, "sync_state_since_timestamp_seconds",
+                   "Since when the state is what it is.", status->sync_since_usec);
         print_time(output, "last_sync_timestamp_seconds",
                    "When Placement was found, or made, equal to the host last; 0 for never.",
                    status->last_sync_usec);
@@ -70,6 +72,22 @@ static void print_state(const Metrics *metrics, FILE *output)
                      status->reshape_needed);
 }
 
+/* Status 0: there was no answer. */
+static void print_responses(const ReporterStatistics *statistics, FILE *output)
+{
+        const RequestCounts *counts = statistics->counts;
+
+        print_head(output, "placement_responses_total", "counter",
+                   "Requests to Placement by what became of them; status 0 for no answer.");
+        for (size_t i = 0; counts && i < counts->n_items; i++)
+                fprintf(output,
+                        PREFIX
+                        "placement_responses_total{method=\"%s\",route=\"%s\",status=\"%d\"} "
+                        "%" PRIu64 "\n",
+                        counts->items[i].method, counts->items[i].route, counts->items[i].status,
+                        counts->items[i].n);
+}
+
 static void print_counts(const Metrics *metrics, FILE *output)
 {
         const ReporterStatistics *statistics = metrics->statistics;
@@ -83,6 +101,10 @@ static void print_counts(const Metrics *metrics, FILE *output)
         print_number(output, "placement_conflicts_total", "counter",
                      "Requests that lost to another writer, and were done again.",
                      statistics->n_conflicts);
+        print_number(output, "placement_retries_total", "counter",
+                     "Requests that were sent again after an error of the server.",
+                     statistics->n_retries);
+        print_responses(statistics, output);
         print_number(output, "providers", "gauge", "Resource providers of this host.",
                      metrics->tree ? metrics->tree->n_providers : 0);
         print_number(output, "claims", "gauge", "Claims that live.", metrics->n_claims);

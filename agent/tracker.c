@@ -24,17 +24,19 @@
 #include <time.h>
 
 #include "agent/bus-interface.h"
+#include "base/jitter.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
-#define MAX_CONFLICTS      8
-#define POLL_PATIENCE_USEC (30 * USEC_PER_SEC)
-#define HUNG_PATIENCE_USEC (1 * USEC_PER_SEC)    /* while a poll is known to hang */
-#define CHANGE_SETTLE_USEC (200 * USEC_PER_MSEC) /* changes come in flocks: one poll for all */
-#define SETTLE_POLL_USEC   USEC_PER_SEC
-#define RETRY_FIRST_USEC   (2 * USEC_PER_SEC)
-#define RETRY_MAX_USEC     (60 * USEC_PER_SEC)
-#define TIMER_ACCURACY     (250 * USEC_PER_MSEC)
+#define MAX_CONFLICTS        8
+#define POLL_PATIENCE_USEC   (30 * USEC_PER_SEC)
+#define HUNG_PATIENCE_USEC   (1 * USEC_PER_SEC)    /* while a poll is known to hang */
+#define CHANGE_SETTLE_USEC   (200 * USEC_PER_MSEC) /* changes come in flocks: one poll for all */
+#define SETTLE_POLL_USEC     USEC_PER_SEC
+#define RETRY_FIRST_USEC     (2 * USEC_PER_SEC)
+#define RETRY_MAX_USEC       (60 * USEC_PER_SEC)
+#define RETRY_AFTER_MAX_USEC (600 * USEC_PER_SEC) /* what a server may ask for */
+#define TIMER_ACCURACY       (250 * USEC_PER_MSEC)
 
 typedef enum TrackerPhase {
         PHASE_IDLE,
@@ -63,7 +65,8 @@ struct Tracker {
         bool refused;          /* who we are is refused, and that was said */
         bool settled;          /* nothing more is waited for before the first publish */
         uint64_t started_usec; /* CLOCK_BOOTTIME */
-        bool again;            /* a cycle was asked for while one runs */
+        uint64_t start_delay_usec;
+        bool again; /* a cycle was asked for while one runs */
         unsigned n_conflicts;
         uint64_t writes_before;
         uint64_t retry_usec; /* the last pause after a failure, 0 after a success */
@@ -94,14 +97,12 @@ static uint64_t now_realtime_usec(void)
         return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
-/* Evenly spread over [low, high]. */
-static uint64_t random_between(uint64_t low, uint64_t high)
+static uint64_t random_bits(void)
 {
         uint64_t random = 0;
 
-        if (high <= low || getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
-                return low;
-        return low + random % (high - low + 1);
+        (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
+        return random;
 }
 
 static void begin_cycle(Tracker *tracker);
@@ -122,13 +123,22 @@ static bool has_failed(const Tracker *tracker)
                tracker->status.sync_state == SYNC_PENDING;
 }
 
-/* Decorrelated jitter: each pause is drawn between the first one and three times the last. */
 static uint64_t next_retry_usec(Tracker *tracker)
 {
-        uint64_t last = MAX(tracker->retry_usec, RETRY_FIRST_USEC);
+        uint64_t max = MIN(MAX(tracker->config.interval_usec, RETRY_FIRST_USEC), RETRY_MAX_USEC);
 
-        tracker->retry_usec = MIN(RETRY_MAX_USEC, random_between(RETRY_FIRST_USEC, last * 3));
+        tracker->retry_usec =
+                jitter_next(tracker->retry_usec, RETRY_FIRST_USEC, max, random_bits());
         return tracker->retry_usec;
+}
+
+/* What the service asked for, and up to half of it more: all clients were told the same. */
+static uint64_t get_retry_after_usec(const Tracker *tracker)
+{
+        uint64_t asked = tracker_get_statistics(tracker)->retry_after_usec;
+
+        asked = MIN(asked, RETRY_AFTER_MAX_USEC);
+        return jitter_between(asked, asked + asked / 2, random_bits());
 }
 
 static uint64_t next_pause_usec(Tracker *tracker)
@@ -136,11 +146,11 @@ static uint64_t next_pause_usec(Tracker *tracker)
         uint64_t interval = tracker->config.interval_usec;
 
         if (has_failed(tracker))
-                return MIN(next_retry_usec(tracker), MAX(interval, RETRY_FIRST_USEC));
+                return MAX(next_retry_usec(tracker), get_retry_after_usec(tracker));
         tracker->retry_usec = 0;
         if (interval == UINT64_MAX)
                 return UINT64_MAX;
-        return random_between(interval - interval / 10, interval + interval / 10);
+        return jitter_between(interval - interval / 10, interval + interval / 10, random_bits());
 }
 
 static void arm_cycle_timer(Tracker *tracker, uint64_t pause_usec)
@@ -213,6 +223,7 @@ static void set_sync_state(Tracker *tracker, SyncState state, const Error *error
         tracker->status.sync_state = state;
         if (state == before)
                 return;
+        tracker->status.sync_since_usec = now_realtime_usec();
         if (state == SYNC_OFFLINE)
                 log_event(LOG_WARNING, MESSAGE_PLACEMENT_LOST, NULL,
                           "Placement cannot be used (%s). Claims are served from this host's own "
@@ -489,10 +500,20 @@ static bool is_settling(Tracker *tracker)
         return !tracker->settled;
 }
 
+/* How long Placement is left alone yet after the start. Whoever asked for a cycle does not wait. */
+static uint64_t get_early_usec(const Tracker *tracker)
+{
+        uint64_t now = 0, due = tracker->started_usec + tracker->start_delay_usec;
+
+        (void)sd_event_now(tracker->event, CLOCK_BOOTTIME, &now);
+        return tracker->n_waiters > 0 || now >= due ? 0 : due - now;
+}
+
 /* The poll is over, well or not: hold claims and Placement equal to the last good snapshot. */
 static void reconcile(Tracker *tracker)
 {
         Error error = ERROR_NULL;
+        uint64_t early_usec;
         int r;
 
         (void)sd_event_source_set_enabled(tracker->patience_timer, SD_EVENT_OFF);
@@ -509,6 +530,12 @@ static void reconcile(Tracker *tracker)
         if (r >= 0 && is_settling(tracker)) {
                 end_cycle(tracker);
                 arm_cycle_timer(tracker, SETTLE_POLL_USEC);
+                return;
+        }
+        early_usec = get_early_usec(tracker);
+        if (r >= 0 && early_usec > 0) {
+                end_cycle(tracker);
+                arm_cycle_timer(tracker, early_usec);
                 return;
         }
         if (r >= 0)
@@ -696,7 +723,9 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                 tracker->config.patience_usec = POLL_PATIENCE_USEC;
         tracker->event = sd_event_ref(event);
         (void)sd_event_now(event, CLOCK_BOOTTIME, &tracker->started_usec);
+        tracker->start_delay_usec = jitter_between(0, config->start_jitter_usec, random_bits());
         tracker->status.sync_state = config->reporter ? SYNC_PENDING : SYNC_STANDALONE;
+        tracker->status.sync_since_usec = now_realtime_usec();
         r = add_sources(tracker);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot watch the driver: %s", strerror(-r));

@@ -40,8 +40,9 @@ typedef struct TrackerStatus {
         bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
                               */
         Error device_error;  /* why some devices are not told as configured; code 0: all are */
-        uint64_t last_sync_usec; /* CLOCK_REALTIME of the last cycle that ended synced, 0: never */
-        uint64_t last_poll_usec; /* CLOCK_REALTIME of the snapshot in use, 0: none */
+        uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
+        uint64_t last_sync_usec;  /* CLOCK_REALTIME of the last cycle that ended synced, 0: never */
+        uint64_t last_poll_usec;  /* CLOCK_REALTIME of the snapshot in use, 0: none */
         uint64_t n_cycles;
 } TrackerStatus;
 
@@ -64,6 +65,7 @@ typedef struct TrackerConfig {
         bool dry_run;                    /* stop before the first write */
         DeviceWatch *device_watch;       /* missing devices; NULL: none */
         uint64_t device_settle_usec;     /* how long the first publish waits for them */
+        uint64_t start_jitter_usec;      /* Placement hears of us within this; 0: at once */
         ProviderConfig *provider_config; /* provider.yaml; NULL: none */
         TrackerChanged changed;
         void *userdata;

@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "base/jitter.h"
 #include "base/log.h"
 #include "report/step.h"
 
@@ -45,6 +46,7 @@ typedef struct ExecutorStep {
         sd_event_source *pause;
         Provider kept;    /* what is sent when classes are in use */
         bool told_in_use; /* the outcome has been noted */
+        char in_use[160]; /* the classes that cannot go */
 } ExecutorStep;
 
 /* The steps of one provider take turns. */
@@ -77,14 +79,6 @@ struct Executor {
 };
 
 static void pump(Executor *executor);
-
-/* Jitter between the lowest pause and three times the last one. */
-static uint64_t next_pause(uint64_t last_usec)
-{
-        uint64_t high = MIN(MAX(last_usec, PAUSE_MIN_USEC) * 3, PAUSE_MAX_USEC);
-
-        return PAUSE_MIN_USEC + arc4random_uniform((uint32_t)(high - PAUSE_MIN_USEC) + 1);
-}
 
 static Lane *lane_of(const ExecutorStep *step)
 {
@@ -184,7 +178,8 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 
 static bool step_pause(ExecutorStep *step)
 {
-        step->pause_usec = next_pause(step->pause_usec);
+        step->pause_usec =
+                jitter_next(step->pause_usec, PAUSE_MIN_USEC, PAUSE_MAX_USEC, arc4random());
         if (sd_event_add_time_relative(step->executor->event, &step->pause, CLOCK_MONOTONIC,
                                        step->pause_usec, USEC_PER_MSEC, on_pause_over, step) < 0)
                 return false;
@@ -201,6 +196,7 @@ static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int resu
         executor->serial = true;
         executor->manners->serial_writes |= answer->verdict.database_locked;
         if (!executor->stopping && step->n_tries < EXECUTOR_TRIES_MAX && step_pause(step)) {
+                executor->manners->n_retries++;
                 log_debug("%s, trying again in %llu ms", error->text,
                           (unsigned long long)(step->pause_usec / USEC_PER_MSEC));
                 return;
@@ -212,6 +208,18 @@ static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int resu
 static const Provider *mirrored(const ExecutorStep *step)
 {
         return provider_tree_find(mirror_get_tree(step->executor->mirror), &step->step->provider);
+}
+
+/* Without memory it is sent again, which only costs a request. */
+static void step_note_in_use(ExecutorStep *step)
+{
+        Executor *executor = step->executor;
+        char words[ERROR_TEXT_MAX];
+
+        snprintf(words, sizeof(words), "%s: %s cannot go yet, everything else is published",
+                 step->step->name, step->in_use);
+        (void)in_use_add(&executor->manners->in_use, step_get_provider(executor->plan, step->step),
+                         mirror_get_generation(executor->mirror, &step->step->provider), words);
 }
 
 /* The answer to a set of inventories that keeps what is in use. */
@@ -228,6 +236,7 @@ static void on_kept(int result, const SessionAnswer *answer, const Error *error,
              mirror_write(executor->mirror, &step->kept, MIRROR_INVENTORIES, generation) < 0))
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE) {
+                step_note_in_use(step);
                 step_succeed(step);
         } else if (answer->status == 500) {
                 step_retry(step, answer, result, &words);
@@ -256,7 +265,9 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                 note_outcome(executor, REPORT_E_IN_USE, &error);
                 step->told_in_use = true;
         }
+        snprintf(step->in_use, sizeof(step->in_use), "%s", words);
         if (provider_inventories_equal(&step->kept, mirrored(step))) {
+                step_note_in_use(step);
                 step_succeed(step);
                 return;
         }

@@ -20,6 +20,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "report/in-use.h"
 #include "report/mirror.h"
 #include "report/plan.h"
 #include "report/reshaper-probe.h"
@@ -32,6 +33,8 @@ typedef struct ExecutorManners {
         bool serial_writes;      /* it cannot do two at a time */
         ReshaperAccess reshaper; /* a 403 for a batch is noted here */
         bool batch_failed;       /* a plan had a batch (plan.h) that was not done */
+        InUse in_use;            /* what need not be sent again */
+        uint64_t n_retries;      /* requests sent again after a 500 */
 } ExecutorManners;
 
 typedef struct Executor Executor;

@@ -47,6 +47,7 @@ struct Reporter {
         void *userdata;
         int result;
         Error error;
+        Error withheld; /* what is not sent because it is in use; code 0: nothing */
 
         SessionStatistics at_refresh;
         ReporterStatistics statistics;
@@ -172,6 +173,7 @@ Reporter *reporter_free(Reporter *reporter)
         put_away(reporter);
         session_free(reporter->session);
         mirror_free(reporter->mirror);
+        in_use_done(&reporter->manners.in_use);
         string_set_done(&reporter->left_out_traits);
         sd_event_source_disable_unref(reporter->deferred);
         sd_event_unref(reporter->event);
@@ -236,6 +238,17 @@ static int make_plan(const Reporter *reporter, const ProviderTree *desired,
 
 static void execute(Reporter *reporter);
 
+/* The end of a plan: what it left out because it is in use is still missing. */
+static void finish_plan(Reporter *reporter, int result, const Error *error)
+{
+        bool in_use = reporter->withheld.code != 0;
+
+        if (in_use && report_outcome_worse(result, REPORT_E_IN_USE) == REPORT_E_IN_USE)
+                finish(reporter, REPORT_E_IN_USE, &reporter->withheld);
+        else
+                finish(reporter, result, error);
+}
+
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -250,7 +263,7 @@ static void on_executed(int result, const Error *error, void *userdata)
         }
         if (result == REPORT_DONE)
                 reporter->manners.batch_failed = false;
-        finish(reporter, result, error);
+        finish_plan(reporter, result, error);
 }
 
 static void log_plan(const Plan *plan)
@@ -266,12 +279,20 @@ static void execute(Reporter *reporter)
         Error error = ERROR_NULL;
         int r;
 
-        r = make_plan(reporter, reporter->desired, reporter->allocations, &reporter->plan, &error);
+        reporter->withheld = ERROR_NULL;
+        r = 0;
+        /* A reshape may be what frees it. */
+        if (!reporter->allocations)
+                r = in_use_apply(&reporter->manners.in_use, reporter->mirror, reporter->desired,
+                                 &reporter->withheld);
+        if (r >= 0)
+                r = make_plan(reporter, reporter->desired, reporter->allocations, &reporter->plan,
+                              &error);
         if (r >= 0 &&
             string_set_copy(&reporter->left_out_traits, &reporter->plan->left_out_traits) < 0)
                 r = error_oom(&error);
         if (r < 0 || reporter->plan->n_steps == 0) {
-                finish(reporter, r, &error);
+                finish_plan(reporter, r, r < 0 ? &error : NULL);
                 return;
         }
         log_plan(reporter->plan);
@@ -398,6 +419,8 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
                 .n_requests = now->n_requests,
                 .n_writes = now->n_writes,
                 .n_conflicts = now->n_conflicts,
+                .n_retries = reporter->manners.n_retries,
+                .counts = &now->counts,
                 .last_attempt_requests = now->n_requests - reporter->at_refresh.n_requests,
                 .last_attempt_writes = now->n_writes - reporter->at_refresh.n_writes,
                 .retry_after_usec = now->retry_after_usec,

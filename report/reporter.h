@@ -17,6 +17,7 @@
 #include "base/provider-tree.h"
 #include "report/auth.h"
 #include "report/outcome.h"
+#include "report/request-counts.h"
 #include "report/reshaper-probe.h"
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
@@ -44,6 +45,8 @@ typedef struct ReporterStatistics {
         uint64_t n_requests; /* all since start */
         uint64_t n_writes;   /* those that were not GET */
         uint64_t n_conflicts;
+        uint64_t n_retries;          /* requests sent again after a 500 */
+        const RequestCounts *counts; /* by route and status; NULL: none yet */
         /* Since the last reporter_refresh(), the publish that followed included. */
         uint64_t last_attempt_requests, last_attempt_writes;
         uint64_t retry_after_usec; /* what a 429 or 503 of the last attempt asked for; 0: nothing */

@@ -209,6 +209,8 @@ static void on_response(int result, const HttpResponse *response, const Error *e
                 words = *error;
                 log_debug("%s %s: %s", request->method, request->path, words.text);
         }
+        request_counts_add(&call->session->statistics.counts, request->method, request->path,
+                           answer.status);
         if (learn(call, result, &answer, &words))
                 start_over(call);
         else

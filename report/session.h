@@ -17,12 +17,14 @@
 #include "report/outcome.h"
 #include "report/placement-error.h"
 #include "report/placement-request.h"
+#include "report/request-counts.h"
 
 typedef struct SessionStatistics {
         uint64_t n_requests;
         uint64_t n_writes;         /* those that were not GET */
         uint64_t n_conflicts;      /* answers with placement.concurrent_update */
         uint64_t retry_after_usec; /* what the last 429 or 503 asked for; 0: nothing */
+        RequestCounts counts;      /* of requests that have ended */
 } SessionStatistics;
 
 typedef struct SessionAnswer {

@@ -37,7 +37,10 @@ static void test_a_tree(void **state)
         const TrackerStatus status = { .sync_state = SYNC_SYNCED,
                                        .last_poll_usec = UINT64_C(1700000000000123),
                                        .n_cycles = 7 };
-        const ReporterStatistics statistics = { .n_requests = 12, .n_writes = 3, .n_conflicts = 1 };
+        RequestCounts counts = { 0 };
+        const ReporterStatistics statistics = {
+                .n_requests = 12, .n_writes = 3, .n_conflicts = 1, .n_retries = 2, .counts = &counts
+        };
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         const Inventory inventory = { .total = 8,
                                       .reserved = 1,
@@ -54,7 +57,12 @@ static void test_a_tree(void **state)
         assert_int_equal(provider_tree_add(tree, &uuid, "a\"b\\c", NULL, NULL, NULL), 0);
         assert_int_equal(provider_set_inventory(tree->providers[0], "VCPU", &inventory), 0);
         metrics.tree = tree;
+        request_counts_add(&counts, "PUT", "/resource_providers/x/traits", 200);
         text = print(&metrics);
+        assert_non_null(strstr(text, "\ncompute_agent_placement_retries_total 2\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_placement_responses_total{method=\"PUT\","
+                                     "route=\"/resource_providers/{uuid}/traits\","
+                                     "status=\"200\"} 1\n"));
         assert_non_null(strstr(text, "\ncompute_agent_inventory_capacity_units{provider="
                                      "\"a\\\"b\\\\c\",resource_class=\"VCPU\"} 28\n"));
         assert_non_null(strstr(text, "_last_poll_timestamp_seconds 1700000000.000123\n"));

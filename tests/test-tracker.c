@@ -268,6 +268,8 @@ static void test_one_cycle(void **state)
         assert_int_equal(world.n_refreshes, 1);
         assert_int_equal(world.n_publishes, 1);
         assert_true(status->last_sync_usec > 0);
+        assert_true(status->sync_since_usec > 0 &&
+                    status->sync_since_usec <= status->last_sync_usec + USEC_PER_SEC);
         assert_string_equal(tracker_get_tree(world.tracker)->providers[0]->name, "host1");
         assert_true(world.n_trees_for_claims > 0);
 }

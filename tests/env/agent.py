@@ -46,6 +46,7 @@ class Agent(Service):
         self.options = {
             'DEFAULT': {'state_path': self.state, 'instances_path': self.folder,
                         'update_resources_interval': 2},
+            'agent': {'start_jitter_sec': 0},
             'libvirt': {'connection_uri': uri or 'test:///default', 'keepalive_interval': 1,
                         'keepalive_count': 2},
             'devices': {'enabled_mdev_types': 'nvidia-35'},

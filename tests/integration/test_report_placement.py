@@ -233,6 +233,22 @@ class TestInUse(ReportCase):
         self.tree[2]['inventories']['VGPU'] = inventory(4)
         self.assert_remote(self.tree)
 
+    def test_what_stays_in_use_is_not_sent_again(self):
+        """Until somebody moves: every allocation raises the generation (facts E3)."""
+        self.tree[2]['inventories'] = {'CUSTOM_SLICE': inventory(4)}
+        with self.stepped(self.tree, rounds=4) as go:
+            self.assertEqual(go()['outcome'], 'in-use')
+            for _ in range(2):
+                self.assertEqual(go.line(), {'event': 'refreshed'})
+                line = go()
+                self.assertEqual((line['outcome'], line['requests'], line['writes']), ('in-use', 1, 0))
+                self.assertIn('VGPU (2 in use)', line['error'])
+            self.assertEqual(go.line(), {'event': 'refreshed'})
+            self.api('DELETE', '/allocations/' + uid('guest'))
+            self.assertEqual(go()['outcome'], 'in-use')
+        self.publish_done(self.tree)
+        self.assert_remote(self.tree)
+
     def test_it_goes_once_it_is_free(self):
         self.tree[2]['inventories'] = {}
         line = self.publish(self.tree)
