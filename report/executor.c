@@ -47,6 +47,7 @@ typedef struct ExecutorStep {
         Provider kept;    /* what is sent when classes are in use */
         bool told_in_use; /* the outcome has been noted */
         char in_use[160]; /* the classes that cannot go */
+        Uuid holder;      /* who has the name that is to be created */
 } ExecutorStep;
 
 /* The steps of one provider take turns. */
@@ -318,8 +319,33 @@ static void on_usages(int result, const SessionAnswer *answer, const Error *erro
         pump(executor);
 }
 
+/* The answer to "what is allocated of the provider that has our name?" */
+static void on_holder_usages(int result, const SessionAnswer *answer, const Error *error,
+                             void *userdata)
+{
+        _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
+        ExecutorStep *step = userdata;
+        Executor *executor = step->executor;
+        _cleanup_free_ char *text = NULL;
+        Error words = ERROR_NULL;
+
+        step->call = NULL;
+        if (result == REPORT_DONE && placement_read_usages(answer->body, &usages, NULL) >= 0)
+                text = resources_format(&usages);
+        error_setf(&words, EEXIST,
+                   "The name belongs to provider %s of another tree in Placement (allocated: "
+                   "%.60s): delete that one, or take over its uuid",
+                   step->holder.text,
+                   !text    ? "not known"
+                   : !*text ? "nothing"
+                            : text);
+        step_fail(step, REPORT_E_DUPLICATE_NAME, &words);
+        pump(executor);
+}
+
 static void judge_holder(ExecutorStep *step, const PlacementProviders *holders)
 {
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         const PlanStep *plan_step = step->step;
         Error error = ERROR_NULL;
 
@@ -331,11 +357,9 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders)
                 error_setf(&error, ESTALE, "It was created in the meantime");
                 step_conflict(step, &error);
         } else {
-                error_setf(&error, EEXIST,
-                           "The name belongs to provider %s in Placement, which is not of this "
-                           "tree: delete that one, or take over its uuid",
-                           holders->items[0].uuid.text);
-                step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
+                step->holder = holders->items[0].uuid;
+                step_detour(step, placement_get_usages(&step->holder, &request), &request,
+                            on_holder_usages);
         }
 }
 

@@ -9,7 +9,8 @@
  *                      on; the outcome is REPORT_E_CONFLICT.
  *   inventory.inuse    the classes that have usage keep their old records, the rest is sent again;
  *                      REPORT_E_IN_USE.
- *   duplicate_name     who holds the name is looked up: ourselves (a conflict) or somebody else.
+ *   duplicate_name     who holds the name is looked up: ourselves (a conflict) or somebody else,
+ *                      and then what is allocated there.
  *   500                sent again a bounded number of times, with jitter, and from then on one
  *                      write at a time: an SQLite-backed service answers parallel writes like this.
  *   a refused batch    a conflict; the caller plans again without one.

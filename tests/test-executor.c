@@ -379,24 +379,31 @@ static void test_used_provider_stays(void **state)
         assert_false(mirror_has_stale(run.mirror));
 }
 
+#define HOLDER                                                                                  \
+        "{\"resource_providers\":[{\"uuid\":\"99999999-9999-9999-9999-999999999999\",\"name\":" \
+        "\"host\",\"generation\":1,\"parent_provider_uuid\":null}]}"
+
 static void test_name_is_taken(void **state)
 {
         static const struct {
-                const char *holders;
+                const char *holders, *usages;
                 int outcome;
                 const char *words;
         } cases[] = {
-                { "{\"resource_providers\":[{\"uuid\":\"99999999-9999-9999-9999-999999999999\","
-                  "\"name\":\"host\",\"generation\":1,\"parent_provider_uuid\":null}]}",
-                  REPORT_E_DUPLICATE_NAME, "99999999-9999-9999-9999-999999999999" },
-                { "{\"resource_providers\":[]}", REPORT_E_DUPLICATE_NAME, "another name" },
-                { "{\"resource_providers\":5}", REPORT_E_UNAVAILABLE, "resource_providers" },
+                { HOLDER, "{\"usages\":{\"VCPU\":2}}", REPORT_E_DUPLICATE_NAME,
+                  "99999999-9999-9999-9999-999999999999 of another tree in Placement (allocated: "
+                  "VCPU" },
+                { HOLDER, "{\"usages\":{}}", REPORT_E_DUPLICATE_NAME, "(allocated: nothing)" },
+                { HOLDER, "{\"usages\":5}", REPORT_E_DUPLICATE_NAME, "(allocated: not known)" },
+                { "{\"resource_providers\":[]}", NULL, REPORT_E_DUPLICATE_NAME, "another name" },
+                { "{\"resource_providers\":5}", NULL, REPORT_E_UNAVAILABLE, "resource_providers" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 FakeAnswer script[] = {
                         { .match = "POST", .status = 409, .body = FAULT("duplicate_name") },
-                        { .match = "GET", .body = cases[i].holders },
+                        { .match = "name=host", .body = cases[i].holders },
+                        { .match = "/usages", .body = cases[i].usages },
                 };
                 _cleanup_(run_done) Run run = { 0 };
 
@@ -404,9 +411,10 @@ static void test_name_is_taken(void **state)
                 run_begin(&run, "", "host VCPU=1", NULL, 2);
                 run_end(&run);
                 assert_int_equal(run.result, cases[i].outcome);
-                assert_non_null(strstr(run.error.text, cases[i].words));
-                assert_string_equal(fake_http_log(),
-                                    "POST /resource_providers; GET /resource_providers?name=host");
+                if (!strstr(run.error.text, cases[i].words))
+                        fail_msg("case %zu: %s", i, run.error.text);
+                assert_int_equal(fake_http_count("POST"), 1);
+                assert_int_equal(fake_http_get_n_requests(), cases[i].usages ? 3 : 2);
         }
 }
 
