@@ -88,3 +88,21 @@ char *ctl_json_format_resources(const json_t *resources)
                 return NULL;
         return TAKE_PTR(text);
 }
+
+int ctl_json_add_amounts(json_t *sums, const json_t *amounts)
+{
+        const char *resource_class;
+        json_t *amount;
+
+        json_object_foreach((json_t *)amounts, resource_class, amount) {
+                json_int_t sum;
+
+                if (__builtin_add_overflow(
+                            json_integer_value(json_object_get(sums, resource_class)),
+                            json_integer_value(amount), &sum))
+                        sum = INT64_MAX;
+                if (json_object_set_new(sums, resource_class, json_integer(sum)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}

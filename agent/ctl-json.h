@@ -31,3 +31,6 @@ int ctl_json_read_document(const char *text, bool array, const char *format, jso
 
 /* "VCPU=2, MEMORY_MB=512"; NULL when out of memory. The caller frees. */
 char *ctl_json_format_resources(const json_t *resources);
+
+/* Adds the members of one object of amounts to those of another; sums saturate. -ENOMEM. */
+int ctl_json_add_amounts(json_t *sums, const json_t *amounts);

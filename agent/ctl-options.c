@@ -70,6 +70,7 @@ static const Option table[] = {
         FLAG("resize-target", 0, "claim", "Beside the claim that the guest has already",
              resize_target),
         FLAG("xml", 0, "claim, show", "Print the devices as libvirt XML for the guest", xml),
+        FLAG("svg", 0, "tree", "Draw the host and who holds what of it, as SVG", svg),
         FLAG("history", 0, "claims", "Show claims that have ended, too", history),
         FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
         TEXT("reason", 0, "TEXT", "release", "Why; kept in the history", reason),

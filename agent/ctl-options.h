@@ -21,6 +21,7 @@ typedef struct CtlOptions {
         const char *consumer, *project, *user;
         bool history, problems;
         bool xml;
+        bool svg;
         bool resize_target;
         ResourceRequest request; /* of claim and explain */
         Error request_error;     /* why it cannot be asked for; code 0 when it can */

@@ -9,6 +9,7 @@
 #include "agent/ctl-bus.h"
 #include "agent/ctl-config.h"
 #include "agent/ctl-doctor.h"
+#include "agent/ctl-draw.h"
 #include "agent/ctl-findings.h"
 #include "agent/ctl-host.h"
 #include "agent/ctl-journal.h"
@@ -127,6 +128,24 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
         return r < 0 ? r : ctl_doctor_is_well(document) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* Claims are in the picture when they can be had: a full disk hides no host. */
+static int draw_host(const Ctl *ctl, const json_t *tree, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        _cleanup_json_ json_t *host = NULL, *claims = NULL;
+        int r = ctl_need_answer(ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &host, reterr));
+
+        if (r >= 0)
+                r = snapshot_from_json(host, &snapshot, reterr);
+        if (r >= 0)
+                r = ctl_connect(ctl, &bus, reterr);
+        if (r < 0)
+                return r;
+        (void)ctl_bus_list_claims(bus, false, &claims, NULL);
+        return ctl_draw(snapshot, tree, claims, stdout, reterr);
+}
+
 static int verb_tree(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL;
@@ -134,6 +153,8 @@ static int verb_tree(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
+        if (ctl->options.svg && !ctl_wants_json(ctl))
+                return draw_host(ctl, tree, reterr);
         ctl_page(ctl);
         return ctl_wants_json(ctl) ? ctl_print_json(ctl, tree, reterr)
                                    : ctl_tree_print(tree, &ctl->style, stdout, reterr);

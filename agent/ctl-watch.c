@@ -142,25 +142,6 @@ static int print_usage(const json_t *tree, const CtlStyle *style, FILE *output)
         return ctl_table_print(table, output);
 }
 
-/* Adds the members of an object of amounts to those of another. */
-static int add_amounts(json_t *sums, const json_t *amounts)
-{
-        const char *resource_class;
-        json_t *amount;
-
-        json_object_foreach((json_t *)amounts, resource_class, amount) {
-                json_int_t sum;
-
-                if (__builtin_add_overflow(
-                            json_integer_value(json_object_get(sums, resource_class)),
-                            json_integer_value(amount), &sum))
-                        sum = INT64_MAX;
-                if (json_object_set_new(sums, resource_class, json_integer(sum)) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
 /* What a claim has of each class, of whichever provider. */
 static char *format_resources(const json_t *claim)
 {
@@ -171,7 +152,7 @@ static char *format_resources(const json_t *claim)
         if (!sums)
                 return NULL;
         json_array_foreach(json_object_get(claim, "allocations"), i, allocation)
-                if (add_amounts(sums, json_object_get(allocation, "resources")) < 0)
+                if (ctl_json_add_amounts(sums, json_object_get(allocation, "resources")) < 0)
                         return NULL;
         return ctl_json_format_resources(sums);
 }
@@ -273,7 +254,7 @@ static int sum_usage(const json_t *tree, json_t *sums)
                         if (!sum &&
                             json_object_set_new(sums, resource_class, sum = json_object()) < 0)
                                 return -ENOMEM;
-                        if (!amounts || add_amounts(sum, amounts) < 0)
+                        if (!amounts || ctl_json_add_amounts(sum, amounts) < 0)
                                 return -ENOMEM;
                 }
         }

@@ -52,6 +52,8 @@ static void test_usage_table(void **state)
                   NULL,
                   "option of discover, verify, doctor, cat-config, check-config alone" },
                 { { "who" }, NULL, "DEVICE|GUEST is missing" },
+                { { "tree", "--svg" }, "tree", NULL },
+                { { "discover", "--svg" }, NULL, "option of tree alone" },
                 { { "watch", "--json=short" }, "watch", NULL },
                 { { "-H", "root@h", "status" }, "status", NULL },
                 { { "status", "--host=h:22" }, "status", NULL },
