@@ -8,11 +8,13 @@
 #include "base/log.h"
 #include "drivers/libvirt-error.h"
 
-/* Domains: start, stop, define; a device plugged into or out of a running one. */
+/* Domains: start, stop, define; a device plugged into or out of a running one; its CPUs pinned
+ * anew. */
 static const int domain_events[] = {
         VIR_DOMAIN_EVENT_ID_LIFECYCLE,
         VIR_DOMAIN_EVENT_ID_DEVICE_ADDED,
         VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED,
+        VIR_DOMAIN_EVENT_ID_TUNABLE,
 };
 
 static const int device_events[] = {
@@ -112,6 +114,12 @@ static void on_domain_device(virConnectPtr handle, virDomainPtr domain, const ch
         on_domain(data, domain);
 }
 
+static void on_domain_tunable(virConnectPtr handle, virDomainPtr domain,
+                              virTypedParameterPtr params, int n_params, void *data)
+{
+        on_domain(data, domain);
+}
+
 static void on_device(void *data, virNodeDevicePtr device)
 {
         bool closing;
@@ -154,6 +162,7 @@ static void register_callbacks(LibvirtConnection *connection)
                 VIR_DOMAIN_EVENT_CALLBACK(on_domain_lifecycle),
                 VIR_DOMAIN_EVENT_CALLBACK(on_domain_device),
                 VIR_DOMAIN_EVENT_CALLBACK(on_domain_device),
+                VIR_DOMAIN_EVENT_CALLBACK(on_domain_tunable),
         };
         static const virConnectNodeDeviceEventGenericCallback device_callbacks[] = {
                 VIR_NODE_DEVICE_EVENT_CALLBACK(on_device_lifecycle),
