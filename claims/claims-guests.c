@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "claims/claims-internal.h"
 #include "claims/device-choice.h"
+#include "claims/fit-numa.h"
 
 /* What a guest has, about to be written. */
 typedef struct Adoption {
@@ -18,7 +19,8 @@ typedef struct Adoption {
         ResourceRequest request;
         Fit fit;
         DeviceList devices;
-        int outcome; /* CLAIM_DONE, or the ClaimOutcome that reterr is about */
+        Layout layout; /* the guest's, without the host CPUs that others hold */
+        int outcome;   /* CLAIM_DONE, or the ClaimOutcome that reterr is about */
 } Adoption;
 
 static void adoption_done(Adoption *adoption)
@@ -26,6 +28,7 @@ static void adoption_done(Adoption *adoption)
         resource_request_done(&adoption->request);
         fit_done(&adoption->fit);
         device_list_done(&adoption->devices);
+        layout_done(&adoption->layout);
 }
 
 /* An mdev of the guest, and where it belongs. False with words when it cannot be counted. */
@@ -111,6 +114,48 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
         return 0;
 }
 
+/* The provider that a whole PCI device counts on; SIZE_MAX when none does. */
+static size_t find_pci_provider(const Claims *claims, const HostPci *pci)
+{
+        for (size_t i = 0; i < claims->view->n_providers; i++) {
+                const Provider *provider = claims->view->tree->providers[i];
+                const HostPci *of = pci_of_provider(claims->facts, claims->node, provider->name,
+                                                    pci->resource_class, NULL);
+
+                if (of && strcmp(of->provider, pci->provider) == 0 &&
+                    provider_find_inventory(provider, pci->resource_class))
+                        return i;
+        }
+        return SIZE_MAX;
+}
+
+/* Devices that this host does not count, such as a network's, are nobody's business here. */
+static int add_pci(Adoption *adoption, const char *address, Resources *resources, Error *reterr)
+{
+        Claims *claims = adoption->claims;
+        const HostPci *pci = host_facts_find_pci(claims->facts, address);
+        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
+        size_t provider = pci ? find_pci_provider(claims, pci) : SIZE_MAX;
+        int r;
+
+        if (provider == SIZE_MAX)
+                return 0;
+        r = claims->store->engine->taken(claims->store, pci->name, &taken, reterr);
+        if (r < 0)
+                return r;
+        if (taken.n_items > 0) {
+                error_setf(reterr, EEXIST, "PCI device %s is promised to another", address);
+                adoption->outcome = CLAIM_E_CONFLICT;
+                return 0;
+        }
+        if (claims_add_pci(&adoption->devices, claims->view->tree->providers[provider], "", pci) <
+                    0 ||
+            resources_add(resources, pci->resource_class, 1) < 0)
+                return error_oom(reterr);
+        add_piece(&adoption->fit, provider, pci->resource_class);
+        return 0;
+}
+
 static int reserve_pieces(Fit *fit, size_t more)
 {
         FitPiece *pieces = reallocarray(fit->pieces, fit->n_pieces + more + 1, sizeof(FitPiece));
@@ -121,20 +166,67 @@ static int reserve_pieces(Fit *fit, size_t more)
         return 0;
 }
 
+static uint64_t count_dedicated(const Layout *layout)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < layout->n_cpus; i++)
+                n += layout->cpus[i].dedicated;
+        return n;
+}
+
+/* Takes off what others hold. Yields the first of these CPUs, CPU_SET_MAX when there is none. */
+static unsigned drop_held(const HostView *view, Layout *layout)
+{
+        unsigned first = CPU_SET_MAX;
+
+        CPU_SET_FOREACH(cpu, &view->held)
+        {
+                if (!cpu_set_contains(&layout->held, cpu))
+                        continue;
+                cpu_set_remove(&layout->held, cpu);
+                first = MIN(first, cpu);
+        }
+        return first;
+}
+
+static int take_layout(Adoption *adoption, Error *reterr)
+{
+        unsigned cpu;
+
+        if (layout_copy(&adoption->layout, &adoption->domain->layout) < 0)
+                return error_oom(reterr);
+        cpu = drop_held(adoption->claims->view, &adoption->layout);
+        if (cpu < CPU_SET_MAX) {
+                error_setf(reterr, EEXIST, "host CPU %u is promised to another", cpu);
+                adoption->outcome = CLAIM_E_CONFLICT;
+        }
+        return 0;
+}
+
 static int collect(Adoption *adoption, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
+        uint64_t n_dedicated = MIN(count_dedicated(&domain->layout), domain->vcpus);
         Claims *claims = adoption->claims;
         RequestGroup *group;
 
         if (resource_request_group(&adoption->request, "", &group, NULL) < 0 ||
-            resources_set(&group->resources, "VCPU", MIN(domain->vcpus, INVENTORY_MAX_AMOUNT)) <
-                    0 ||
+            resources_set(&group->resources, "VCPU",
+                          MIN(domain->vcpus - n_dedicated, INVENTORY_MAX_AMOUNT)) < 0 ||
+            resources_set(&group->resources, "PCPU", MIN(n_dedicated, INVENTORY_MAX_AMOUNT)) < 0 ||
             resources_set(&group->resources, "MEMORY_MB",
                           MIN(domain->memory_mb, INVENTORY_MAX_AMOUNT)) < 0 ||
-            fit_force(claims->view, claims->node, &group->resources, &adoption->fit) < 0 ||
-            reserve_pieces(&adoption->fit, domain->n_mdevs) < 0)
+            fit_force_numa(claims->view, claims->facts, claims->node, &group->resources,
+                           &domain->layout, &adoption->fit) < 0 ||
+            reserve_pieces(&adoption->fit, domain->n_mdevs + domain->n_pci) < 0)
                 return error_oom(reterr);
+        for (size_t i = 0; i < domain->n_pci; i++) {
+                int r = add_pci(adoption, domain->pci[i], &group->resources, reterr);
+
+                if (r < 0)
+                        return r;
+        }
         for (size_t i = 0; i < domain->n_mdevs; i++) {
                 int r = add_mdev(adoption, &domain->mdevs[i], &group->resources, reterr);
 
@@ -183,6 +275,7 @@ static int write_adoption(Adoption *adoption, Claim **ret, Error *reterr)
                 .confirmed = true,
                 .devices = adoption->devices.devices,
                 .n_devices = adoption->devices.n_devices,
+                .layout = &adoption->layout,
         };
 
         if (!text)
@@ -201,6 +294,8 @@ static int adopt_once(Claims *claims, const HostDomain *domain, Claim **ret, Err
         if (r < 0)
                 return r;
         r = collect(&adoption, reterr);
+        if (r == 0)
+                r = take_layout(&adoption, reterr);
         if (r < 0)
                 return r;
         if (adoption.fit.n_pieces == 0) {
@@ -289,6 +384,40 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
         return MIN(r, 0);
 }
 
+/* The same of whole PCI devices. */
+static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocation,
+                            const ResourceAmount *item, const HostDomain *domain, DeviceList *ret,
+                            Error *reterr)
+{
+        const Provider provider = { .uuid = claim->allocations[allocation].provider,
+                                    .name = claim->provider_names[allocation] };
+        uint64_t n = count_named(claim, &provider.uuid);
+
+        if (n >= item->amount)
+                return 0;
+        if (!domain)
+                return claims_choose_pci(claims, &provider, item->resource_class,
+                                         suffix_of(claim, &provider.uuid), item->amount - n, ret,
+                                         reterr);
+        for (size_t i = 0; i < domain->n_pci && n < item->amount; i++) {
+                const HostPci *pci = host_facts_find_pci(claims->facts, domain->pci[i]);
+                size_t at = pci ? find_pci_provider(claims, pci) : SIZE_MAX;
+
+                if (at == SIZE_MAX || claim_has_pci(claim, domain->pci[i]) ||
+                    strcmp(pci->resource_class, item->resource_class) != 0 ||
+                    !uuid_equal(&claims->view->tree->providers[at]->uuid, &provider.uuid))
+                        continue;
+                if (claims_add_pci(ret, &provider, suffix_of(claim, &provider.uuid), pci) < 0)
+                        return error_oom(reterr);
+                n++;
+        }
+        if (n == item->amount)
+                return 0;
+        error_setf(reterr, ENODEV, "guest %.60s has no device of %.60s for it", domain->name,
+                   provider.name);
+        return CLAIM_E_NO_CAPACITY;
+}
+
 static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain *domain,
                             DeviceList *ret, Error *reterr)
 {
@@ -303,10 +432,16 @@ static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain
                                 resources->items[j].resource_class);
                         int r;
 
-                        if (!device)
+                        if (device)
+                                r = name_missing(claims, claim, i, device,
+                                                 resources->items[j].amount, domain, ret, reterr);
+                        else if (pci_of_provider(claims->facts, claims->node,
+                                                 claim->provider_names[i],
+                                                 resources->items[j].resource_class, NULL))
+                                r = name_missing_pci(claims, claim, i, &resources->items[j], domain,
+                                                     ret, reterr);
+                        else
                                 continue;
-                        r = name_missing(claims, claim, i, device, resources->items[j].amount,
-                                         domain, ret, reterr);
                         if (r < 0)
                                 return r;
                         outcome = MAX(outcome, r);
@@ -320,7 +455,12 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         _cleanup_(device_list_done) DeviceList devices = { 0 };
+        _cleanup_(layout_done) Layout layout = LAYOUT_INIT;
         int r, outcome;
+
+        r = claims_load_view(claims, reterr);
+        if (r < 0)
+                return r;
 
         r = claims->store->engine->get(claims->store, id, &claim, reterr);
         if (r < 0)
@@ -332,10 +472,15 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
         outcome = name_all_missing(claims, claim, domain, &devices, reterr);
         if (outcome < 0)
                 return outcome;
-        if (devices.n_devices == 0 && strcmp(claim->boot_id, claims->boot_id) == 0)
+        if (domain && claim->layout.n_cells == 0 && layout_copy(&layout, &domain->layout) < 0)
+                return error_oom(reterr);
+        if (devices.n_devices == 0 && layout.n_cells == 0 &&
+            strcmp(claim->boot_id, claims->boot_id) == 0)
                 return outcome;
+        drop_held(claims->view, &layout);
         r = claims->store->engine->renew(claims->store, id, claims->boot_id, devices.devices,
-                                         devices.n_devices, NULL, reterr);
+                                         devices.n_devices, layout.n_cells > 0 ? &layout : NULL,
+                                         reterr);
         return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : outcome;
 }
 

@@ -137,14 +137,16 @@ int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim 
 
 /* A guest that is there and has no claim gets one, confirmed, whether it fits or not: what runs
  * takes its part, whoever promised it. CLAIM_E_NO_CAPACITY with words: it has its claim, and the
- * host has less than all that is on it; CLAIM_E_CONFLICT: it has its claim but for the mdevs that
- * another claim has, or that are of no device of this host, or none when nothing of it can be
- * counted. CLAIM_E_BUSY: it has none. ret_claim (owned by the caller) is set with the first three.
+ * host has less than all that is on it; CLAIM_E_CONFLICT: it has its claim but for the devices and
+ * host CPUs that another claim has and the mdevs that are of no device of this host, or none when
+ * nothing of it can be counted. CLAIM_E_BUSY: it has none. ret_claim (owned by the caller) is set
+ * with the first three.
  */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
 
-/* Checks a living claim again, of another boot or without the devices that it should name: it is of
- * this boot from now on, and names the devices of the guest (NULL: there is none yet), or others
+/* Checks a living claim again, of another boot, without the devices that it should name, or that
+ * does not say where its guest is: it is of this boot from now on, says that, and names the devices
+ * of the guest (NULL: there is none yet), or others
  * that are free. CLAIM_E_NOT_FOUND, CLAIM_E_BUSY; CLAIM_E_NO_CAPACITY with words when there is no
  * device for it, it is of this boot then all the same. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);

@@ -306,11 +306,9 @@ static int search_pass(NumaSearch *search, NumaAffinity affinity)
 
 /* What was found */
 
-/* The class as the request has it, whose text lives as long as the request. */
-static const char *borrow_class(const ResourceRequest *request, const char *resource_class)
+/* The class as the amounts have it, whose text lives as long as these. */
+static const char *borrow_class(const Resources *resources, const char *resource_class)
 {
-        const Resources *resources = &request->groups[0].resources;
-
         for (size_t i = 0; i < resources->n_items; i++)
                 if (strcmp(resources->items[i].resource_class, resource_class) == 0)
                         return resources->items[i].resource_class;
@@ -325,10 +323,10 @@ static void add_piece(Fit *fit, size_t provider, const char *resource_class, uin
                                                            .amount = amount };
 }
 
-static void add_cell_pieces(const NumaSearch *search, size_t guest, Fit *fit)
+/* What a cell of a guest has of its host cell's provider. */
+static void add_cell_pieces(const NumaHost *host, const NumaRoom *room, const LayoutCell *cell,
+                            const Resources *resources, Fit *fit)
 {
-        const NumaRoom *room = &search->host->rooms[search->room_of[guest]];
-        const LayoutCell *cell = &fit->layout.cells[guest];
         const uint64_t amounts[_NUMA_CLASS_MAX] = {
                 [NUMA_CLASS_VCPU] = cell->n_shared,
                 [NUMA_CLASS_PCPU] = cpu_set_count(&cell->vcpus) - cell->n_shared,
@@ -336,14 +334,16 @@ static void add_cell_pieces(const NumaSearch *search, size_t guest, Fit *fit)
         };
 
         for (size_t i = 0; i < _NUMA_CLASS_MAX; i++)
-                if (search->host->by_cell[i])
-                        add_piece(fit, room->provider,
-                                  borrow_class(search->request, numa_class_names[i]), amounts[i]);
+                if (host->by_cell[i] && room->provider != SIZE_MAX &&
+                    provider_find_inventory(host->view->tree->providers[room->provider],
+                                            numa_class_names[i]))
+                        add_piece(fit, room->provider, borrow_class(resources, numa_class_names[i]),
+                                  amounts[i]);
         for (size_t i = 0; i < room->cell->n_pages && room->provider != SIZE_MAX; i++) {
                 const HostPages *pages = &room->cell->pages[i];
 
                 if (pages->size_kib == cell->page_kib &&
-                    provider_find_inventory(search->host->view->tree->providers[room->provider],
+                    provider_find_inventory(host->view->tree->providers[room->provider],
                                             pages->resource_class))
                         add_piece(fit, room->provider, pages->resource_class,
                                   cell->memory_mb * 1024 / pages->size_kib);
@@ -404,7 +404,8 @@ static int write_fit(NumaSearch *search, Fit *ret)
                 if (numa_host_lay_out(search->host, search->request, i, room,
                                       verdict_at(search, i, room)->page_kib, &fit->layout) < 0)
                         return -ENOMEM;
-                add_cell_pieces(search, i, fit);
+                add_cell_pieces(search->host, &search->host->rooms[room], &fit->layout.cells[i],
+                                &search->request->groups[0].resources, fit);
         }
         qsort(fit->layout.cpus, fit->layout.n_cpus, sizeof(LayoutCpu), order_cpus);
         qsort(fit->pieces, fit->n_pieces, sizeof(FitPiece), order_pieces);
@@ -604,4 +605,66 @@ int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *n
                                 return error_oom(reterr);
                         }
         return fit_request_numa(view, facts, node, request, &fit, reterr);
+}
+
+static int force_cells(const NumaHost *host, const Resources *resources, const Layout *layout,
+                       Fit *fit)
+{
+        FitPiece *pieces = reallocarray(fit->pieces,
+                                        fit->n_pieces + layout->n_cells * (_NUMA_CLASS_MAX + 1) + 1,
+                                        sizeof(FitPiece));
+
+        if (!pieces)
+                return -ENOMEM;
+        fit->pieces = pieces;
+        for (size_t i = 0; i < layout->n_cells; i++) {
+                size_t index;
+                const NumaRoom *room = room_of_cell(host, (int)layout->cells[i].host_cell, &index);
+
+                if (room)
+                        add_cell_pieces(host, room, &layout->cells[i], resources, fit);
+        }
+        return 0;
+}
+
+/* Pieces of one class on one provider become one: a provider counts a claim once. */
+static void merge_pieces(Fit *fit)
+{
+        size_t n = 0;
+
+        qsort(fit->pieces, fit->n_pieces, sizeof(FitPiece), order_pieces);
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                if (n > 0 && order_pieces(&fit->pieces[n - 1], &fit->pieces[i]) == 0)
+                        fit->pieces[n - 1].amount += fit->pieces[i].amount;
+                else
+                        fit->pieces[n++] = fit->pieces[i];
+        }
+        fit->n_pieces = n;
+}
+
+int fit_force_numa(const HostView *view, const HostFacts *facts, const char *node,
+                   const Resources *resources, const Layout *layout, Fit *ret)
+{
+        _cleanup_(numa_host_done) NumaHost host = { 0 };
+        _cleanup_(resources_done) Resources rest = RESOURCES_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+
+        if (layout->n_cells == 0)
+                return fit_force(view, node, resources, ret);
+        if (numa_host_make(&host, view, facts, node) < 0 || resources_copy(&rest, resources) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < _NUMA_CLASS_MAX; i++)
+                if (host.by_cell[i] && resources_set(&rest, numa_class_names[i], 0) < 0)
+                        return -ENOMEM;
+        if (fit_force(view, node, &rest, &fit) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < fit.n_pieces; i++)
+                fit.pieces[i].resource_class =
+                        borrow_class(resources, fit.pieces[i].resource_class);
+        if (force_cells(&host, resources, layout, &fit) < 0)
+                return -ENOMEM;
+        merge_pieces(&fit);
+        *ret = fit;
+        fit = FIT_NULL;
+        return 0;
 }

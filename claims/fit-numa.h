@@ -29,6 +29,11 @@
 int fit_request_numa(const HostView *view, const HostFacts *facts, const char *node,
                      const ResourceRequest *request, Fit *ret, Error *reterr);
 
+/* As fit_force(), for a guest that is in those cells: what cells' providers have is counted there.
+ * The pieces' classes are borrowed from resources or facts. */
+int fit_force_numa(const HostView *view, const HostFacts *facts, const char *node,
+                   const Resources *resources, const Layout *layout, Fit *ret);
+
 /* As fit_explain_request(), and what each host cell says to each cell of the guest: verdicts with
  * the suffix "cell 0" and the provider's name "host, cell 1". */
 int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *node,

@@ -125,6 +125,8 @@ static int compare_mdevs(const Claim *claim, const HostDomain *domain, const Hos
                 const ClaimDevice *device = &claim->devices[i];
                 int r = 0;
 
+                if (uuid_empty(&device->mdev))
+                        continue;
                 if (!domain_has_mdev(domain, &device->mdev))
                         r = reconcile_add_problem(
                                 problems, &claim->consumer, claim->id,
@@ -144,6 +146,104 @@ static int compare_mdevs(const Claim *claim, const HostDomain *domain, const Hos
                                           "guest %.60s has mdev %s, which its claim does not name",
                                           domain->name, domain->mdevs[i].text) < 0)
                         return -ENOMEM;
+        }
+        return 0;
+}
+
+static bool domain_has_pci(const HostDomain *domain, const char *address)
+{
+        for (size_t i = 0; i < domain->n_pci; i++)
+                if (strcmp(domain->pci[i], address) == 0)
+                        return true;
+        return false;
+}
+
+static int compare_pci(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
+                       ReconcileProblems *problems)
+{
+        for (size_t i = 0; i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+
+                if (!uuid_empty(&device->mdev) || domain_has_pci(domain, device->address))
+                        continue;
+                if (reconcile_add_problem(
+                            problems, &claim->consumer, claim->id,
+                            "guest %.60s does not have PCI device %s, which its claim names",
+                            domain->name, device->address) < 0)
+                        return -ENOMEM;
+        }
+        for (size_t i = 0; i < domain->n_pci; i++) {
+                if (claim_has_pci(claim, domain->pci[i]) ||
+                    !host_facts_find_pci(facts, domain->pci[i]))
+                        continue;
+                if (reconcile_add_problem(
+                            problems, &claim->consumer, claim->id,
+                            "guest %.60s has PCI device %s, which its claim does not name",
+                            domain->name, domain->pci[i]) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static const LayoutCpu *find_cpu(const Layout *layout, unsigned vcpu)
+{
+        for (size_t i = 0; i < layout->n_cpus; i++)
+                if (layout->cpus[i].vcpu == vcpu)
+                        return &layout->cpus[i];
+        return NULL;
+}
+
+/* The first CPU that runs elsewhere: the others of a guest that was pinned anew do, too. */
+static int compare_cpus(const Claim *claim, const HostDomain *domain, ReconcileProblems *problems)
+{
+        for (size_t i = 0; i < claim->layout.n_cpus; i++) {
+                const LayoutCpu *claimed = &claim->layout.cpus[i],
+                                *has = find_cpu(&domain->layout, claimed->vcpu);
+                _cleanup_free_ char *wanted = NULL, *found = NULL;
+
+                if (has && cpu_set_equal(&has->cpus, &claimed->cpus))
+                        continue;
+                wanted = cpu_set_format(&claimed->cpus);
+                found = has ? cpu_set_format(&has->cpus) : strdup("any");
+                if (!wanted || !found)
+                        return -ENOMEM;
+                return reconcile_add_problem(
+                        problems, &claim->consumer, claim->id,
+                        "CPU %u of guest %.60s runs on host CPUs %.60s, its claim has %.60s",
+                        claimed->vcpu, domain->name, found, wanted);
+        }
+        return 0;
+}
+
+static int compare_cells(const Claim *claim, const HostDomain *domain, ReconcileProblems *problems)
+{
+        for (size_t i = 0; i < claim->layout.n_cells; i++) {
+                const LayoutCell *claimed = &claim->layout.cells[i], *has = NULL;
+                int r = 0;
+
+                for (size_t j = 0; j < domain->layout.n_cells; j++)
+                        if (domain->layout.cells[j].cell == claimed->cell)
+                                has = &domain->layout.cells[j];
+                if (!has)
+                        r = reconcile_add_problem(
+                                problems, &claim->consumer, claim->id,
+                                "guest %.60s does not say where its cell %u is, its claim has it "
+                                "in cell %u of the host",
+                                domain->name, claimed->cell, claimed->host_cell);
+                else if (has->host_cell != claimed->host_cell)
+                        r = reconcile_add_problem(problems, &claim->consumer, claim->id,
+                                                  "cell %u of guest %.60s is in cell %u of the "
+                                                  "host, its claim has %u",
+                                                  claimed->cell, domain->name, has->host_cell,
+                                                  claimed->host_cell);
+                else if (claimed->memory_mb > 0 && has->page_kib != claimed->page_kib)
+                        r = reconcile_add_problem(problems, &claim->consumer, claim->id,
+                                                  "cell %u of guest %.60s has pages of %" PRIu64
+                                                  " KiB (0: small), its claim %" PRIu64,
+                                                  claimed->cell, domain->name, has->page_kib,
+                                                  claimed->page_kib);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -170,7 +270,11 @@ static int compare(const Claim *claim, const HostDomain *domain, const HostFacts
         if (r == 0)
                 r = compare_amount(claim, domain, "MiB of memory", claim_sum(claim, "MEMORY_MB"),
                                    domain->memory_mb, problems);
-        return r < 0 ? r : compare_mdevs(claim, domain, facts, problems);
+        if (r < 0 || (r = compare_mdevs(claim, domain, facts, problems)) < 0 ||
+            (r = compare_pci(claim, domain, facts, problems)) < 0 ||
+            (r = compare_cells(claim, domain, problems)) < 0)
+                return r;
+        return compare_cpus(claim, domain, problems);
 }
 
 static int look_at_guest(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
@@ -187,10 +291,11 @@ static int look_at_guest(const ReconcileInput *input, const Claim *claim, const 
         return compare(claim, domain, input->facts, &ret->problems);
 }
 
-static bool must_check(const ReconcileInput *input, const Claim *claim)
+static bool must_check(const ReconcileInput *input, const Claim *claim, const HostDomain *domain)
 {
         return strcmp(claim->boot_id, input->boot_id) != 0 ||
-               device_count_missing(input->facts, input->node, claim) > 0;
+               device_count_missing(input->facts, input->node, claim) > 0 ||
+               (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0);
 }
 
 static int look_at_claim(const ReconcileInput *input, const Claim *claim,
@@ -198,7 +303,7 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
 {
         const HostDomain *domain = host_facts_find_domain(input->facts, &claim->consumer);
 
-        if (must_check(input, claim) &&
+        if (must_check(input, claim, domain) &&
             add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0)
                 return -ENOMEM;
         return domain ? look_at_guest(input, claim, domain, ret)

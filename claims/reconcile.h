@@ -8,7 +8,8 @@
  *   guest with a claim that expired unconfirmed    confirm: the guest is there, and was forgotten
  *   confirmed claim without a guest for longer
  *     than the expiry time                         release: an orphan
- *   claim of another boot, or that lacks a device  check again
+ *   claim of another boot, or that lacks a device
+ *     or does not say where its guest is           check again
  *
  * A guest is a domain that is defined or runs; it and its claim have the same uuid. "For longer"
  * counts from the first poll that missed the guest, so that a domain which is undefined and defined

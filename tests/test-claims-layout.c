@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Layouts in the store: written, read, held once, ended, adopted, found. */
+
+#include "tests/claims-fixture.h"
+#include "tests/numa-fixture.h"
+#include "tests/test.h"
+
+static const NumaCellSpec specs[] = { { 2, 4, 2, 4096, 64, 0, 0 }, { 2, 4, 2, 4096, 64, 0, 1 } };
+
+#define HOST "host VCPU=4/0/1/4/1/4 PCPU=8 MEMORY_MB=8192; host_0000:05:00.0<host CUSTOM_NIC=2"
+#define CELLS                                                                                      \
+        "host; host_NUMA0<host VCPU=2 PCPU=4 MEMORY_MB=4096 CUSTOM_HUGEPAGES_2M=64 +HW_NUMA_ROOT;" \
+        "host_NUMA1<host VCPU=2 PCPU=4 MEMORY_MB=4096 CUSTOM_HUGEPAGES_2M=64 +HW_NUMA_ROOT"
+
+static NumaFixture facts;
+static HostDomain domain;
+
+static void start(Fixture *fixture, const char *host)
+{
+        numa_fixture_make(&facts, specs, 2);
+        for (unsigned i = 0; i < 2; i++)
+                facts.pci[facts.facts.n_pci++] =
+                        (HostPci){ .name = i ? "pci_0000_05_00_2" : "pci_0000_05_00_1",
+                                   .address = i ? "0000:05:00.2" : "0000:05:00.1",
+                                   .provider = "0000:05:00.0",
+                                   .resource_class = "CUSTOM_NIC",
+                                   .cell = 1 };
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, host);
+        claims_set_facts(fixture->claims, &facts.facts);
+}
+
+static int claim_laid_out(Fixture *fixture, const char *consumer, const char *resources,
+                          const NumaOptions *options, Claim **ret)
+{
+        ClaimRequest request = { .consumer = make_uuid(consumer), .consumer_type = "INSTANCE" };
+        int r;
+
+        make_request(&request.resources, resources);
+        assert_int_equal(numa_request_make(options, &request.resources.groups[0].resources,
+                                           &request.resources.numa, NULL),
+                         0);
+        r = claims_claim(fixture->claims, &request, ret, &fixture->error);
+        resource_request_done(&request.resources);
+        return r;
+}
+
+static void assert_layout(const Claim *claim, const char *expected)
+{
+        _cleanup_free_ char *text = numa_fixture_format(&claim->layout);
+
+        assert_string_equal(text, expected);
+}
+
+static void test_claim(void **state)
+{
+        static const NumaOptions two = { .nodes = 2, .page_size = "2M" };
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL, *read = NULL;
+        const char *layout = "0@0:0 2048 64, 1@1:1 2048 64; 0=2 1=8";
+
+        start(fixture, HOST);
+        assert_int_equal(claim_laid_out(fixture, "a", "PCPU=2,MEMORY_MB=128", &two, &claim), 0);
+        assert_layout(claim, layout);
+        assert_string_equal(claim->consumer_type, "INSTANCE");
+        assert_int_equal(claim_laid_out(fixture, "a", "PCPU=2,MEMORY_MB=128", &two, &again), 0);
+        assert_int_equal(again->id, claim->id);
+        assert_sql(fixture->path, "SELECT group_concat(cpu) FROM claim_pins", "2,8");
+        assert_sql(fixture->path,
+                   "SELECT group_concat(host_cell || ':' || page_kib || ':' || memory_mb) FROM"
+                   " cell_usages",
+                   "0:2048:64,1:2048:64");
+        /* all of it survives, and goes to the history */
+        fixture_close(fixture);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        claims_set_facts(fixture->claims, &facts.facts);
+        assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
+        assert_layout(read, layout);
+        assert_true(cpu_set_contains(&read->layout.held, 8));
+        assert_int_equal(claim_laid_out(fixture, "b", "PCPU=2,MEMORY_MB=192", &two, &again),
+                         CLAIM_E_NO_CAPACITY);
+        assert_non_null(strstr(fixture->error.text, "2048 KiB pages, free are 64"));
+        assert_int_equal(claims_release(fixture->claims, claim->id, "done", NULL), 0);
+        read = claim_free(read);
+        assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
+        assert_layout(read, layout);
+        assert_string_equal(read->consumer_type, "INSTANCE");
+        assert_sql(fixture->path,
+                   "SELECT (SELECT count(*) FROM claim_pins) + (SELECT count(*) FROM cell_usages)"
+                   " + (SELECT count(*) FROM claim_cells) + (SELECT count(*) FROM claim_cpus)",
+                   "0");
+        assert_store_sane(fixture->path);
+}
+
+/* Until nothing is left: each host CPU once, also those that "isolate" keeps free. */
+static void test_cpus_are_held_once(void **state)
+{
+        static const NumaOptions isolate = { .thread_policy = "isolate" }, any = { 0 };
+        Fixture *fixture = *state;
+        _cleanup_(cpu_set_done) CpuSet given = CPU_SET_INIT;
+        unsigned n = 0;
+
+        start(fixture, HOST);
+        for (int r = 0; r == 0; n += r == 0) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                char name[8];
+
+                snprintf(name, sizeof(name), "g%u", n);
+                r = claim_laid_out(fixture, name, "PCPU=1", n == 0 ? &isolate : &any, &claim);
+                for (size_t i = 0; r == 0 && i < claim->layout.n_cpus; i++) {
+                        unsigned cpu = cpu_set_next(&claim->layout.cpus[i].cpus, 0);
+
+                        assert_false(cpu_set_contains(&given, cpu));
+                        assert_int_equal(cpu_set_add(&given, cpu), 0);
+                }
+        }
+        assert_int_equal(n, 7);
+        assert_false(cpu_set_contains(&given, 3)); /* the other thread of the first one's core */
+        assert_sql(fixture->path, "SELECT count(*) FROM claim_pins", "8");
+        assert_store_sane(fixture->path);
+}
+
+static void test_who(void **state)
+{
+        static const NumaOptions shared = { .cpu_policy = "shared" }, none = { 0 };
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *a = NULL, *b = NULL;
+        static const struct {
+                bool cpu;
+                unsigned number;
+                const char *who;
+        } cases[] = { { false, 0, "a" }, { false, 1, "b" }, { false, 9, "" }, { true, 2, "a" },
+                      { true, 3, "" },   { true, 6, "b" },  { true, 7, "b" }, { true, 99, "" } };
+
+        start(fixture, "host VCPU=4 PCPU=8 MEMORY_MB=8192");
+        assert_int_equal(claim_laid_out(fixture, "a", "PCPU=1,MEMORY_MB=1", &none, &a), 0);
+        assert_int_equal(claim_laid_out(fixture, "b", "VCPU=1,MEMORY_MB=1", &shared, &b), 0);
+        assert_int_equal(fixture_claim(fixture, "c", "VCPU=1", NULL), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ClaimList list = { 0 };
+                Uuid expected = make_uuid(cases[i].who);
+
+                assert_int_equal(claims_list_place(fixture->claims, cases[i].cpu, cases[i].number,
+                                                   &list, NULL),
+                                 0);
+                assert_int_equal(list.n_claims, cases[i].who[0] ? 1 : 0);
+                if (list.n_claims)
+                        assert_true(uuid_equal(&list.claims[0]->consumer, &expected));
+                claim_list_done(&list);
+        }
+}
+
+/* H5: whole devices, each once, and none that a guest has already. */
+static void test_pci(void **state)
+{
+        static const char addresses[1][HOST_ADDRESS_SIZE] = { "0000:05:00.1" };
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *first = NULL, *second = NULL;
+
+        start(fixture, HOST);
+        domain = (HostDomain){ .uuid = make_uuid("x"), .name = "x", .pci = addresses, .n_pci = 1 };
+        facts.facts.domains = &domain;
+        facts.facts.n_domains = 1;
+        assert_int_equal(fixture_claim(fixture, "a", "CUSTOM_NIC=1", &first), CLAIM_DONE);
+        assert_int_equal(first->n_devices, 1);
+        assert_string_equal(first->devices[0].address, "0000:05:00.2");
+        assert_true(claim_has_pci(first, "0000:05:00.2") && !claim_has_pci(first, "0000:05:00.1"));
+        assert_int_equal(fixture_claim(fixture, "b", "CUSTOM_NIC=1", NULL), CLAIM_E_NO_CAPACITY);
+        assert_non_null(strstr(fixture->error.text, "which are counted as free"));
+        facts.facts.n_domains = 0;
+        assert_int_equal(fixture_claim(fixture, "b", "CUSTOM_NIC=1", &second), CLAIM_DONE);
+        assert_string_equal(second->devices[0].address, "0000:05:00.1");
+}
+
+static void make_domain(const char *name, unsigned cpu)
+{
+        static const char addresses[1][HOST_ADDRESS_SIZE] = { "0000:05:00.1" };
+        LayoutCell *cell;
+        LayoutCpu *pin;
+
+        domain = (HostDomain){ .uuid = make_uuid(name),
+                               .name = "g",
+                               .running = true,
+                               .vcpus = 2,
+                               .memory_mb = 64,
+                               .pci = addresses,
+                               .n_pci = 1 };
+        assert_int_equal(layout_reserve(&domain.layout, 1, 1), 0);
+        cell = layout_add_cell(&domain.layout);
+        cell->host_cell = 1;
+        cell->memory_mb = 64;
+        cell->page_kib = 2048;
+        cell->n_shared = 1;
+        assert_int_equal(cpu_set_parse("0-1", &cell->vcpus, NULL), 0);
+        pin = layout_add_cpu(&domain.layout);
+        pin->dedicated = true;
+        assert_int_equal(cpu_set_add(&pin->cpus, cpu), 0);
+        assert_int_equal(cpu_set_add(&domain.layout.held, cpu), 0);
+}
+
+static void test_adopt(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *other = NULL;
+        Error error = ERROR_NULL;
+
+        start(fixture, CELLS "; host_0000:05:00.0<host CUSTOM_NIC=2");
+        make_domain("g", 8);
+        assert_int_equal(claims_adopt(fixture->claims, &domain, &claim, NULL), CLAIM_DONE);
+        layout_done(&domain.layout);
+        assert_layout(claim, "0@1:0-1 2048 64; 0=8");
+        assert_string_equal(claim->devices[0].address, "0000:05:00.1");
+        assert_int_equal(fixture_used(fixture, "host_NUMA1", "PCPU"), 1);
+        assert_int_equal(fixture_used(fixture, "host_NUMA1", "VCPU"), 1);
+        assert_int_equal(fixture_used(fixture, "host_NUMA1", "MEMORY_MB"), 64);
+        assert_int_equal(fixture_used(fixture, "host_NUMA1", "CUSTOM_HUGEPAGES_2M"), 32);
+        assert_int_equal(fixture_used(fixture, "host_NUMA0", "MEMORY_MB"), 0);
+        assert_int_equal(fixture_used(fixture, "host_0000:05:00.0", "CUSTOM_NIC"), 1);
+        /* a second one on the same CPU and device is counted, and what is wrong is said */
+        make_domain("h", 8);
+        assert_int_equal(claims_adopt(fixture->claims, &domain, &other, &error), CLAIM_E_CONFLICT);
+        layout_done(&domain.layout);
+        assert_non_null(strstr(error.text, "promised to another"));
+        assert_layout(other, "0@1:0-1 2048 64; 0=8");
+        assert_int_equal(cpu_set_count(&other->layout.held), 0);
+        assert_int_equal(other->n_devices, 0);
+        assert_int_equal(fixture_used(fixture, "host_NUMA1", "PCPU"), 2);
+        assert_store_sane(fixture->path);
+}
+
+/* A claim of an older program learns where its guest is. */
+static void test_check_again(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *read = NULL;
+
+        start(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "g", "VCPU=1,PCPU=1,CUSTOM_NIC=1", &claim), 0);
+        assert_int_equal(claim->layout.n_cells, 0);
+        make_domain("g", 8);
+        assert_int_equal(claims_check_again(fixture->claims, claim->id, &domain, NULL), 0);
+        assert_int_equal(claims_check_again(fixture->claims, claim->id, &domain, NULL), 0);
+        layout_done(&domain.layout);
+        assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
+        assert_layout(read, "0@1:0-1 2048 64; 0=8");
+        assert_sql(fixture->path, "SELECT group_concat(cpu) FROM claim_pins", "8");
+        assert_store_sane(fixture->path);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_claim), TEST(test_cpus_are_held_once), TEST(test_who), TEST(test_pci),
+                TEST(test_adopt), TEST(test_check_again),
+        };
+
+        use_vfs_without_sync();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
