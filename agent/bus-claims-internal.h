@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What bus-claims.c (methods that change) and bus-claims-query.c (methods that read) share. */
+/* What bus-claims.c (methods that change), bus-claims-query.c (methods that read) and bus-request.c
+ * (what they are asked) share. */
 
 #include <systemd/sd-bus.h>
 
@@ -18,6 +19,9 @@ int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
  * through. */
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);
 
-/* Appends "a(ssa{st})a(ssssssb)", or a whole claim. */
+void claim_request_done(ClaimRequest *request);
+
+/* Appends BUS_HOLDINGS or BUS_LAYOUT, or a whole claim. */
 int bus_append_holdings(sd_bus_message *m, const ClaimService *service, const Claim *claim);
+int bus_append_layout(sd_bus_message *m, const Layout *layout);
 int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim *claim);

@@ -46,10 +46,11 @@ static int append_devices(sd_bus_message *m, const ClaimService *service, const 
         for (size_t i = 0; r >= 0 && i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
-                r = sd_bus_message_append(m, BUS_DEVICE, device->provider.text, device->suffix,
-                                          device->name, device->address, device->mdev_type,
-                                          device->mdev.text,
-                                          (int)claim_service_mdev_exists(service, &device->mdev));
+                r = sd_bus_message_append(
+                        m, BUS_DEVICE, device->provider.text, device->suffix, device->name,
+                        device->address, device->mdev_type, device->mdev.text,
+                        uuid_empty(&device->mdev) ||
+                                claim_service_mdev_exists(service, &device->mdev));
         }
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
@@ -59,6 +60,39 @@ int bus_append_holdings(sd_bus_message *m, const ClaimService *service, const Cl
         int r = append_allocations(m, claim);
 
         return r < 0 ? r : append_devices(m, service, claim);
+}
+
+static int append_cells(sd_bus_message *m, const Layout *layout)
+{
+        int r = sd_bus_message_open_container(m, 'a', BUS_CELL);
+
+        for (size_t i = 0; r >= 0 && i < layout->n_cells; i++) {
+                const LayoutCell *cell = &layout->cells[i];
+                _cleanup_free_ char *vcpus = cpu_set_format(&cell->vcpus);
+
+                if (!vcpus)
+                        return -ENOMEM;
+                r = sd_bus_message_append(m, BUS_CELL, cell->cell, cell->host_cell, cell->memory_mb,
+                                          cell->page_kib, vcpus);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_layout(sd_bus_message *m, const Layout *layout)
+{
+        int r = append_cells(m, layout);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', BUS_CPU);
+        for (size_t i = 0; r >= 0 && i < layout->n_cpus; i++) {
+                const LayoutCpu *cpu = &layout->cpus[i];
+                _cleanup_free_ char *cpus = cpu_set_format(&cpu->cpus);
+
+                if (!cpus)
+                        return -ENOMEM;
+                r = sd_bus_message_append(m, BUS_CPU, cpu->vcpu, (int)cpu->dedicated, cpus);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim *claim)
@@ -76,7 +110,9 @@ int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim
         r = bus_append_holdings(m, service, claim);
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "s", claim->boot_id);
+        r = sd_bus_message_append(m, "ss", claim->boot_id, claim->consumer_type);
+        if (r >= 0)
+                r = bus_append_layout(m, &claim->layout);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -158,11 +194,31 @@ static int find_of_consumer(Claims *claims, const Uuid *consumer, ClaimList *lis
         return 0;
 }
 
+/* "cpu:5", "cell:1". False when it is something else. */
+static bool parse_place(const char *what, bool *ret_cpu, unsigned *ret_number)
+{
+        const char *colon = strchr(what, ':');
+        bool cpu = strncmp(what, "cpu:", 4) == 0;
+        uint64_t number = 0;
+
+        if ((!cpu && strncmp(what, "cell:", 5) != 0) || !colon[1] || strlen(colon + 1) > 9 ||
+            strspn(colon + 1, "0123456789") != strlen(colon + 1))
+                return false;
+        number = strtoul(colon + 1, NULL, 10);
+        *ret_cpu = cpu;
+        *ret_number = (unsigned)number;
+        return true;
+}
+
 static int find_claims(Claims *claims, const char *what, ClaimList *list, Error *reterr)
 {
+        unsigned number;
+        bool cpu;
         Uuid uuid;
         int r;
 
+        if (parse_place(what, &cpu, &number))
+                return claims_list_place(claims, cpu, number, list, reterr);
         /* A uuid may be a guest's or an mdev's. */
         if (uuid_from_text(what, &uuid) < 0)
                 return claims_list_device(claims, what, list, reterr);
@@ -228,11 +284,6 @@ static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const ch
         return array ? json_pack("{ss sb ss sO}", "format", EXPLAIN_FORMAT, "fits", (int)fits,
                                  "summary", summary, "providers", array)
                      : NULL;
-}
-
-static void claim_request_done(ClaimRequest *request)
-{
-        resource_request_done(&request->resources);
 }
 
 int bus_explain(sd_bus_message *call, ClaimService *service, sd_bus_error *error)

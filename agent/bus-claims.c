@@ -11,8 +11,6 @@
 #include "agent/bus-interface.h"
 #include "base/log.h"
 
-#define GROUPS_MAX 256
-
 /* The bus error of a result of claims.h, with its words. */
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
 {
@@ -40,141 +38,6 @@ int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
                                  claim_service_error(service)->text);
 }
 
-/* Reading a request. A malformed message is -EINVAL with words; what sd-bus itself says goes
- * through. */
-
-static int read_amounts(sd_bus_message *m, Resources *resources, Error *reterr)
-{
-        const char *resource_class;
-        uint64_t amount;
-        int r = sd_bus_message_enter_container(m, 'a', "{st}");
-
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_read(m, "{st}", &resource_class, &amount)) > 0) {
-                if (!resource_class_valid(resource_class))
-                        return error_setf(reterr, EINVAL, "\"%.60s\" is not a resource class",
-                                          resource_class);
-                if (amount == 0 || amount > INVENTORY_MAX_AMOUNT)
-                        return error_setf(reterr, EINVAL,
-                                          "%.60s: the amount must be from 1 to %" PRIu64,
-                                          resource_class, INVENTORY_MAX_AMOUNT);
-                if (resources_get(resources, resource_class) != 0)
-                        return error_setf(reterr, EINVAL, "%.60s is given twice", resource_class);
-                if (resources_set(resources, resource_class, amount) < 0)
-                        return error_oom(reterr);
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-static int read_traits(sd_bus_message *m, StringSet *set, Error *reterr)
-{
-        const char *trait;
-        int r = sd_bus_message_enter_container(m, 'a', "s");
-
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_read(m, "s", &trait)) > 0) {
-                if (!resource_class_valid(trait))
-                        return error_setf(reterr, EINVAL, "\"%.60s\" is not a trait", trait);
-                if (string_set_add(set, trait) < 0)
-                        return error_oom(reterr);
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-static int read_group(sd_bus_message *m, ResourceRequest *request, Error *reterr)
-{
-        RequestGroup *group;
-        const char *suffix;
-        int r = sd_bus_message_read(m, "s", &suffix);
-
-        if (r < 0)
-                return r;
-        r = resource_request_group(request, suffix, &group, reterr);
-        if (r < 0)
-                return r;
-        if (group->resources.n_items > 0)
-                return error_setf(reterr, EINVAL, "Group \"%.70s\" is given twice", suffix);
-        r = read_amounts(m, &group->resources, reterr);
-        if (r < 0)
-                return r;
-        r = read_traits(m, &group->required, reterr);
-        if (r < 0)
-                return r;
-        return read_traits(m, &group->forbidden, reterr);
-}
-
-static int read_groups(sd_bus_message *m, ResourceRequest *request, Error *reterr)
-{
-        int r = sd_bus_message_enter_container(m, 'a', "(sa{st}asas)");
-
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'r', "sa{st}asas")) > 0) {
-                if (request->n_groups >= GROUPS_MAX)
-                        return error_setf(reterr, EINVAL, "More than %d groups", GROUPS_MAX);
-                r = read_group(m, request, reterr);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-static int read_bool_variant(sd_bus_message *m, bool *ret)
-{
-        int value, r = sd_bus_message_read(m, "v", "b", &value);
-
-        if (r >= 0)
-                *ret = value;
-        return r;
-}
-
-static int read_option(sd_bus_message *m, const char *name, ClaimRequest *request, Error *reterr)
-{
-        if (strcmp(name, "project") == 0)
-                return sd_bus_message_read(m, "v", "s", &request->project_id);
-        if (strcmp(name, "user") == 0)
-                return sd_bus_message_read(m, "v", "s", &request->user_id);
-        if (strcmp(name, "resize-target") == 0)
-                return read_bool_variant(m, &request->resize_target);
-        if (strcmp(name, "isolate") == 0)
-                return read_bool_variant(m, &request->resources.isolate);
-        return error_setf(reterr, EINVAL, "Unknown option \"%.60s\"", name);
-}
-
-static int read_options(sd_bus_message *m, ClaimRequest *request, Error *reterr)
-{
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
-
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *name;
-
-                r = sd_bus_message_read(m, "s", &name);
-                if (r < 0)
-                        return r;
-                r = read_option(m, name, request, reterr);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr)
-{
-        int r = read_groups(m, &request->resources, reterr);
-
-        return r < 0 ? r : read_options(m, request, reterr);
-}
-
 static int read_request(sd_bus_message *m, ClaimRequest *request, Error *reterr)
 {
         const char *consumer;
@@ -199,6 +62,8 @@ static int reply_claim(sd_bus_message *call, const ClaimService *service, const 
         if (r < 0)
                 return r;
         r = bus_append_holdings(reply, service, claim);
+        if (r >= 0)
+                r = bus_append_layout(reply, &claim->layout);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -218,11 +83,6 @@ static uint64_t now_usec(void)
 
         clock_gettime(CLOCK_REALTIME, &now);
         return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
-static void claim_request_done(ClaimRequest *request)
-{
-        resource_request_done(&request->resources);
 }
 
 int bus_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error)

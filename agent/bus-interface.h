@@ -9,27 +9,36 @@
 #define BUS_INTERFACE "org.computeagent.Agent1"
 
 /* Claim(s consumer, a(sa{st}asas) groups, a{sv} options)
- *   -> (x id, a(ssa{st}) allocations, a(ssssssb) devices)
+ *   -> (x id, a(ssa{st}) allocations, a(ssssssb) devices, a(uutts) cells, a(ubs) cpus)
  * A group is suffix, resources, required and forbidden traits. Options: "project" s, "user" s,
- * "resize-target" b, "isolate" b. An allocation is provider uuid, provider name, resources. A
- * device is provider uuid, suffix of the group, name of the device, its PCI address, mdev type,
- * mdev uuid, whether the mdev exists. */
+ * "consumer-type" s, "resize-target" b, "isolate" b, "same-subtree" aas (lists of suffixes),
+ * "in-tree" a{ss} (suffix, uuid of a provider); and the layout: "numa-nodes" t, "numa-cpus" as and
+ * "numa-mem" at (of each cell), "cpu-policy" s, "cpu-dedicated-mask" s, "cpu-thread-policy" s,
+ * "mem-page-size" s, "pci-numa-affinity-policy" s, "numa-strategy" s. An allocation is provider
+ * uuid, provider name, resources. A device is provider uuid, suffix of the group, name of the
+ * device, its PCI address, mdev type, mdev uuid (both "": the whole device), whether it exists. A
+ * cell is its number in the guest, the host's cell, MiB, page size in KiB (0: small), guest CPUs; a
+ * CPU is its number in the guest, whether it is dedicated, host CPUs. */
 #define BUS_CLAIM_IN   "sa(sa{st}asas)a{sv}"
 #define BUS_ALLOCATION "(ssa{st})"
 #define BUS_DEVICE     "(ssssssb)"
-#define BUS_CLAIM_OUT  "xa" BUS_ALLOCATION "a" BUS_DEVICE
+#define BUS_CELL       "(uutts)"
+#define BUS_CPU        "(ubs)"
+#define BUS_LAYOUT     "a" BUS_CELL "a" BUS_CPU
+#define BUS_HOLDINGS   "a" BUS_ALLOCATION "a" BUS_DEVICE
+#define BUS_CLAIM_OUT  "x" BUS_HOLDINGS BUS_LAYOUT
 
 /* Confirm(x id), Release(x id, s reason), Abort(x id, s reason), Extend(x id, t expires_usec) */
 
 /* ListClaims(b history) -> a(claim): id, consumer, state, resize_target, project, user, created,
  * expires and ended in microseconds of CLOCK_REALTIME (0: never, not yet), end reason, allocations,
- * devices, boot id.
+ * devices, boot id, consumer type, cells, cpus.
  * GetClaim(x id) -> claim
- * FindClaims(s what) -> a(claim): of a consumer, or that have a device (name, PCI address, mdev).
- * ListProblems() -> a(sxs): consumer, claim (0: none), words: what disagrees.
- * Explain(a(sa{st}asas) groups, a{sv} options) -> s: a JSON document.
+ * FindClaims(s what) -> a(claim): of a consumer, or that have a device (name, PCI address, mdev),
+ * or use a host CPU or cell ("cpu:5", "cell:1"). ListProblems() -> a(sxs): consumer, claim (0:
+ * none), words: what disagrees. Explain(a(sa{st}asas) groups, a{sv} options) -> s: a JSON document.
  * Signals ClaimAdded, ClaimChanged (x id, s consumer, s state), ClaimRemoved (…, s reason). */
-#define BUS_CLAIM_FIELDS "xssbsstttsa" BUS_ALLOCATION "a" BUS_DEVICE "s"
+#define BUS_CLAIM_FIELDS "xssbssttts" BUS_HOLDINGS "ss" BUS_LAYOUT
 #define BUS_CLAIM        "(" BUS_CLAIM_FIELDS ")"
 #define BUS_PROBLEM      "(sxs)"
 #define EXPLAIN_FORMAT   "compute-agent-explain/1"

@@ -2,7 +2,14 @@
 
 #include "agent/claim-facts.h"
 
+#include "agent/claim-layout.h"
+#include "drivers/cpu-plan.h"
+#include "drivers/huge-pages.h"
 #include "drivers/mdev-plan.h"
+
+_Static_assert(HOST_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses are as long on both sides");
+_Static_assert(HOST_PAGES_CLASS_SIZE == HUGE_PAGES_CLASS_SIZE, "and so are classes of pages");
+_Static_assert(HOST_CELL_NONE == NUMA_NODE_NONE, "and no cell is no node");
 
 static void add_devices(const MdevPlan *plan, HostFacts *facts)
 {
@@ -18,7 +25,30 @@ static void add_devices(const MdevPlan *plan, HostFacts *facts)
                         .mdev_type = offer->type->type,
                         .resource_class = offer->type->mdev_class,
                         .available = offer->total - offer->existing,
+                        .cell = offer->device->numa_node,
                 };
+        }
+}
+
+/* What a device of the configuration's [pci] section counts as, and where. Those of a physical
+ * network are not counted here. */
+static void add_pci(const DriverConfig *config, const Snapshot *snapshot, HostFacts *facts)
+{
+        for (size_t i = 0; config->report_in_placement && i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+                const PciSpec *spec = pci_specs_find(&config->pci_specs, device);
+                HostPci *pci = &facts->pci[facts->n_pci];
+
+                if (!spec || pci_spec_has_physical_network(spec))
+                        continue;
+                *pci = (HostPci){ .name = device->name,
+                                  .address = device->address,
+                                  .provider = device->physical_function[0]
+                                                      ? device->physical_function
+                                                      : device->address,
+                                  .cell = device->numa_node };
+                pci_spec_resource_class(spec, device, pci->resource_class);
+                facts->n_pci++;
         }
 }
 
@@ -32,12 +62,103 @@ static void add_mdevs(const Snapshot *snapshot, HostFacts *facts)
                 };
 }
 
-static void add_domains(const Snapshot *snapshot, HostFacts *facts)
+static int order_cpus(const void *a, const void *b)
+{
+        const HostCpu *x = a, *y = b;
+
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The lowest of the threads that are in this cell, too. */
+static unsigned find_core(const SnapshotCell *cell, const SnapshotCpu *cpu)
+{
+        unsigned core = cpu->id;
+
+        for (size_t i = 0; i < cell->n_cpus; i++)
+                if (cpu_set_contains(&cpu->siblings, cell->cpus[i].id))
+                        core = MIN(core, cell->cpus[i].id);
+        return core;
+}
+
+static int add_cpus(const SnapshotCell *from, const CpuPlan *plan, HostCell *cell)
+{
+        cell->cpus = calloc(from->n_cpus + 1, sizeof(HostCpu));
+        if (!cell->cpus)
+                return -ENOMEM;
+        cell->socket = from->n_cpus > 0 ? from->cpus[0].socket_id : -1;
+        for (size_t i = 0; i < from->n_cpus; i++) {
+                const SnapshotCpu *cpu = &from->cpus[i];
+
+                cell->cpus[cell->n_cpus++] =
+                        (HostCpu){ .id = cpu->id,
+                                   .core = find_core(from, cpu),
+                                   .shared = cpu_set_contains(&plan->shared, cpu->id),
+                                   .dedicated = cpu_set_contains(&plan->dedicated, cpu->id) };
+                if (cpu->socket_id != cell->socket)
+                        cell->socket = -1;
+        }
+        qsort(cell->cpus, cell->n_cpus, sizeof(HostCpu), order_cpus);
+        return 0;
+}
+
+static int order_pages(const void *a, const void *b)
+{
+        const HostPages *x = a, *y = b;
+
+        return x->size_kib < y->size_kib ? -1 : x->size_kib > y->size_kib;
+}
+
+static int add_pages(const DriverConfig *config, const SnapshotCell *from, uint64_t small_kib,
+                     HostCell *cell)
+{
+        cell->pages = calloc(from->n_pages + 1, sizeof(HostPages));
+        if (!cell->pages)
+                return -ENOMEM;
+        for (size_t i = 0; i < from->n_pages; i++) {
+                HostPages *pages = &cell->pages[cell->n_pages];
+
+                if (from->pages[i].size_kib == 0 || from->pages[i].size_kib == small_kib)
+                        continue;
+                pages->size_kib = from->pages[i].size_kib;
+                pages->total = MIN(from->pages[i].count, INVENTORY_MAX_AMOUNT);
+                pages->reserved = huge_pages_reserved(config, from->id, pages->size_kib);
+                huge_pages_class(pages->size_kib, pages->resource_class);
+                cell->n_pages++;
+        }
+        qsort(cell->pages, cell->n_pages, sizeof(HostPages), order_pages);
+        return 0;
+}
+
+static int add_cells(const DriverConfig *config, const Snapshot *snapshot, HostFacts *facts)
+{
+        CpuPlan plan = { 0 };
+        int r = 0;
+
+        /* A configuration that does not fit the host is the driver's to complain about. */
+        if (cpu_plan_make(config, snapshot, &plan, NULL) == -ENOMEM)
+                return -ENOMEM;
+        facts->small_page_kib = huge_pages_ordinary_size(snapshot);
+        for (size_t i = 0; r == 0 && i < snapshot->n_cells; i++) {
+                const SnapshotCell *from = &snapshot->cells[i];
+                HostCell *cell = &facts->cells[facts->n_cells++];
+
+                cell->id = from->id;
+                cell->memory_mb = from->memory_kib / 1024;
+                r = add_cpus(from, &plan, cell);
+                if (r == 0)
+                        r = add_pages(config, from, facts->small_page_kib, cell);
+        }
+        cpu_plan_done(&plan);
+        return r;
+}
+
+static int add_domains(const Snapshot *snapshot, HostFacts *facts)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++) {
                 const SnapshotDomain *domain = &snapshot->domains[i];
+                HostDomain *to = &facts->domains[facts->n_domains++];
 
-                facts->domains[facts->n_domains++] = (HostDomain){
+                *to = (HostDomain){
                         .uuid = domain->uuid,
                         .name = domain->name,
                         .running = domain->state != DOMAIN_SHUTOFF,
@@ -45,34 +166,52 @@ static void add_domains(const Snapshot *snapshot, HostFacts *facts)
                         .memory_mb = domain->memory_kib / 1024 + (domain->memory_kib % 1024 > 0),
                         .mdevs = domain->mdevs,
                         .n_mdevs = domain->n_mdevs,
+                        .pci = (const char(*)[HOST_ADDRESS_SIZE])domain->pci_addresses,
+                        .n_pci = domain->n_pci_addresses,
                 };
+                if (claim_layout_make(domain, facts, &to->layout) < 0)
+                        return -ENOMEM;
         }
+        return 0;
 }
 
 int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, HostFacts *ret)
 {
         _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
+        _cleanup_(claim_facts_done) HostFacts facts = { 0 };
 
         if (mdev_plan_make(config, snapshot, &plan) < 0)
                 return -ENOMEM;
-        ret->devices = calloc(plan.n_offers + 1, sizeof(HostDevice));
-        ret->mdevs = calloc(snapshot->n_mdevs + 1, sizeof(HostMdev));
-        ret->domains = calloc(snapshot->n_domains + 1, sizeof(HostDomain));
-        if (!ret->devices || !ret->mdevs || !ret->domains) {
-                claim_facts_done(ret);
+        facts.devices = calloc(plan.n_offers + 1, sizeof(HostDevice));
+        facts.pci = calloc(snapshot->n_devices + 1, sizeof(HostPci));
+        facts.mdevs = calloc(snapshot->n_mdevs + 1, sizeof(HostMdev));
+        facts.cells = calloc(snapshot->n_cells + 1, sizeof(HostCell));
+        facts.domains = calloc(snapshot->n_domains + 1, sizeof(HostDomain));
+        if (!facts.devices || !facts.pci || !facts.mdevs || !facts.cells || !facts.domains)
                 return -ENOMEM;
-        }
-        ret->taken_usec = snapshot->taken_realtime_usec;
-        add_devices(&plan, ret);
-        add_mdevs(snapshot, ret);
-        add_domains(snapshot, ret);
+        facts.taken_usec = snapshot->taken_realtime_usec;
+        add_devices(&plan, &facts);
+        add_pci(config, snapshot, &facts);
+        add_mdevs(snapshot, &facts);
+        if (add_cells(config, snapshot, &facts) < 0 || add_domains(snapshot, &facts) < 0)
+                return -ENOMEM;
+        *ret = facts;
+        facts = (HostFacts){ 0 };
         return 0;
 }
 
 void claim_facts_done(HostFacts *facts)
 {
+        for (size_t i = 0; i < facts->n_cells; i++) {
+                free(facts->cells[i].cpus);
+                free(facts->cells[i].pages);
+        }
+        for (size_t i = 0; i < facts->n_domains; i++)
+                layout_done(&facts->domains[i].layout);
         free(facts->devices);
+        free(facts->pci);
         free(facts->mdevs);
+        free(facts->cells);
         free(facts->domains);
         *facts = (HostFacts){ 0 };
 }

@@ -31,8 +31,10 @@ int ctl_bus_get_status(sd_bus *bus, json_t **ret, Error *reterr);
 typedef struct CtlClaim {
         const char *consumer;
         const char *project, *user; /* may be NULL */
+        const char *consumer_type;  /* may be NULL */
         bool resize_target;
         const ResourceRequest *request;
+        const NumaOptions *numa; /* the layout, as the options say it */
 } CtlClaim;
 
 /* Documents of agent/ctl-claims.h. */
@@ -45,12 +47,13 @@ int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr);
 /* One claim, as a member of that document. */
 int ctl_bus_get_claim(sd_bus *bus, int64_t id, json_t **ret, Error *reterr);
 
-/* The claims of a consumer, or that have a device. */
+/* The claims of a consumer, or that have a device, a host CPU or part of a host cell. */
 int ctl_bus_find_claims(sd_bus *bus, const char *what, json_t **ret, Error *reterr);
 
 /* Documents of agent/ctl-devices.h. */
 int ctl_bus_list_problems(sd_bus *bus, json_t **ret, Error *reterr);
-int ctl_bus_explain(sd_bus *bus, const ResourceRequest *request, char **ret, Error *reterr);
+int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret,
+                    Error *reterr); /* no consumer */
 
 int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr);
 int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, Error *reterr);

@@ -169,6 +169,8 @@ int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output)
         fprintf(output, "Claim %s%" PRIu64 "%s\n", ctl_colour(style, CTL_BOLD), id,
                 ctl_colour_end(style));
         r = ctl_table_print(table, output);
+        if (r >= 0)
+                r = ctl_layout_print(document, style, output);
         if (r >= 0 && json_array_size(json_object_get(document, "devices")) > 0) {
                 fputc('\n', output);
                 r = ctl_devices_print(document, style, output);

@@ -2,14 +2,13 @@
 
 #include "agent/ctl-devices.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "agent/ctl-json.h"
 #include "agent/ctl-table.h"
 #include "agent/ctl-text.h"
-#include "base/uuid.h"
+#include "base/cpu-set.h"
 
 int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output)
 {
@@ -29,14 +28,80 @@ int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output)
         json_array_foreach(devices, i, device) {
                 const char *address = ctl_json_text(device, "address");
                 bool exists = json_is_true(json_object_get(device, "exists"));
+                const char *type = ctl_json_text(device, "mdev_type"),
+                           *mdev = ctl_json_text(device, "mdev");
 
                 ctl_table_line(table);
                 ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "device"));
                 ctl_table_cell(table, CTL_PLAIN, "%s", address[0] ? address : "-");
-                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "mdev_type"));
-                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "mdev"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", type[0] ? type : "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", mdev[0] ? mdev : "-");
                 ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s",
                                exists ? "" : "to be made");
+        }
+        return ctl_table_print(table, output);
+}
+
+/* "0=4 1=2-3": guest CPUs of the cell and their host CPUs. */
+static char *format_pins(const json_t *claim, const json_t *cell)
+{
+        _cleanup_(cpu_set_done) CpuSet vcpus = CPU_SET_INIT;
+        const json_t *cpu;
+        char *text = NULL;
+        size_t size, i;
+        FILE *stream = open_memstream(&text, &size);
+        const char *separator = "";
+
+        if (!stream)
+                return NULL;
+        if (cpu_set_parse(ctl_json_text(cell, "vcpus"), &vcpus, NULL) == 0)
+                json_array_foreach(json_object_get(claim, "cpus"), i, cpu) {
+                        uint64_t vcpu = ctl_json_u64(cpu, "vcpu");
+
+                        if (vcpu >= CPU_SET_MAX || !cpu_set_contains(&vcpus, (unsigned)vcpu))
+                                continue;
+                        fprintf(stream, "%s%" PRIu64 "=%s", separator, vcpu,
+                                ctl_json_text(cpu, "cpus"));
+                        separator = " ";
+                }
+        if (fclose(stream) == 0)
+                return text;
+        free(text);
+        return NULL;
+}
+
+int ctl_layout_print(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "CELL", CTL_COLUMN_RIGHT },      { "HOST CELL", CTL_COLUMN_RIGHT },
+                { "MEMORY_MB", CTL_COLUMN_RIGHT }, { "PAGES", CTL_COLUMN_RIGHT },
+                { "CPUS", CTL_COLUMN_LEFT },       { "HOST CPUS", CTL_COLUMN_WRAP },
+        };
+        const json_t *cells = json_object_get(claim, "cells"), *cell;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (json_array_size(cells) == 0)
+                return 0;
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        fputc('\n', output);
+        json_array_foreach(cells, i, cell) {
+                _cleanup_free_ char *pins = format_pins(claim, cell);
+                uint64_t page_kib = ctl_json_u64(cell, "page_kib");
+
+                if (!pins)
+                        return -ENOMEM;
+                ctl_table_line(table);
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "cell"));
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "host_cell"));
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "memory_mb"));
+                if (page_kib > 0)
+                        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64 " KiB", page_kib);
+                else
+                        ctl_table_cell(table, CTL_PLAIN, "small");
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(cell, "vcpus"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", pins);
         }
         return ctl_table_print(table, output);
 }
@@ -81,9 +146,10 @@ static int print_fields(const json_t *claim, const CtlStyle *style, FILE *output
 {
         static const struct {
                 const char *title, *member;
-        } texts[] = { { "Consumer", "consumer" }, { "State", "state" },
-                      { "Project", "project" },   { "User", "user" },
-                      { "Reason", "end_reason" }, { "Boot", "boot_id" } },
+        } texts[] = { { "Consumer", "consumer" },  { "State", "state" },
+                      { "Project", "project" },    { "User", "user" },
+                      { "Type", "consumer_type" }, { "Reason", "end_reason" },
+                      { "Boot", "boot_id" } },
           times[] = { { "Created", "created_usec" },
                       { "Expires", "expires_usec" },
                       { "Ended", "ended_usec" } };
@@ -110,51 +176,12 @@ int ctl_show_print(const json_t *claim, const CtlStyle *style, FILE *output)
         if (print_fields(claim, style, output) < 0)
                 return -ENOMEM;
         fputc('\n', output);
-        if (print_allocations(claim, style, output) < 0)
+        if (print_allocations(claim, style, output) < 0 ||
+            ctl_layout_print(claim, style, output) < 0)
                 return -ENOMEM;
         if (json_array_size(json_object_get(claim, "devices")) > 0)
                 fputc('\n', output);
         return ctl_devices_print(claim, style, output);
-}
-
-/* A foreign name for an XML comment or element: libvirt's names and types are of these letters. */
-static void print_name(const char *name, FILE *output)
-{
-        for (const char *p = name; *p; p++) {
-                bool dashes = p[0] == '-' && p[1] == '-';
-
-                fputc(!dashes && (isalnum((unsigned char)*p) || strchr("_-.:+", *p)) ? *p : '?',
-                      output);
-        }
-}
-
-static void print_unmade(const json_t *device, const char *mdev, FILE *output)
-{
-        fputs("<!-- to be made (virsh nodedev-define, nodedev-start):\n<device>\n  <parent>",
-              output);
-        print_name(ctl_json_text(device, "device"), output);
-        fputs("</parent>\n  <capability type='mdev'>\n    <type id='", output);
-        print_name(ctl_json_text(device, "mdev_type"), output);
-        fprintf(output, "'/>\n    <uuid>%s</uuid>\n  </capability>\n</device>\n-->\n", mdev);
-}
-
-void ctl_xml_print(const json_t *claim, FILE *output)
-{
-        const json_t *device;
-        size_t i;
-
-        json_array_foreach(json_object_get(claim, "devices"), i, device) {
-                Uuid mdev;
-
-                if (uuid_from_text(ctl_json_text(device, "mdev"), &mdev) < 0)
-                        continue;
-                if (!json_is_true(json_object_get(device, "exists")))
-                        print_unmade(device, mdev.text, output);
-                fprintf(output,
-                        "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>\n"
-                        "  <source>\n    <address uuid='%s'/>\n  </source>\n</hostdev>\n",
-                        mdev.text);
-        }
 }
 
 int ctl_problems_print(const json_t *document, const CtlStyle *style, FILE *output)

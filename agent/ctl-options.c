@@ -5,7 +5,6 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "agent/ctl-request.h"
 #include "agent/ctl-text.h"
 
 #define HELP_COLUMN 33
@@ -17,6 +16,7 @@ typedef enum OptionKind {
         OPTION_TEXT, /* a const char * */
         OPTION_JSON,
         OPTION_REQUEST, /* parsed by a function into the request */
+        OPTION_NUMA,    /* the same, into the layout */
 } OptionKind;
 
 typedef struct Option {
@@ -28,25 +28,33 @@ typedef struct Option {
         OptionKind kind;
         size_t offset; /* in CtlOptions */
         int (*add)(ResourceRequest *request, const char *text, Error *reterr);
+        int (*add_numa)(CtlNuma *numa, const char *text, Error *reterr);
 } Option;
 
-#define FLAG(name, letter, verb, help, member)                                                  \
-        {                                                                                       \
-                name, letter, NULL, verb, help, OPTION_FLAG, offsetof(CtlOptions, member), NULL \
+#define FLAG(name, letter, verb, help, member)                                                   \
+        {                                                                                        \
+                name, letter, NULL, verb, help, OPTION_FLAG, offsetof(CtlOptions, member), NULL, \
+                        NULL                                                                     \
         }
-#define TEXT(name, letter, metavar, verb, help, member)                                            \
-        {                                                                                          \
-                name, letter, metavar, verb, help, OPTION_TEXT, offsetof(CtlOptions, member), NULL \
+#define TEXT(name, letter, metavar, verb, help, member)                                       \
+        {                                                                                     \
+                name, letter, metavar, verb, help, OPTION_TEXT, offsetof(CtlOptions, member), \
+                        NULL, NULL                                                            \
         }
-#define REQUEST(name, metavar, help, add)                                        \
-        {                                                                        \
-                name, 0, metavar, "claim, explain", help, OPTION_REQUEST, 0, add \
+#define REQUEST(name, metavar, help, add)                                              \
+        {                                                                              \
+                name, 0, metavar, "claim, explain", help, OPTION_REQUEST, 0, add, NULL \
+        }
+
+#define NUMA(name, metavar, help, add)                                              \
+        {                                                                           \
+                name, 0, metavar, "claim, explain", help, OPTION_NUMA, 0, NULL, add \
         }
 
 static const Option table[] = {
         FLAG("help", 'h', NULL, "Show this help", help),
         FLAG("version", 0, NULL, "Show the version", version),
-        { "json", 0, "pretty|short|off", NULL, "Print JSON", OPTION_JSON, 0, NULL },
+        { "json", 0, "pretty|short|off", NULL, "Print JSON", OPTION_JSON, 0, NULL, NULL },
         TEXT("host", 'H', "[USER@]HOST", NULL, "Ask the agent of another host, over ssh", host),
         FLAG("all", 'a', NULL, "Cut and leave out nothing", all),
         FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
@@ -64,12 +72,33 @@ static const Option table[] = {
                 ctl_request_add_traits),
         FLAG("isolate", 0, "claim, explain", "No two groups from the same provider",
              request.isolate),
+        REQUEST("same-subtree", "S1,S2", "Groups below a provider of one of them",
+                ctl_request_add_subtree),
+        REQUEST("in-tree", "[SUFFIX:]UUID", "Only from the tree of that provider",
+                ctl_request_add_tree),
+        NUMA("numa-nodes", "N", "NUMA cells that the guest sees", ctl_numa_set_nodes),
+        NUMA("numa-cpus", "CELL:0-1", "Its CPUs in each cell (repeatable)", ctl_numa_add_cpus),
+        NUMA("numa-mem", "CELL:MIB", "Its memory in each cell (repeatable)", ctl_numa_add_memory),
+        TEXT("cpu-policy", 0, "dedicated|shared|mixed", "claim, explain", "Who else uses its CPUs",
+             numa.options.cpu_policy),
+        TEXT("cpu-dedicated-mask", 0, "2-3|^0-1", "claim, explain", "Its dedicated CPUs, of mixed",
+             numa.options.dedicated_mask),
+        TEXT("cpu-thread-policy", 0, "prefer|isolate|require", "claim, explain",
+             "How dedicated CPUs use cores", numa.options.thread_policy),
+        TEXT("mem-page-size", 0, "small|large|any|2M", "claim, explain", "Pages of its memory",
+             numa.options.page_size),
+        TEXT("pci-numa-affinity-policy", 0, "POLICY", "claim, explain",
+             "required, preferred, legacy or socket", numa.options.affinity),
+        TEXT("numa-strategy", 0, "spread|pack", "claim, explain", "Which cells it gets first",
+             numa.options.strategy),
         TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),
         TEXT("project", 0, "P", "claim", "The project that owns it", project),
         TEXT("user", 0, "U", "claim", "The user that owns it", user),
+        TEXT("consumer-type", 0, "TYPE", "claim", "What it is: INSTANCE, MIGRATION, …",
+             consumer_type),
         FLAG("resize-target", 0, "claim", "Beside the claim that the guest has already",
              resize_target),
-        FLAG("xml", 0, "claim, show", "Print the devices as libvirt XML for the guest", xml),
+        FLAG("xml", 0, "claim, show", "Print libvirt XML for the guest", xml),
         FLAG("svg", 0, "tree", "Draw the host and who holds what of it, as SVG", svg),
         FLAG("history", 0, "claims", "Show claims that have ended, too", history),
         FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
@@ -105,6 +134,13 @@ static int store(CtlOptions *options, const Option *option, const char *value, E
                 if (options->request_error.code)
                         break;
                 r = option->add(&options->request, value, &options->request_error);
+                if (r < 0)
+                        error_prefixf(&options->request_error, r, "--%s", option->name);
+                break;
+        case OPTION_NUMA:
+                if (options->request_error.code)
+                        break;
+                r = option->add_numa(&options->numa, value, &options->request_error);
                 if (r < 0)
                         error_prefixf(&options->request_error, r, "--%s", option->name);
                 break;

@@ -5,6 +5,7 @@
  * verb, and the help are made. */
 
 #include "agent/ctl-json.h"
+#include "agent/ctl-request.h"
 #include "agent/ctl-style.h"
 #include "base/resource-request.h"
 
@@ -18,12 +19,13 @@ typedef struct CtlOptions {
         const char *config;
         const char *os_cloud;
         const char *reason;
-        const char *consumer, *project, *user;
+        const char *consumer, *project, *user, *consumer_type;
         bool history, problems;
         bool xml;
         bool svg;
         bool resize_target;
         ResourceRequest request; /* of claim and explain */
+        CtlNuma numa;            /* the same */
         Error request_error;     /* why it cannot be asked for; code 0 when it can */
 
         const char *const *arguments; /* verb first; borrowed, NULL-terminated */

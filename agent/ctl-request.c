@@ -2,6 +2,7 @@
 
 #include "agent/ctl-request.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/inventory.h"
@@ -100,13 +101,105 @@ int ctl_request_add_traits(ResourceRequest *request, const char *text, Error *re
         return 0;
 }
 
+int ctl_request_add_subtree(ResourceRequest *request, const char *text, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
+        _cleanup_free_ char *copy = strdup(text);
+        char *rest = copy, *suffix;
+
+        if (!copy)
+                return error_oom(reterr);
+        while ((suffix = strsep(&rest, ",")))
+                if (string_set_add(&suffixes, suffix) < 0)
+                        return error_oom(reterr);
+        return resource_request_add_subtree(request, &suffixes, reterr);
+}
+
+int ctl_request_add_tree(ResourceRequest *request, const char *text, Error *reterr)
+{
+        _cleanup_free_ char *suffix = NULL;
+        const char *colon = strchr(text, ':');
+        RequestGroup *group;
+        int r;
+
+        if (colon && (r = split_suffix(text, colon, &suffix, reterr)) < 0)
+                return r;
+        r = resource_request_group(request, suffix ? suffix : "", &group, reterr);
+        if (r < 0)
+                return r;
+        if (uuid_from_text(colon ? colon + 1 : text, &group->in_tree) < 0)
+                return error_setf(reterr, EINVAL, "\"%.60s\" is not a provider's uuid",
+                                  colon ? colon + 1 : text);
+        return 0;
+}
+
+static bool parse_number(const char *text, uint64_t *ret)
+{
+        size_t n = strlen(text);
+
+        if (n == 0 || n > 9 || strspn(text, "0123456789") != n)
+                return false;
+        *ret = strtoull(text, NULL, 10);
+        return true;
+}
+
+int ctl_numa_set_nodes(CtlNuma *numa, const char *text, Error *reterr)
+{
+        if (!parse_number(text, &numa->options.nodes) || numa->options.nodes == 0)
+                return error_setf(reterr, EINVAL, "\"%.40s\" is not a number of cells", text);
+        return 0;
+}
+
+/* "2:rest" with the number that comes next. */
+static int split_cell(const char *text, size_t next, const char **ret_rest, Error *reterr)
+{
+        char expected[24];
+        size_t n = (size_t)snprintf(expected, sizeof(expected), "%zu:", next);
+
+        if (next >= NUMA_REQUEST_CELLS_MAX || strncmp(text, expected, n) != 0)
+                return error_setf(reterr, EINVAL,
+                                  "\"%.40s\": give it for every cell of the guest, in their order: "
+                                  "this one begins with %s",
+                                  text, expected);
+        *ret_rest = text + n;
+        return 0;
+}
+
+int ctl_numa_add_cpus(CtlNuma *numa, const char *text, Error *reterr)
+{
+        size_t next = numa->options.n_cpus;
+        int r = split_cell(text, next, &numa->cpus[next], reterr);
+
+        if (r < 0)
+                return r;
+        numa->options.cpus = numa->cpus;
+        numa->options.n_cpus++;
+        return 0;
+}
+
+int ctl_numa_add_memory(CtlNuma *numa, const char *text, Error *reterr)
+{
+        size_t next = numa->options.n_memory;
+        const char *rest;
+        int r = split_cell(text, next, &rest, reterr);
+
+        if (r < 0)
+                return r;
+        if (!parse_number(rest, &numa->memory_mb[next]))
+                return error_setf(reterr, EINVAL, "\"%.40s\" is not a number of MiB", rest);
+        numa->options.memory_mb = numa->memory_mb;
+        numa->options.n_memory++;
+        return 0;
+}
+
 int ctl_request_check(const ResourceRequest *request, Error *reterr)
 {
         if (request->n_groups == 0)
                 return error_setf(reterr, EINVAL,
                                   "Nothing is asked for: give --resources or --group");
         for (size_t i = 0; i < request->n_groups; i++)
-                if (request->groups[i].resources.n_items == 0)
+                if (request->groups[i].resources.n_items == 0 &&
+                    !resource_request_in_subtree(request, request->groups[i].suffix))
                         return error_setf(reterr, EINVAL,
                                           "Traits are required of a group without resources%s%s",
                                           request->groups[i].suffix[0] ? ": " : "",

@@ -11,6 +11,7 @@
 #include "agent/ctl-devices.h"
 #include "agent/ctl-request.h"
 #include "agent/ctl-verb-common.h"
+#include "agent/ctl-xml.h"
 
 #define RELEASE_REASON "released with computectl"
 
@@ -18,10 +19,8 @@ static int print_claim(const Ctl *ctl, const json_t *claim, Error *reterr)
 {
         if (ctl_wants_json(ctl))
                 return ctl_print_json(ctl, claim, reterr);
-        if (ctl->options.xml) {
-                ctl_xml_print(claim, stdout);
-                return 0;
-        }
+        if (ctl->options.xml)
+                return ctl_oom_or(ctl_xml_print(claim, stdout), reterr);
         if (ctl->options.quiet) {
                 printf("%" PRIu64 "\n", ctl_json_u64(claim, "id"));
                 return 0;
@@ -57,7 +56,9 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
                 .project = ctl->options.project,
                 .user = ctl->options.user,
                 .resize_target = ctl->options.resize_target,
+                .consumer_type = ctl->options.consumer_type,
                 .request = &ctl->options.request,
+                .numa = &ctl->options.numa.options,
         };
         int r = check_request(&ctl->options, reterr);
 
@@ -121,10 +122,8 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
         r = ctl_need_answer(ctl_bus_get_claim(bus, claim_id(ctl), &claim, reterr));
         if (r < 0)
                 return r;
-        if (ctl->options.xml) {
-                ctl_xml_print(claim, stdout);
-                return 0;
-        }
+        if (ctl->options.xml)
+                return ctl_oom_or(ctl_xml_print(claim, stdout), reterr);
         ctl_page(ctl);
         return ctl_wants_json(ctl) ? ctl_print_json(ctl, claim, reterr)
                                    : ctl_oom_or(ctl_show_print(claim, &ctl->style, stdout), reterr);
@@ -158,13 +157,15 @@ int ctl_verb_explain(Ctl *ctl, Error *reterr)
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *text = NULL;
+        const CtlClaim claim = { .request = &ctl->options.request,
+                                 .numa = &ctl->options.numa.options };
         int r = check_resources(&ctl->options, reterr);
 
         if (r < 0)
                 return r;
         r = ctl_connect(ctl, &bus, reterr);
         if (r >= 0)
-                r = ctl_need_answer(ctl_bus_explain(bus, &ctl->options.request, &text, reterr));
+                r = ctl_need_answer(ctl_bus_explain(bus, &claim, &text, reterr));
         if (r >= 0)
                 r = ctl_json_read_document(text, false, EXPLAIN_FORMAT, &document, reterr);
         if (r < 0)

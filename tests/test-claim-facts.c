@@ -51,9 +51,61 @@ static void test_facts(void **state)
         assert_null(host_facts_find_domain(&facts, &mdev));
 }
 
+/* C3, C7: cells with CPUs and pages, and the devices that are given whole. */
+static void test_host(void **state)
+{
+        DriverConfig config = config_make(NULL, 0);
+        char *reserved[] = { (char *)"node:0,size:2048,count:16", NULL };
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new(
+                "\"online_cpus\": \"0-3\", \"cells\": [{\"id\": 0, \"memory_kib\": 4194304,"
+                " \"cpus\": [{\"id\": 3, \"socket_id\": 1, \"siblings\": \"1,3\"},"
+                "  {\"id\": 1, \"socket_id\": 1, \"siblings\": \"1,3\"}],"
+                " \"pages\": [{\"size_kib\": 2048, \"count\": 64}, {\"size_kib\": 4, \"count\": "
+                "9}]},"
+                " {\"id\": 4, \"cpus\": [{\"id\": 0, \"socket_id\": 0}, {\"id\": 2, \"socket_id\": "
+                "1}]}],"
+                " \"devices\": [{\"name\": \"pci_0000_05_00_0\", \"address\": \"0000:05:00.0\","
+                " \"vendor_id\": 32902, \"product_id\": 5522, \"is_physical_function\": true,"
+                " \"max_virtual_functions\": 2}, {\"name\": \"pci_0000_05_00_1\","
+                " \"address\": \"0000:05:00.1\", \"vendor_id\": 32902, \"product_id\": 5420,"
+                " \"numa_node\": 4, \"physical_function\": \"0000:05:00.0\"}]");
+        _cleanup_(claim_facts_done) HostFacts facts = { 0 };
+        const HostCell *cell;
+
+        config.cpu_shared_set = "0-1";
+        config.cpu_dedicated_set = "3";
+        config.reserved_huge_pages = reserved;
+        config.report_in_placement = true;
+        assert_int_equal(pci_specs_add(&config.pci_specs,
+                                       "{\"vendor_id\": \"8086\", \"product_id\": \"152c\"}", NULL),
+                         0);
+        assert_int_equal(claim_facts_make(&config, snapshot, &facts), 0);
+        assert_int_equal(facts.small_page_kib, 4);
+        assert_int_equal(facts.n_cells, 2);
+        cell = host_facts_find_cell(&facts, 0);
+        assert_int_equal(cell->memory_mb, 4096);
+        assert_int_equal(cell->socket, 1);
+        assert_int_equal(cell->cpus[0].id, 1); /* by id */
+        assert_true(cell->cpus[0].shared && !cell->cpus[0].dedicated);
+        assert_int_equal(cell->cpus[1].core, 1);
+        assert_true(cell->cpus[1].dedicated);
+        assert_int_equal(cell->n_pages, 1);
+        assert_int_equal(cell->pages[0].total, 64);
+        assert_int_equal(cell->pages[0].reserved, 16);
+        assert_string_equal(cell->pages[0].resource_class, "CUSTOM_HUGEPAGES_2M");
+        assert_int_equal(host_facts_find_cell(&facts, 4)->socket, -1); /* CPUs of two */
+        assert_int_equal(facts.n_pci, 1);
+        assert_string_equal(facts.pci[0].address, "0000:05:00.1");
+        assert_string_equal(facts.pci[0].provider, "0000:05:00.0");
+        assert_string_equal(facts.pci[0].resource_class, "CUSTOM_PCI_8086_152C");
+        assert_int_equal(facts.pci[0].cell, 4);
+        pci_specs_done(&config.pci_specs);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_host),
                 cmocka_unit_test(test_facts),
         };
 

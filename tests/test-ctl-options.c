@@ -51,7 +51,7 @@ static void test_usage_table(void **state)
                 { { "tree", "-c", "x" },
                   NULL,
                   "option of discover, verify, doctor, cat-config, check-config alone" },
-                { { "who" }, NULL, "DEVICE|GUEST is missing" },
+                { { "who" }, NULL, "cell:N|GUEST is missing" },
                 { { "tree", "--svg" }, "tree", NULL },
                 { { "discover", "--svg" }, NULL, "option of tree alone" },
                 { { "watch", "--json=short" }, "watch", NULL },

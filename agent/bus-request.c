@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A request as it comes in a message: groups, then options. A malformed message is -EINVAL with
+ * words; what sd-bus itself says goes through. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/bus-claims-internal.h"
+
+#define GROUPS_MAX 256
+
+/* Options that are looked at together, when all are read. Texts are the message's. */
+typedef struct BusNuma {
+        NumaOptions options;
+        const char *cpus[NUMA_REQUEST_CELLS_MAX];
+        uint64_t memory_mb[NUMA_REQUEST_CELLS_MAX];
+} BusNuma;
+
+void claim_request_done(ClaimRequest *request)
+{
+        resource_request_done(&request->resources);
+}
+
+static int read_amounts(sd_bus_message *m, Resources *resources, Error *reterr)
+{
+        const char *resource_class;
+        uint64_t amount;
+        int r = sd_bus_message_enter_container(m, 'a', "{st}");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, "{st}", &resource_class, &amount)) > 0) {
+                if (!resource_class_valid(resource_class))
+                        return error_setf(reterr, EINVAL, "\"%.60s\" is not a resource class",
+                                          resource_class);
+                if (amount == 0 || amount > INVENTORY_MAX_AMOUNT)
+                        return error_setf(reterr, EINVAL,
+                                          "%.60s: the amount must be from 1 to %" PRIu64,
+                                          resource_class, INVENTORY_MAX_AMOUNT);
+                if (resources_get(resources, resource_class) != 0)
+                        return error_setf(reterr, EINVAL, "%.60s is given twice", resource_class);
+                if (resources_set(resources, resource_class, amount) < 0)
+                        return error_oom(reterr);
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_traits(sd_bus_message *m, StringSet *set, Error *reterr)
+{
+        const char *trait;
+        int r = sd_bus_message_enter_container(m, 'a', "s");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, "s", &trait)) > 0) {
+                if (!resource_class_valid(trait))
+                        return error_setf(reterr, EINVAL, "\"%.60s\" is not a trait", trait);
+                if (string_set_add(set, trait) < 0)
+                        return error_oom(reterr);
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_group(sd_bus_message *m, ResourceRequest *request, Error *reterr)
+{
+        RequestGroup *group;
+        const char *suffix;
+        int r = sd_bus_message_read(m, "s", &suffix);
+
+        if (r < 0)
+                return r;
+        r = resource_request_group(request, suffix, &group, reterr);
+        if (r < 0)
+                return r;
+        if (group->resources.n_items > 0)
+                return error_setf(reterr, EINVAL, "Group \"%.70s\" is given twice", suffix);
+        r = read_amounts(m, &group->resources, reterr);
+        if (r < 0)
+                return r;
+        r = read_traits(m, &group->required, reterr);
+        if (r < 0)
+                return r;
+        return read_traits(m, &group->forbidden, reterr);
+}
+
+static int read_groups(sd_bus_message *m, ResourceRequest *request, Error *reterr)
+{
+        int r = sd_bus_message_enter_container(m, 'a', "(sa{st}asas)");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'r', "sa{st}asas")) > 0) {
+                if (request->n_groups >= GROUPS_MAX)
+                        return error_setf(reterr, EINVAL, "More than %d groups", GROUPS_MAX);
+                r = read_group(m, request, reterr);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_bool_variant(sd_bus_message *m, bool *ret)
+{
+        int value, r = sd_bus_message_read(m, "v", "b", &value);
+
+        if (r >= 0)
+                *ret = value;
+        return r;
+}
+
+static int read_texts(sd_bus_message *m, BusNuma *numa, Error *reterr)
+{
+        const char *text;
+        int r = sd_bus_message_enter_container(m, 'a', "s");
+
+        while (r >= 0 && (r = sd_bus_message_read(m, "s", &text)) > 0) {
+                if (numa->options.n_cpus >= ARRAY_SIZE(numa->cpus))
+                        return error_setf(reterr, EINVAL, "numa-cpus is of at most %d cells",
+                                          NUMA_REQUEST_CELLS_MAX);
+                numa->cpus[numa->options.n_cpus++] = text;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_numbers(sd_bus_message *m, BusNuma *numa, Error *reterr)
+{
+        uint64_t number;
+        int r = sd_bus_message_enter_container(m, 'a', "t");
+
+        while (r >= 0 && (r = sd_bus_message_read(m, "t", &number)) > 0) {
+                if (numa->options.n_memory >= ARRAY_SIZE(numa->memory_mb))
+                        return error_setf(reterr, EINVAL, "numa-mem is of at most %d cells",
+                                          NUMA_REQUEST_CELLS_MAX);
+                numa->memory_mb[numa->options.n_memory++] = number;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+/* "aas": lists of suffixes. */
+static int read_subtrees(sd_bus_message *m, ResourceRequest *request, Error *reterr)
+{
+        int r = sd_bus_message_enter_container(m, 'a', "as");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'a', "s")) > 0) {
+                _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
+                const char *suffix;
+
+                while ((r = sd_bus_message_read(m, "s", &suffix)) > 0)
+                        if (string_set_add(&suffixes, suffix) < 0)
+                                return error_oom(reterr);
+                if (r < 0 || (r = resource_request_add_subtree(request, &suffixes, reterr)) < 0)
+                        return r;
+                r = sd_bus_message_exit_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+/* "a{ss}": suffix of a group, uuid of a provider. */
+static int read_trees(sd_bus_message *m, ResourceRequest *request, Error *reterr)
+{
+        const char *suffix, *uuid;
+        int r = sd_bus_message_enter_container(m, 'a', "{ss}");
+
+        while (r >= 0 && (r = sd_bus_message_read(m, "{ss}", &suffix, &uuid)) > 0) {
+                RequestGroup *group;
+
+                r = resource_request_group(request, suffix, &group, reterr);
+                if (r < 0)
+                        return r;
+                if (uuid_from_text(uuid, &group->in_tree) < 0)
+                        return error_setf(reterr, EINVAL, "in-tree: \"%.40s\" is not a uuid", uuid);
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+/* Options with a list in them. 0 when name is none of these. */
+static int read_list(sd_bus_message *m, const char *name, ClaimRequest *request, BusNuma *numa,
+                     Error *reterr)
+{
+        static const struct {
+                const char *name, *type;
+        } lists[] = { { "numa-cpus", "as" },
+                      { "numa-mem", "at" },
+                      { "same-subtree", "aas" },
+                      { "in-tree", "a{ss}" } };
+        size_t i = 0;
+        int r;
+
+        while (i < ARRAY_SIZE(lists) && strcmp(lists[i].name, name) != 0)
+                i++;
+        if (i == ARRAY_SIZE(lists))
+                return 0;
+        r = sd_bus_message_enter_container(m, 'v', lists[i].type);
+        if (r < 0)
+                return r;
+        r = i == 0   ? read_texts(m, numa, reterr)
+            : i == 1 ? read_numbers(m, numa, reterr)
+            : i == 2 ? read_subtrees(m, &request->resources, reterr)
+                     : read_trees(m, &request->resources, reterr);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : 1;
+}
+
+static int read_option(sd_bus_message *m, const char *name, ClaimRequest *request, BusNuma *numa,
+                       Error *reterr)
+{
+        const struct {
+                const char *name;
+                const char **text;
+        } texts[] = { { "project", &request->project_id },
+                      { "user", &request->user_id },
+                      { "consumer-type", &request->consumer_type },
+                      { "cpu-policy", &numa->options.cpu_policy },
+                      { "cpu-dedicated-mask", &numa->options.dedicated_mask },
+                      { "cpu-thread-policy", &numa->options.thread_policy },
+                      { "mem-page-size", &numa->options.page_size },
+                      { "pci-numa-affinity-policy", &numa->options.affinity },
+                      { "numa-strategy", &numa->options.strategy } };
+        int r;
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                if (strcmp(name, texts[i].name) == 0)
+                        return sd_bus_message_read(m, "v", "s", texts[i].text);
+        if (strcmp(name, "resize-target") == 0)
+                return read_bool_variant(m, &request->resize_target);
+        if (strcmp(name, "isolate") == 0)
+                return read_bool_variant(m, &request->resources.isolate);
+        if (strcmp(name, "numa-nodes") == 0)
+                return sd_bus_message_read(m, "v", "t", &numa->options.nodes);
+        r = read_list(m, name, request, numa, reterr);
+        return r != 0 ? r : error_setf(reterr, EINVAL, "Unknown option \"%.60s\"", name);
+}
+
+static int read_options(sd_bus_message *m, ClaimRequest *request, BusNuma *numa, Error *reterr)
+{
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *name;
+
+                r = sd_bus_message_read(m, "s", &name);
+                if (r < 0)
+                        return r;
+                r = read_option(m, name, request, numa, reterr);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int make_layout(ClaimRequest *request, BusNuma *numa, Error *reterr)
+{
+        RequestGroup *group;
+        int r;
+
+        numa->options.cpus = numa->cpus;
+        numa->options.memory_mb = numa->memory_mb;
+        /* Without a group of that name there is nothing to lay out, and none is made. */
+        if (!numa_options_given(&numa->options) &&
+            (request->resources.n_groups == 0 || request->resources.groups[0].suffix[0]))
+                return 0;
+        r = resource_request_group(&request->resources, "", &group, reterr);
+        return r < 0 ? r
+                     : numa_request_make(&numa->options, &group->resources,
+                                         &request->resources.numa, reterr);
+}
+
+int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr)
+{
+        BusNuma numa = { 0 };
+        int r = read_groups(m, &request->resources, reterr);
+
+        if (r >= 0)
+                r = read_options(m, request, &numa, reterr);
+        return r < 0 ? r : make_layout(request, &numa, reterr);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-xml.h"
+
+#include <locale.h>
+
+#include "tests/ctl-capture.h"
+
+#define MDEV_1 "33333333-2222-4333-8444-555555555501"
+#define MDEV_2 "33333333-2222-4333-8444-555555555502"
+#define DEVICE(name, mdev, exists)                                                       \
+        "{\"provider\": \"p\", \"group\": \"\", \"device\": \"" name "\", \"address\": " \
+        "\"0000:41:00.0\", \"mdev_type\": \"nvidia-35\", \"mdev\": \"" mdev              \
+        "\", \"exists\": " exists "}"
+#define CLAIM(devices)                                                                         \
+        "{\"id\": 7, \"consumer\": \"c\", \"state\": \"confirmed\", \"created_usec\": "        \
+        "1699999940000000, \"expires_usec\": 0, \"ended_usec\": 0, \"end_reason\": \"\", "     \
+        "\"boot_id\": \"b\", \"allocations\": [{\"provider\": \"p\", \"name\": \"host_gpu\", " \
+        "\"resources\": {\"VGPU\": 2}}], \"devices\": [" devices "]}"
+
+static void print(const char *text, Capture *capture)
+{
+        _cleanup_(json_done) json_t *document = parse_json(text);
+
+        capture_begin(capture);
+        assert_int_equal(ctl_xml_print(document, capture->stream), 0);
+        capture_end(capture);
+}
+
+static void test_xml(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+
+        print(CLAIM(DEVICE("pci_1", MDEV_1, "true")), &capture);
+        assert_string_equal(capture.text,
+                            "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>\n"
+                            "  <source>\n    <address uuid='" MDEV_1 "'/>\n  </source>\n"
+                            "</hostdev>\n");
+}
+
+/* Names are foreign: none can end the comment or begin an element; a uuid that is none is left out.
+ */
+static void test_xml_of_foreign_names(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+
+        print(CLAIM(DEVICE("x--><evil/>", MDEV_2, "false") "," DEVICE("y", "'/><evil", "true")),
+              &capture);
+        assert_contains(capture.text, "<parent>x?-?\?evil?\?</parent>");
+        assert_contains(capture.text, "<uuid>" MDEV_2 "</uuid>");
+        assert_contains(capture.text, "<type id='nvidia-35'/>");
+        assert_lacks(capture.text, "evil/");
+        assert_lacks(capture.text, "'/><evil");
+}
+
+static void test_pci(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+
+        print("{\"devices\": [{\"address\": \"0000:41:1f.7\", \"mdev\": \"\"},"
+              "{\"address\": \"0000:41:00.0'/>\", \"mdev\": \"\"}, {\"address\": \"\"}]}",
+              &capture);
+        assert_string_equal(capture.text,
+                            "<hostdev mode='subsystem' type='pci' managed='yes'>\n  <source>\n"
+                            "    <address domain='0x0000' bus='0x41' slot='0x1f' function='0x7'/>\n"
+                            "  </source>\n</hostdev>\n");
+}
+
+static void test_layout(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+
+        print("{\"devices\": [{\"address\": \"0000:41:00.0\"}],"
+              " \"cells\": [{\"cell\": 0, \"host_cell\": 1, \"memory_mb\": 512, \"page_kib\": 0,"
+              " \"vcpus\": \"0-1\"}, {\"cell\": 1, \"host_cell\": 3, \"memory_mb\": 64,"
+              " \"page_kib\": 2048, \"vcpus\": \"2\"}], \"cpus\": [{\"vcpu\": 0, \"cpus\": \"4\"},"
+              " {\"vcpu\": 1, \"cpus\": \"2-3\"}, {\"vcpu\": 2, \"cpus\": \"8'/>\"}]}",
+              &capture);
+        assert_string_equal(
+                capture.text,
+                "<memory unit='MiB'>576</memory>\n<vcpu placement='static'>3</vcpu>\n<cputune>\n"
+                "  <vcpupin vcpu='0' cpuset='4'/>\n  <vcpupin vcpu='1' cpuset='2-3'/>\n"
+                "  <vcpupin vcpu='2'/>\n  <emulatorpin cpuset='2-4'/>\n</cputune>\n"
+                "<numatune>\n  <memory mode='strict' nodeset='1,3'/>\n"
+                "  <memnode cellid='0' mode='strict' nodeset='1'/>\n"
+                "  <memnode cellid='1' mode='strict' nodeset='3'/>\n</numatune>\n"
+                "<memoryBacking>\n  <hugepages>\n    <page size='2048' unit='KiB' nodeset='1'/>\n"
+                "  </hugepages>\n</memoryBacking>\n<cpu>\n  <numa>\n"
+                "    <cell id='0' cpus='0-1' memory='512' unit='MiB'/>\n"
+                "    <cell id='1' cpus='2' memory='64' unit='MiB'/>\n  </numa>\n</cpu>\n"
+                "<!-- into <devices>: -->\n"
+                "<hostdev mode='subsystem' type='pci' managed='yes'>\n  <source>\n"
+                "    <address domain='0x0000' bus='0x41' slot='0x00' function='0x0'/>\n"
+                "  </source>\n</hostdev>\n");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_xml),
+                cmocka_unit_test(test_xml_of_foreign_names),
+                cmocka_unit_test(test_pci),
+                cmocka_unit_test(test_layout),
+        };
+
+        setlocale(LC_ALL, "C.UTF-8");
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
