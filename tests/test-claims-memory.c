@@ -6,6 +6,7 @@
 #include "tests/claims-fixture.h"
 #include "tests/fail-alloc.h"
 #include "tests/host-facts-fixture.h"
+#include "tests/numa-fixture.h"
 #include "tests/test.h"
 
 #define HOST "host VCPU=8 MEMORY_MB=64 +T @A; host_a<host VGPU=4 +G; host_b<host VGPU=4 +G"
@@ -105,38 +106,20 @@ static int do_explain(Fixture *fixture)
         return r == CLAIM_E_NO_CAPACITY ? 0 : r;
 }
 
-static void test_operations(void **state)
-{
-        static const struct {
-                const char *name;
-                int (*run)(Fixture *fixture);
-                const char *claims; /* how many live afterwards */
-        } operations[] = {
-                { "open", do_open, "1" },       { "set host", do_set_host, "1" },
-                { "claim", do_claim, "2" },     { "claim again", do_claim, "2" },
-                { "confirm", do_confirm, "2" }, { "get", do_get, "2" },
-                { "list", do_list, "2" },       { "usage", do_usage, "2" },
-                { "adopt", do_adopt, "3" },     { "check again", do_check_again, "3" },
-                { "who", do_list_device, "3" }, { "explain", do_explain, "3" },
-                { "release", do_release, "2" },
-        };
-        Fixture *fixture = *state;
-        const char *claims = "1";
+typedef struct Operation {
+        const char *name;
+        int (*run)(Fixture *fixture);
+        const char *claims; /* how many live afterwards */
+} Operation;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
-        assert_int_equal(fixture_claim(fixture, "first", "VCPU=1 _G:VGPU=1", NULL), CLAIM_DONE);
-        other_host = make_tree("host VCPU=8 MEMORY_MB=64 +T; host_b<host VGPU=5 +G");
-        request = (ClaimRequest){ .consumer = make_uuid("vm") };
-        make_request(&request.resources, "VCPU=1:T _G:VGPU=1:G _H:VGPU=2");
-        make_facts(&facts);
-        facts_guest(&facts, 'g', "4")->memory_mb = 8;
-        facts.devices[0].available = facts.devices[1].available = 8;
-        for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+static void walk(Fixture *fixture, const HostFacts *host, const Operation *operations,
+                 size_t n_operations, const char *claims)
+{
+        for (size_t i = 0; i < n_operations; i++) {
                 unsigned n = 0;
                 int r;
 
-                claims_set_facts(fixture->claims, &facts.facts);
+                claims_set_facts(fixture->claims, host);
 
                 for (;; n++) {
                         fixture->error = ERROR_NULL;
@@ -158,7 +141,96 @@ static void test_operations(void **state)
                         assert_true(fixture_open(fixture) >= 0);
         }
         assert_store_sane(fixture->path);
+}
+
+static void test_operations(void **state)
+{
+        static const Operation operations[] = {
+                { "open", do_open, "1" },       { "set host", do_set_host, "1" },
+                { "claim", do_claim, "2" },     { "claim again", do_claim, "2" },
+                { "confirm", do_confirm, "2" }, { "get", do_get, "2" },
+                { "list", do_list, "2" },       { "usage", do_usage, "2" },
+                { "adopt", do_adopt, "3" },     { "check again", do_check_again, "3" },
+                { "who", do_list_device, "3" }, { "explain", do_explain, "3" },
+                { "release", do_release, "2" },
+        };
+        Fixture *fixture = *state;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "first", "VCPU=1 _G:VGPU=1", NULL), CLAIM_DONE);
+        other_host = make_tree("host VCPU=8 MEMORY_MB=64 +T; host_b<host VGPU=5 +G");
+        request = (ClaimRequest){ .consumer = make_uuid("vm") };
+        make_request(&request.resources, "VCPU=1:T _G:VGPU=1:G _H:VGPU=2");
+        make_facts(&facts);
+        facts_guest(&facts, 'g', "4")->memory_mb = 8;
+        facts.devices[0].available = facts.devices[1].available = 8;
+        walk(fixture, &facts.facts, operations, ARRAY_SIZE(operations), "1");
         provider_tree_free(other_host);
+        resource_request_done(&request.resources);
+}
+
+static NumaFixture cells;
+static HostDomain guest;
+
+static int do_list_place(Fixture *fixture)
+{
+        ClaimList list = { 0 };
+        int r = claims_list_place(fixture->claims, true, 1, &list, &fixture->error);
+
+        claim_list_done(&list);
+        return r;
+}
+
+static int do_adopt_laid_out(Fixture *fixture)
+{
+        Claim *claim = NULL;
+        int r = claims_adopt(fixture->claims, &guest, &claim, &fixture->error);
+
+        claim_free(claim);
+        return r;
+}
+
+/* The same of guests with a layout, and of whole devices. */
+static void test_layouts(void **state)
+{
+        static const Operation operations[] = {
+                { "claim", do_claim, "1" },     { "claim again", do_claim, "1" },
+                { "get", do_get, "1" },         { "list", do_list, "1" },
+                { "who", do_list_place, "1" },  { "adopt", do_adopt_laid_out, "2" },
+                { "explain", do_explain, "2" }, { "release", do_release, "1" },
+                { "history", do_list, "1" },
+        };
+        static const NumaCellSpec specs[] = { { 2, 2, 1, 4096, 64, 0, 0 },
+                                              { 2, 2, 1, 4096, 64, 0, 1 } };
+        static const char addresses[1][HOST_ADDRESS_SIZE] = { "0000:05:00.1" };
+        const NumaOptions options = { .nodes = 2, .page_size = "2M", .affinity = "preferred" };
+        Fixture *fixture = *state;
+
+        numa_fixture_make(&cells, specs, 2);
+        for (unsigned i = 0; i < 2; i++)
+                cells.pci[cells.facts.n_pci++] = (HostPci){
+                        .name = i ? "p2" : "p1",
+                        .address = i ? "0000:05:00.2" : addresses[0],
+                        .provider = "0000:05:00.0",
+                        .resource_class = "CUSTOM_NIC",
+                };
+        request = (ClaimRequest){ .consumer = make_uuid("vm") };
+        make_request(&request.resources, "PCPU=2,MEMORY_MB=8 _G:CUSTOM_NIC=1");
+        assert_int_equal(numa_request_make(&options, &request.resources.groups[0].resources,
+                                           &request.resources.numa, NULL),
+                         0);
+        guest = (HostDomain){ .uuid = make_uuid("g"), .name = "g", .vcpus = 1, .memory_mb = 4 };
+        guest.pci = addresses;
+        assert_int_equal(layout_reserve(&guest.layout, 1, 1), 0);
+        layout_add_cell(&guest.layout)->n_shared = 1;
+        assert_int_equal(cpu_set_add(&guest.layout.cells[0].vcpus, 0), 0);
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, "host DISK_GB=1; host_0000:05:00.0<host CUSTOM_NIC=2;"
+                                  "host_NUMA0<host VCPU=2 PCPU=2 MEMORY_MB=4096 +HW_NUMA_ROOT;"
+                                  "host_NUMA1<host VCPU=2 PCPU=2 MEMORY_MB=4096 +HW_NUMA_ROOT");
+        walk(fixture, &cells.facts, operations, ARRAY_SIZE(operations), "0");
+        layout_done(&guest.layout);
         resource_request_done(&request.resources);
 }
 
@@ -168,6 +240,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(test_operations),
+                TEST(test_layouts),
         };
 
         use_vfs_without_sync();

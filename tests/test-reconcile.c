@@ -217,10 +217,89 @@ static void test_no_orphans(void **state)
         }
 }
 
+/* A layout of one cell with one CPU: "1:5:2048" is host cell, host CPU (-1: none), page size. */
+static void make_layout(Layout *ret, unsigned host_cell, int cpu, uint64_t page_kib)
+{
+        LayoutCell *cell;
+
+        assert_int_equal(layout_reserve(ret, 1, 1), 0);
+        cell = layout_add_cell(ret);
+        cell->host_cell = host_cell;
+        cell->page_kib = page_kib;
+        cell->memory_mb = 4;
+        if (cpu >= 0)
+                assert_int_equal(cpu_set_add(&layout_add_cpu(ret)->cpus, (unsigned)cpu), 0);
+}
+
+static void test_layouts(void **state)
+{
+        static const struct {
+                int claim_cell, claim_cpu, guest_cell, guest_cpu; /* cell -1: no layout */
+                uint64_t guest_page_kib;
+                const char *claim_pci;
+                const char *actions, *problem;
+        } cases[] = {
+                { 1, 5, 1, 5, 0, NULL, "", NULL },
+                { 1, 5, 1, 6, 0, NULL, "",
+                  "CPU 0 of guest g runs on host CPUs 6, its claim has 5" },
+                { 1, 5, 1, -1, 0, NULL, "", "CPU 0 of guest g runs on host CPUs any, its claim" },
+                { 1, -1, 0, -1, 0, NULL, "",
+                  "cell 0 of guest g is in cell 0 of the host, its claim" },
+                { 1, -1, -1, -1, 0, NULL, "",
+                  "does not say where its cell 0 is, its claim has it in" },
+                { 1, -1, 1, -1, 2048, NULL, "", "has pages of 2048 KiB (0: small), its claim 0" },
+                /* learned, not complained about */
+                { -1, -1, 1, 5, 0, NULL, "check 1", NULL },
+                { -1, -1, -1, -1, 0, "0000:05:00.1", "",
+                  "guest g does not have PCI device 0000:05:00.1, which its claim names" },
+                { -1, -1, -1, -1, 1, NULL, "",
+                  "guest g has PCI device 0000:05:00.2, which its claim does not name" },
+        };
+        static const char addresses[1][HOST_ADDRESS_SIZE] = { "0000:05:00.2" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(claim_list_done) ClaimList claims = { 0 };
+                _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+                _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+                HostPci pci = { .name = "p", .address = addresses[0], .provider = "" };
+                const ClaimDevice device = { .suffix = (char *)"",
+                                             .name = (char *)"p1",
+                                             .address = (char *)cases[i].claim_pci,
+                                             .mdev_type = (char *)"" };
+                FactsFixture facts;
+                HostDomain *guest;
+                char actions[256];
+
+                make_facts(&facts);
+                facts.facts.pci = &pci;
+                facts.facts.n_pci = 1;
+                guest = facts_guest(&facts, 'g', "");
+                add_claim(&claims, &(Row){ 'g', CONFIRMED, .vcpus = 2 });
+                if (cases[i].claim_cell >= 0)
+                        make_layout(&claims.claims[0]->layout, (unsigned)cases[i].claim_cell,
+                                    cases[i].claim_cpu, 0);
+                if (cases[i].guest_cell >= 0)
+                        make_layout(&guest->layout, (unsigned)cases[i].guest_cell,
+                                    cases[i].guest_cpu, cases[i].guest_page_kib);
+                else if (cases[i].guest_page_kib)
+                        guest->pci = addresses, guest->n_pci = 1;
+                if (cases[i].claim_pci)
+                        assert_int_equal(claim_add_device(claims.claims[0], &device), 0);
+                run(&claims, &facts.facts, &memory, EXPIRY, &reconcile);
+                layout_done(&guest->layout);
+                format_actions(&reconcile, actions);
+                assert_string_equal(actions, cases[i].actions);
+                assert_int_equal(reconcile.problems.n_items, cases[i].problem ? 1 : 0);
+                if (cases[i].problem && !strstr(reconcile.problems.items[0].text, cases[i].problem))
+                        fail_msg("case %zu: %s", i, reconcile.problems.items[0].text);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
+                cmocka_unit_test(test_layouts),
                 cmocka_unit_test(test_orphan),
                 cmocka_unit_test(test_no_orphans),
         };
