@@ -5,8 +5,11 @@
  */
 
 #include "drivers/capabilities.h"
+#include "drivers/cpu-model.h"
+#include "drivers/domain-capabilities.h"
 #include "drivers/domain.h"
 #include "drivers/driver-config.h"
+#include "drivers/guest-capabilities.h"
 #include "drivers/node-device.h"
 #include "drivers/provider-update.h"
 #include "tests/fail-alloc.h"
@@ -86,6 +89,58 @@ static int read_domain(void)
                 &domain, NULL);
 }
 
+static int read_domain_capabilities(void)
+{
+        _cleanup_(snapshot_emulator_done) SnapshotEmulator emulator = { 0 };
+
+        return domain_capabilities_parse(
+                "<domainCapabilities><path>/q</path><machine>q35</machine><arch>x86_64</arch>"
+                "<os><enum name='firmware'><value>efi</value></enum></os>"
+                "<devices><disk supported='yes'><enum name='bus'><value>virtio</value>"
+                "<value>scsi</value></enum></disk>"
+                "<video supported='yes'><enum name='modelType'><value>vga</value></enum></video>"
+                "<filesystem supported='yes'><enum name='driverType'><value>virtiofs</value></enum>"
+                "</filesystem><tpm supported='yes'><enum name='model'><value>tpm-tis</value></enum>"
+                "<enum name='backendModel'><value>emulator</value></enum>"
+                "<enum name='backendVersion'><value>2.0</value></enum></tpm></devices>"
+                "<features><sev supported='yes'><maxGuests>15</maxGuests>"
+                "<maxESGuests>5</maxESGuests></sev></features></domainCapabilities>",
+                &emulator, NULL);
+}
+
+static int read_guest_capabilities(void)
+{
+        _cleanup_(guest_capabilities_done) GuestCapabilities capabilities = { 0 };
+
+        return guest_capabilities_parse(
+                "<capabilities><host><cpu><arch>x86_64</arch><model>m</model><vendor>v</vendor>"
+                "<feature name='vmx'/><feature name='avx'/></cpu></host>"
+                "<guest><os_type>hvm</os_type><arch name='x86_64'><emulator>/q</emulator>"
+                "<machine canonical='pc-q35-7.2'>q35</machine><domain type='qemu'/></arch></guest>"
+                "</capabilities>",
+                "qemu", &capabilities, NULL);
+}
+
+static int read_cpu_features(void)
+{
+        _cleanup_(string_set_done) StringSet features = STRING_SET_INIT;
+
+        return cpu_model_read_features("<cpu><model>m</model><feature policy='require' name='avx'/>"
+                                       "<feature policy='require' name='vmx'/></cpu>",
+                                       &features, NULL);
+}
+
+static int read_pci_specs(void)
+{
+        _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
+
+        return pci_specs_add(&specs,
+                             "[{\"vendor_id\": \"10de\", \"resource_class\": \"a\","
+                             " \"traits\": \"b,c\", \"address\": \"0000:81:00.*\"},"
+                             " {\"devname\": \"eth0\", \"physical_network\": \"net\"}]",
+                             NULL);
+}
+
 static int parse_cpus(void)
 {
         _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT, copy = CPU_SET_INIT;
@@ -122,6 +177,10 @@ static void test_readers(void **state)
                 { "gpu", read_gpu },
                 { "mdev", read_mdev },
                 { "domain", read_domain },
+                { "domain capabilities", read_domain_capabilities },
+                { "guest capabilities", read_guest_capabilities },
+                { "CPU features", read_cpu_features },
+                { "PCI specs", read_pci_specs },
                 { "cpus", parse_cpus },
                 { "host", read_host },
                 { "empty", make_empty_snapshot },
