@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The service as systemd runs it: the real unit file, hardening and all."""
 
+import os
 import re
 import signal
 import unittest
@@ -13,6 +14,7 @@ from tests.env.scratch import wait_until
 MESSAGE_PUBLISHED = '6a2f4d0a3c5b4b6f8a7d1f6f0b9d3c11'
 CALL = ['busctl', 'call', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
         'org.computeagent.Agent1']
+KILLS = int(os.environ.get('COMPUTE_AGENT_KILLS', '12'))
 REFUSED = 'Access denied|Interactive authentication'
 READS = {'GetTree', 'GetPlan', 'Discover', 'ListClaims', 'GetClaim', 'FindClaims', 'ListProblems',
          'Explain'}
@@ -143,19 +145,27 @@ class Trouble(BootCase):
 
     def test_claims_survive_kills_under_load(self):
         self.drop_in('[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=100ms\n')
-        promised = set()
-        for _ in range(12):
+        n_kept, promised = 0, set()
+        for _ in range(KILLS):
             promised |= {self.claim(), self.claim()}
             pid = self.kill(signal.SIGKILL)
             promised.add(self.claim()) # most often nobody answers
             self.machine.wait_new_pid(pid, 30)
             wait_until(lambda: self.machine.sync_state() in ('synced', 'pending'), 20,
                        'the bus name', step=0.1)
+            if len(promised) > 20: # the host has 64
+                n_kept += self.release_promised(promised)
+                promised = set()
+        n_kept += self.release_promised(promised)
+        self.assertGreaterEqual(n_kept, KILLS)
+
+    def release_promised(self, promised):
+        """Every promise is there; makes room again. The number of promises."""
         promised.discard(None)
-        self.assertGreaterEqual(len(promised), 12)
         self.assertLessEqual(promised, self.claims())
         for claim in self.claims():
             self.machine.run('computectl', 'release', claim)
+        return len(promised)
 
     def test_placement_goes_and_comes_back(self):
         self.machine.wait_state('synced')
