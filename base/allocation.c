@@ -103,6 +103,31 @@ Consumer *allocations_find(const Allocations *allocations, const Uuid *uuid)
         return found ? allocations->consumers[position] : NULL;
 }
 
+bool allocations_remove(Allocations *allocations, const Uuid *uuid)
+{
+        bool found;
+        size_t position = find_consumer(allocations, uuid, &found);
+
+        if (!found)
+                return false;
+        consumer_free(allocations->consumers[position]);
+        allocations->n_consumers--;
+        memmove(allocations->consumers + position, allocations->consumers + position + 1,
+                (allocations->n_consumers - position) * sizeof(Consumer *));
+        return true;
+}
+
+bool consumer_holds_equal(const Consumer *a, const Consumer *b)
+{
+        if (a->n_allocations != b->n_allocations)
+                return false;
+        for (size_t i = 0; i < a->n_allocations; i++)
+                if (!uuid_equal(&a->allocations[i].provider, &b->allocations[i].provider) ||
+                    !resources_equal(&a->allocations[i].resources, &b->allocations[i].resources))
+                        return false;
+        return true;
+}
+
 static size_t find_allocation(const Consumer *consumer, const Uuid *provider, bool *ret_found)
 {
         *ret_found = false;

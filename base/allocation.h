@@ -43,6 +43,12 @@ int allocations_copy(Allocations **ret, const Allocations *allocations);
 int allocations_ensure(Allocations *allocations, const Uuid *uuid, Consumer **ret);
 Consumer *allocations_find(const Allocations *allocations, const Uuid *uuid);
 
+/* False when it is not there. */
+bool allocations_remove(Allocations *allocations, const Uuid *uuid);
+
+/* Same provider parts, whatever project, user, type and generation say. */
+bool consumer_holds_equal(const Consumer *a, const Consumer *b);
+
 /* What the consumer holds on a provider, borrowed and writable, or NULL. */
 Resources *consumer_find(const Consumer *consumer, const Uuid *provider);
 

@@ -16,6 +16,10 @@
 #define MESSAGE_HYPERVISOR_BACK "f7a1b2c3d4e5461728394a5b6c7d8e15"
 #define MESSAGE_RESHAPE_NEEDED \
         "3b9c0d1e2f3a4b5c8d7e6f5a4b3c2d16" /* the tree must change shape under running guests */
+#define MESSAGE_RESHAPED "53b0c1f7a2d94e6c8b1f0d3e5a7c9b20" /* the tree has its new shape */
+#define MESSAGE_RESHAPE_BLOCKED \
+        "a4c7d2e19f0b4d3a8e6c5b7f1d2a3c21" /* a consumer cannot be placed: its class stays */
+#define MESSAGE_RESHAPE_FAILED "6e1f9b3d7c5a4820b4d6e8f0a2c1b322" /* the old shape is kept */
 #define MESSAGE_CLAIM_DB_SET_ASIDE \
         "9d8e7f6a5b4c4d3e8f2a1b0c9d8e7f17" /* the claim database was unreadable and was renamed */
 #define MESSAGE_NO_BUS         "2c4e6a8b0d1f4357a9bcdef012345618" /* no system bus: D-Bus is not served */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "report/placement-consumer.h"
 
 void placement_request_done(PlacementRequest *request)
 {
@@ -124,6 +125,20 @@ int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret)
 int placement_get_usages(const Uuid *provider, PlacementRequest *ret)
 {
         return fill(ret, "GET", provider_path(provider, "/usages"), NULL);
+}
+
+int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *ret)
+{
+        return fill(ret, "GET", provider_path(provider, "/allocations"), NULL);
+}
+
+int placement_get_consumer(const Uuid *consumer, bool with_type, PlacementRequest *ret)
+{
+        int r = fill(ret, "GET", format_path("/allocations/%s", consumer->text), NULL);
+
+        if (r == 0 && with_type)
+                ret->microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
+        return r;
 }
 
 int placement_get_known_traits(const StringSet *names, size_t *first, PlacementRequest *ret)
@@ -256,43 +271,6 @@ static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, si
         return TAKE_PTR(object);
 }
 
-/* {"<provider>": {"resources": {"VCPU": 2}}} */
-static json_t *consumer_allocations_to_json(const Consumer *consumer)
-{
-        _cleanup_json_ json_t *object = json_object();
-
-        if (!object)
-                return NULL;
-        for (size_t i = 0; i < consumer->n_allocations; i++) {
-                json_t *resources = resources_to_json(&consumer->allocations[i].resources);
-
-                if (!resources ||
-                    json_object_set_new(object, consumer->allocations[i].provider.text,
-                                        json_pack("{so}", "resources", resources)) < 0)
-                        return NULL;
-        }
-        return TAKE_PTR(object);
-}
-
-static json_t *consumer_to_json(const Consumer *consumer, bool with_type)
-{
-        _cleanup_json_ json_t *object = NULL;
-        json_t *allocations = consumer_allocations_to_json(consumer);
-        json_t *generation;
-
-        if (!allocations)
-                return NULL;
-        object = json_pack("{so ss ss}", "allocations", allocations, "project_id",
-                           consumer->project_id, "user_id", consumer->user_id);
-        generation = consumer->generation < 0 ? json_null() : json_integer(consumer->generation);
-        if (!object || json_object_set_new(object, "consumer_generation", generation) < 0)
-                return NULL;
-        if (with_type &&
-            json_object_set_new(object, "consumer_type", json_string(consumer->type)) < 0)
-                return NULL;
-        return TAKE_PTR(object);
-}
-
 static json_t *consumers_to_json(const Allocations *allocations, bool with_types)
 {
         _cleanup_json_ json_t *object = json_object();
@@ -303,7 +281,7 @@ static json_t *consumers_to_json(const Allocations *allocations, bool with_types
                 const Consumer *consumer = allocations->consumers[i];
 
                 if (json_object_set_new(object, consumer->uuid.text,
-                                        consumer_to_json(consumer, with_types)) < 0)
+                                        placement_consumer_to_json(consumer, with_types)) < 0)
                         return NULL;
         }
         return TAKE_PTR(object);

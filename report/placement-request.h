@@ -5,8 +5,7 @@
  *
  * Each request names the one microversion that it is written for, which is the oldest that does the
  * job and gives error codes (1.23). All but two work with 1.30, so with every Placement since
- * 2018; moving a provider below another parent needs 1.37, a reshape whose consumers have types
- * 1.38. */
+ * 2018; moving a provider below another parent needs 1.37, consumers have types since 1.38. */
 
 #include <jansson.h>
 
@@ -48,6 +47,10 @@ int placement_get_inventories(const Uuid *provider, PlacementRequest *ret);
 int placement_get_traits(const Uuid *provider, PlacementRequest *ret);
 int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret);
 int placement_get_usages(const Uuid *provider, PlacementRequest *ret);
+int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *ret);
+
+/* What a consumer holds everywhere; with its type, which needs 1.38. */
+int placement_get_consumer(const Uuid *consumer, bool with_type, PlacementRequest *ret);
 
 /* Which of names exist. Takes names from *first on, as many as fit into a path, and moves *first
  * behind the last one taken. */

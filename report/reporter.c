@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "report/executor.h"
+#include "report/gather.h"
 #include "report/mirror.h"
 #include "report/plan.h"
 #include "report/refresh.h"
@@ -36,6 +37,7 @@ struct Reporter {
         /* The attempt under way. */
         bool busy;
         Refresh *refresh;
+        Gather *gather;
         TraitLookup *lookup;
         ReshaperProbe *probe;
         Plan *plan;
@@ -49,6 +51,7 @@ struct Reporter {
         Error error;
         Error withheld; /* what is not sent because it is in use; code 0: nothing */
 
+        Allocations *gathered, *others; /* until they are taken */
         SessionStatistics at_refresh;
         ReporterStatistics statistics;
 };
@@ -60,6 +63,7 @@ static void put_away(Reporter *reporter)
         reporter->probe = reshaper_probe_free(reporter->probe);
         reporter->lookup = trait_lookup_free(reporter->lookup);
         reporter->refresh = refresh_free(reporter->refresh);
+        reporter->gather = gather_free(reporter->gather);
         reporter->desired = provider_tree_free(reporter->desired);
         reporter->allocations = allocations_free(reporter->allocations);
 }
@@ -171,6 +175,8 @@ Reporter *reporter_free(Reporter *reporter)
         if (!reporter)
                 return NULL;
         put_away(reporter);
+        allocations_free(reporter->gathered);
+        allocations_free(reporter->others);
         session_free(reporter->session);
         mirror_free(reporter->mirror);
         in_use_done(&reporter->manners.in_use);
@@ -218,6 +224,50 @@ const ProviderTree *reporter_tree(Reporter *reporter)
 static bool mirror_usable(const Reporter *reporter)
 {
         return reporter->refreshed && !mirror_has_stale(reporter->mirror);
+}
+
+static void on_gathered(int result, Allocations *consumers, Allocations *others, const Error *error,
+                        void *userdata)
+{
+        Reporter *reporter = userdata;
+
+        allocations_free(reporter->gathered);
+        allocations_free(reporter->others);
+        reporter->gathered = consumers;
+        reporter->others = others;
+        finish(reporter, result, error);
+}
+
+int reporter_gather(Reporter *reporter, const StringSet *classes, ReporterDone done, void *userdata)
+{
+        const ProviderTree *tree = mirror_get_tree(reporter->mirror);
+        _cleanup_free_ Uuid *uuids = calloc(tree->n_providers + 1, sizeof(Uuid));
+        size_t n = 0;
+        int r;
+
+        if (!uuids)
+                return -ENOMEM;
+        if (reporter->busy)
+                return -EBUSY;
+        if (!mirror_usable(reporter))
+                return -ENODATA;
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (provider_tree_in_subtree(tree, tree->providers[i], &reporter->root))
+                        uuids[n++] = tree->providers[i]->uuid;
+        if (n == 0)
+                return -ENODATA;
+        r = gather_new(&reporter->gather, reporter->session, uuids, n, classes, on_gathered,
+                       reporter, NULL);
+        if (r >= 0)
+                begin(reporter, done, userdata);
+        return r;
+}
+
+void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
+                            Allocations **ret_others)
+{
+        *ret_consumers = TAKE_PTR(reporter->gathered);
+        *ret_others = TAKE_PTR(reporter->others);
 }
 
 static int make_plan(const Reporter *reporter, const ProviderTree *desired,

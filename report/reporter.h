@@ -79,6 +79,17 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
  * the first refresh that succeeded. It stays as it was when a later refresh fails. */
 const ProviderTree *reporter_tree(Reporter *reporter);
 
+/* Reads who holds something of the host's own providers, as reporter_refresh() found them. classes:
+ * the consumers that hold one of these are read whole, NULL: all. What was found is taken with
+ * reporter_take_gathered() in the callback. -EBUSY, -ENODATA as below, -ENOMEM. */
+int reporter_gather(Reporter *reporter, const StringSet *classes, ReporterDone done,
+                    void *userdata);
+
+/* consumers whole, others with what they hold of the providers. The caller frees; both NULL when
+ * there is nothing. */
+void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
+                            Allocations **ret_others);
+
 /* Makes Placement equal to desired, which the reporter copies. desired must contain everything of
  * reporter_tree() that is to stay. allocations NULL: no reshape; else the final picture of each
  * consumer in it, and the inventories and they go in one POST /reshaper. A plan without steps sends

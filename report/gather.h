@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A gathering: reads from Placement who holds what of some providers (facts B9).
+ *
+ * One GET of each provider's allocations in parallel; then, in parallel, each consumer whole that
+ * holds something of one of the classes there: with its parts on sharing providers and on other
+ * hosts, its generation and, where Placement tells it, its type. What all others hold of these
+ * providers is known from the first reads, and is not read again.
+ *
+ * LIMITATIONS: a consumer that holds something of sharing providers alone is not found. */
+
+#include "base/allocation.h"
+#include "report/session.h"
+
+typedef struct Gather Gather;
+
+/* result: 0, a ReportOutcome or a negative errno, with words unless 0. On 0 consumers (whole) and
+ * others (what they hold of the providers) are owned by the callee; else both are NULL. Called
+ * once, never from inside gather_new(); it may free the gathering. */
+typedef void (*GatherDone)(int result, Allocations *consumers, Allocations *others,
+                           const Error *error, void *userdata);
+
+/* providers and classes are copied; classes NULL: every consumer is read whole. At least one
+ * provider. The session is borrowed. -ENOMEM. */
+int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
+               const StringSet *classes, GatherDone done, void *userdata, Error *reterr);
+
+/* Cancels what is under way. */
+Gather *gather_free(Gather *gather);
+DEFINE_CLEANUP(Gather *, gather_free);

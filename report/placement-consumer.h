@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Placement's answers about allocations as values (facts E5). Pure; see placement-answer.h. */
+
+#include <jansson.h>
+
+#include "base/allocation.h"
+#include "base/error.h"
+
+/* GET /resource_providers/{uuid}/allocations: adds what each consumer holds of the provider. */
+int placement_read_provider_allocations(const json_t *body, const Uuid *provider, Allocations *ret,
+                                        Error *reterr);
+
+/* {"allocations": {"<provider>": {"resources": {"VCPU": 2}}}, "project_id", "user_id",
+ * "consumer_generation"[, "consumer_type"]}: what PUT /allocations/{consumer} takes. A new
+ * reference, NULL when out of memory. */
+json_t *placement_consumer_to_json(const Consumer *consumer, bool with_type);
+
+/* GET /allocations/{consumer}: adds the consumer, whole. One that holds nothing is not added. */
+int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr);
