@@ -460,19 +460,26 @@ static int write_changes(SqliteStore *store, const HostView *seen, const HostVie
         return 0;
 }
 
+int sqlite_store_write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
+                               Error *reterr)
+{
+        int changed, r;
+
+        r = sqlite_store_run(store, STATEMENT_BUMP_EPOCH, &changed, reterr, "i", seen->epoch);
+        if (r == 0 && changed == 0)
+                r = STORE_E_RACE;
+        return r == 0 ? write_changes(store, seen, wanted, reterr) : r;
+}
+
 int sqlite_store_write_host(Store *base, const HostView *seen, const HostView *wanted,
                             Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed, r;
+        int r;
 
         r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
-        r = sqlite_store_run(store, STATEMENT_BUMP_EPOCH, &changed, reterr, "i", seen->epoch);
-        if (r == 0 && changed == 0)
-                r = STORE_E_RACE;
-        if (r == 0)
-                r = write_changes(store, seen, wanted, reterr);
+        r = sqlite_store_write_changes(store, seen, wanted, reterr);
         return sqlite_store_end(store, r, reterr);
 }

@@ -55,6 +55,10 @@ typedef enum StatementId {
         STATEMENT_READ_ENDED_DEVICES,
         STATEMENT_TAKEN,
         STATEMENT_LIST_DEVICE,
+        STATEMENT_READ_SHARE,
+        STATEMENT_READ_PART,
+        STATEMENT_DELETE_PART,
+        STATEMENT_INSERT_PART,
         STATEMENT_LIST_LAID_OUT,
         STATEMENT_INSERT_CELL,
         STATEMENT_INSERT_CPU,
@@ -123,6 +127,12 @@ int sqlite_store_read_layout(SqliteStore *store, Claim *claim, Error *reterr);
 int sqlite_store_read_cell_usages(SqliteStore *store, HostView *view, Error *reterr);
 
 int sqlite_store_load_view(Store *store, HostView **view, Error *reterr);
+int sqlite_store_move(Store *store, const HostView *seen, const HostView *wanted,
+                      const StoreMove *moves, size_t n_moves, Error *reterr);
+
+/* Makes wanted the host, within a transaction. STORE_E_RACE. */
+int sqlite_store_write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
+                               Error *reterr);
 int sqlite_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
                             Error *reterr);
 

@@ -16,6 +16,11 @@
         " a.request_group, c.consumer_type"                                                 \
         " FROM ended_claims c LEFT JOIN ended_allocations a ON a.claim_id = c.id"
 
+/* Allocations of a claim, a provider and a class. */
+#define OF_PROVIDER                                                   \
+        " JOIN resource_providers p ON p.id = a.resource_provider_id" \
+        " WHERE a.claim_id = ?1 AND p.uuid = ?2 AND a.resource_class = ?3"
+
 const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_READ_EPOCH] = "SELECT epoch FROM provider_epoch",
         [STATEMENT_READ_PROVIDERS] =
@@ -123,6 +128,18 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_devices"
                 " WHERE device = ?1 OR address = ?1 OR (mdev_uuid = ?1 AND mdev_uuid <> ''))"
                 " ORDER BY c.id",
+        [STATEMENT_READ_SHARE] = "SELECT a.request_group, a.used FROM allocations a" OF_PROVIDER
+                                 " ORDER BY a.request_group LIMIT 1",
+        [STATEMENT_READ_PART] =
+                "SELECT a.used FROM allocations a" OF_PROVIDER " AND a.request_group = ?4",
+        [STATEMENT_DELETE_PART] =
+                "DELETE FROM allocations WHERE claim_id = ?1 AND resource_class = ?3"
+                " AND request_group = ?4 AND resource_provider_id ="
+                " (SELECT id FROM resource_providers WHERE uuid = ?2)",
+        [STATEMENT_INSERT_PART] =
+                "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
+                " claim_id, request_group) SELECT p.id, c.instance_uuid, ?3, ?5, c.id, ?4"
+                " FROM claims c, resource_providers p WHERE c.id = ?1 AND p.uuid = ?2",
         [STATEMENT_LIST_LAID_OUT] =
                 "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_cells)"
                 " ORDER BY c.id",

@@ -462,6 +462,7 @@ static const StoreEngine sqlite_engine = {
         .drop_turn = drop_turn,
         .load_view = sqlite_store_load_view,
         .write_host = sqlite_store_write_host,
+        .move = sqlite_store_move,
         .insert = insert,
         .place = place,
         .next_unplaced = sqlite_store_next_unplaced,

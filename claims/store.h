@@ -47,6 +47,14 @@ typedef struct StoreUnplaced {
         uint64_t vcpus, memory_mb, disk_gb;
 } StoreUnplaced;
 
+/* An amount that a living claim holds, and where it goes. */
+typedef struct StoreMove {
+        int64_t claim;
+        Uuid from, to;
+        const char *from_class, *to_class; /* borrowed */
+        uint64_t amount;
+} StoreMove;
+
 typedef struct Store Store;
 
 typedef struct StoreEngine {
@@ -66,6 +74,11 @@ typedef struct StoreEngine {
          * changed gets the next generation. STORE_E_RACE. */
         int (*write_host)(Store *store, const HostView *seen, const HostView *wanted,
                           Error *reterr);
+
+        /* The same, and moves what claims hold from provider to provider. Whatever is not there to
+         * be moved is passed over. STORE_E_RACE. */
+        int (*move)(Store *store, const HostView *seen, const HostView *wanted,
+                    const StoreMove *moves, size_t n_moves, Error *reterr);
 
         /* Writes a claim and its allocations, and yields it as it was stored. STORE_E_RACE,
          * STORE_E_EXISTS. */

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/claims-move.h"
+
+#include <string.h>
+
+#include "claims/claims-internal.h"
+
+/* STORE_E_RACE: to be tried again. */
+static int move_once(Claims *claims, const ProviderTree *tree, const StoreMove *moves,
+                     size_t n_moves, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *wanted = NULL;
+        int r;
+
+        r = claims_load_view(claims, reterr);
+        if (r < 0)
+                return r;
+        r = host_view_merge(&wanted, claims->view, tree, reterr);
+        if (r < 0)
+                return r;
+        return claims->store->engine->move(claims->store, claims->view, wanted, moves, n_moves,
+                                           reterr);
+}
+
+int claims_move(Claims *claims, const ProviderTree *tree, const StoreMove *moves, size_t n_moves,
+                Error *reterr)
+{
+        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
+                int r = claims_begin_attempt(claims, attempt, reterr);
+
+                if (r == 0)
+                        r = move_once(claims, tree, moves, n_moves, reterr);
+                claims->store->engine->drop_turn(claims->store);
+                if (r != STORE_E_RACE)
+                        return claims_finish(r);
+        }
+        return claims_lost_race(reterr);
+}
+
+static uint64_t held(const Consumer *consumer, const Uuid *provider, const char *resource_class)
+{
+        const Resources *resources = consumer_find(consumer, provider);
+
+        return resources ? resources_get(resources, resource_class) : 0;
+}
+
+/* One amount that changed, and what is left of it to be accounted for. */
+typedef struct Change {
+        const Uuid *provider;
+        const char *resource_class;
+        uint64_t amount;
+} Change;
+
+typedef struct Changes {
+        Change *items;
+        size_t n_items, n_allocated;
+} Changes;
+
+/* What of has more than other has. */
+static int collect(const Consumer *of, const Consumer *other, Changes *ret)
+{
+        for (size_t i = 0; i < of->n_allocations; i++) {
+                const Allocation *allocation = &of->allocations[i];
+
+                for (size_t j = 0; j < allocation->resources.n_items; j++) {
+                        const ResourceAmount *item = &allocation->resources.items[j];
+                        uint64_t there = held(other, &allocation->provider, item->resource_class);
+
+                        if (item->amount <= there)
+                                continue;
+                        if (array_grow(&ret->items, sizeof(Change), ret->n_items,
+                                       &ret->n_allocated) < 0)
+                                return -ENOMEM;
+                        ret->items[ret->n_items++] =
+                                (Change){ &allocation->provider, item->resource_class,
+                                          item->amount - there };
+                }
+        }
+        return 0;
+}
+
+static int pair(int64_t claim, Change *from, Change *to, StoreMove **moves, size_t *n_moves,
+                size_t *n_allocated)
+{
+        uint64_t amount = MIN(from->amount, to->amount);
+
+        if (amount == 0)
+                return 0;
+        if (array_grow(moves, sizeof(StoreMove), *n_moves, n_allocated) < 0)
+                return -ENOMEM;
+        (*moves)[(*n_moves)++] = (StoreMove){
+                .claim = claim,
+                .from = *from->provider,
+                .from_class = from->resource_class,
+                .to = *to->provider,
+                .to_class = to->resource_class,
+                .amount = amount,
+        };
+        from->amount -= amount;
+        to->amount -= amount;
+        return 0;
+}
+
+int claims_make_moves(int64_t claim, const Consumer *before, const Consumer *after,
+                      StoreMove **moves, size_t *n_moves, size_t *n_allocated)
+{
+        Changes less = { 0 }, more = { 0 };
+        int r = collect(before, after, &less);
+
+        if (r == 0)
+                r = collect(after, before, &more);
+        for (int any_class = 0; any_class <= 1; any_class++)
+                for (size_t i = 0; i < less.n_items; i++)
+                        for (size_t j = 0; r == 0 && j < more.n_items; j++)
+                                if (any_class || strcmp(less.items[i].resource_class,
+                                                        more.items[j].resource_class) == 0)
+                                        r = pair(claim, &less.items[i], &more.items[j], moves,
+                                                 n_moves, n_allocated);
+        free(less.items);
+        free(more.items);
+        return r;
+}

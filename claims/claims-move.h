@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Claims that follow a reshape: what they hold moves to other providers and classes, together with
+ * the host, in one transaction. Where it goes is decided by others. */
+
+#include "claims/claims.h"
+
+/* Makes tree the host, as claims_set_providers() does, and moves. Moves of claims that ended
+ * meanwhile, and what they no longer hold, are passed over. CLAIM_E_BUSY. */
+int claims_move(Claims *claims, const ProviderTree *tree, const StoreMove *moves, size_t n_moves,
+                Error *reterr);
+
+/* What leads from before to after, of one claim: first within a class, then from class to class.
+ * The array (grown) borrows names from both. -ENOMEM. */
+int claims_make_moves(int64_t claim, const Consumer *before, const Consumer *after,
+                      StoreMove **moves, size_t *n_moves, size_t *n_allocated);

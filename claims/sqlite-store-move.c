@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Moving what claims hold. Rows are deleted and inserted, never updated: the sums of usage hang on
+ * that. A row belongs to a request group, which it keeps. */
+
+#include <string.h>
+
+#include "claims/sqlite-store-internal.h"
+
+/* The first row of what is to be moved. STORE_E_NOT_FOUND. */
+static int read_row(SqliteStore *store, const StoreMove *move, char **ret_group, uint64_t *ret_used,
+                    Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r = sqlite_store_query(store, STATEMENT_READ_SHARE, &statement, reterr, "iss",
+                                   move->claim, move->from.text, move->from_class);
+
+        if (r < 0)
+                return r;
+        r = sqlite_step(store->sqlite, statement, reterr);
+        if (r <= 0)
+                return r < 0 ? r : STORE_E_NOT_FOUND;
+        *ret_group = strdup((const char *)sqlite3_column_text(statement, 0));
+        *ret_used = (uint64_t)sqlite3_column_int64(statement, 1);
+        return *ret_group ? 0 : error_oom(reterr);
+}
+
+static int read_used(SqliteStore *store, int64_t claim, const Uuid *provider,
+                     const char *resource_class, const char *group, uint64_t *ret, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r = sqlite_store_query(store, STATEMENT_READ_PART, &statement, reterr, "isss", claim,
+                                   provider->text, resource_class, group);
+
+        if (r >= 0)
+                r = sqlite_step(store->sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        *ret = r > 0 ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
+        return 0;
+}
+
+static int write_used(SqliteStore *store, int64_t claim, const Uuid *provider,
+                      const char *resource_class, const char *group, uint64_t used, Error *reterr)
+{
+        int r = sqlite_store_run(store, STATEMENT_DELETE_PART, NULL, reterr, "isss", claim,
+                                 provider->text, resource_class, group);
+
+        if (r < 0 || used == 0)
+                return r;
+        return sqlite_store_run(store, STATEMENT_INSERT_PART, NULL, reterr, "isssi", claim,
+                                provider->text, resource_class, group, (int64_t)used);
+}
+
+/* Moves up to amount of one row, and tells how much it was. */
+static int move_row(SqliteStore *store, const StoreMove *move, uint64_t amount, uint64_t *ret_moved,
+                    Error *reterr)
+{
+        _cleanup_free_ char *group = NULL;
+        uint64_t used, there, part;
+        int r = read_row(store, move, &group, &used, reterr);
+
+        if (r != 0)
+                return r;
+        part = MIN(used, amount);
+        r = read_used(store, move->claim, &move->to, move->to_class, group, &there, reterr);
+        if (r == 0)
+                r = write_used(store, move->claim, &move->from, move->from_class, group,
+                               used - part, reterr);
+        if (r == 0)
+                r = write_used(store, move->claim, &move->to, move->to_class, group, there + part,
+                               reterr);
+        *ret_moved = part;
+        return r;
+}
+
+static int move_one(SqliteStore *store, const StoreMove *move, Error *reterr)
+{
+        uint64_t left = move->amount, moved;
+        int r;
+
+        r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", move->claim);
+        while (r == 0 && left > 0) {
+                r = move_row(store, move, left, &moved, reterr);
+                if (r == STORE_E_NOT_FOUND)
+                        break;
+                left -= r == 0 ? moved : 0;
+        }
+        if (r < 0)
+                return r;
+        return sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", move->claim);
+}
+
+int sqlite_store_move(Store *base, const HostView *seen, const HostView *wanted,
+                      const StoreMove *moves, size_t n_moves, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_store_write_changes(store, seen, wanted, reterr);
+        for (size_t i = 0; r == 0 && i < n_moves; i++)
+                r = move_one(store, &moves[i], reterr);
+        return sqlite_store_end(store, r, reterr);
+}
