@@ -175,6 +175,43 @@ int reshape_keep_used(const ReshapeHost *host, ProviderTree *tree, const Consume
         return 0;
 }
 
+static void relax(Inventory *record, uint64_t amount, uint64_t used)
+{
+        record->max_unit = MAX(record->max_unit, amount);
+        record->min_unit = MIN(record->min_unit, amount);
+        if (amount % record->step_size != 0)
+                record->step_size = 1;
+        while (inventory_capacity(record) < used && record->total < INVENTORY_MAX_AMOUNT)
+                record->total++;
+}
+
+static void relax_holding(const Provider *provider, const Allocation *held, const Consumer *usage)
+{
+        const Resources *used = consumer_find(usage, &held->provider);
+
+        for (size_t i = 0; i < held->resources.n_items; i++) {
+                const ResourceAmount *item = &held->resources.items[i];
+                Inventory *record = provider_find_inventory(provider, item->resource_class);
+
+                if (record)
+                        relax(record, item->amount,
+                              used ? resources_get(used, item->resource_class) : 0);
+        }
+}
+
+void reshape_relax_limits(const ReshapeHost *host, ProviderTree *tree, const Allocations *consumers,
+                          const Consumer *usage)
+{
+        for (size_t i = 0; i < consumers->n_consumers; i++)
+                for (size_t j = 0; j < consumers->consumers[i]->n_allocations; j++) {
+                        const Allocation *held = &consumers->consumers[i]->allocations[j];
+                        const Provider *provider = provider_tree_find(tree, &held->provider);
+
+                        if (provider && provider_tree_in_subtree(tree, provider, &host->root->uuid))
+                                relax_holding(provider, held, usage);
+                }
+}
+
 void reshape_drop_empty(const ReshapeHost *host, ProviderTree *tree)
 {
         /* backwards: children first */

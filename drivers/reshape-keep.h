@@ -19,5 +19,11 @@ int reshape_keep_class(const ReshapeHost *host, ProviderTree *tree, const char *
 int reshape_keep_used(const ReshapeHost *host, ProviderTree *tree, const Consumer *usage,
                       Error *reterr);
 
+/* Lets each consumer keep what it holds: a total that shrank, and max_unit with it, under an amount
+ * that does not move would make Placement refuse the consumer as a whole. No more than what is used
+ * by all together is made room for, and the next update sets the right limits. */
+void reshape_relax_limits(const ReshapeHost *host, ProviderTree *tree, const Allocations *consumers,
+                          const Consumer *usage);
+
 /* Removes new providers that came to offer nothing. */
 void reshape_drop_empty(const ReshapeHost *host, ProviderTree *tree);

@@ -168,7 +168,8 @@ static int take_away(Moves *moves, Move *move)
 {
         if (subtract(&moves->usage, &move->from->uuid, moves->resource_class, move->amount) < 0)
                 return -ENOMEM;
-        return consumer_set(move->consumer, &move->from->uuid, moves->resource_class, 0);
+        /* not all that is there: some of it may have come from another provider just now */
+        return subtract(move->consumer, &move->from->uuid, moves->resource_class, move->amount);
 }
 
 static int put_back(Moves *moves, Move *move)
@@ -356,6 +357,8 @@ int reshape_moves_make(const ReshapeHost *host, ProviderTree *tree, DriverReshap
                 reshape_drop_empty(host, tree);
         if (reshape->consumers && reshape_keep_used(host, tree, &moves.usage, reterr) < 0)
                 return -ENOMEM;
+        if (reshape->consumers)
+                reshape_relax_limits(host, tree, reshape->consumers, &moves.usage);
         if (r > 0)
                 tell_first_problem(reshape, reterr);
         return r > 0 ? DRIVER_UPDATED_IN_PART : DRIVER_UPDATED;

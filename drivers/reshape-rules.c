@@ -260,14 +260,47 @@ static uint64_t count_dedicated(const ReshapeHost *host, const ReshapeItem *item
                                cells->dedicated.all + cells->shared.all);
 }
 
+/* How many of the guest's CPUs are pinned to dedicated ones of this provider's. */
+static uint64_t count_dedicated_here(const ReshapeHost *host, const ReshapeItem *item,
+                                     const Provider *here, const GuestCells *cells)
+{
+        unsigned id;
+
+        if (!numa_is_cell(host->after, host->root, here, &id))
+                return count_dedicated(host, item, cells);
+        for (size_t i = 0; i < host->snapshot->n_cells; i++)
+                if (host->snapshot->cells[i].id == id)
+                        return MIN(item->amount, cells->dedicated.of_cell[i]);
+        return 0;
+}
+
+/* VCPU stay on this provider, but for those that are dedicated now. */
+static int convert_cpus(const ReshapeHost *host, const ReshapeItem *item, const Provider *here,
+                        const GuestCells *cells, Consumer *parts, Error *reterr)
+{
+        uint64_t n_dedicated = count_dedicated_here(host, item, here, cells);
+        int r = 0;
+
+        if (n_dedicated > 0)
+                r = add_whole(item, here, pcpu, n_dedicated, parts, reterr);
+        if (r < 0)
+                return r;
+        return consumer_add(parts, &here->uuid, vcpu, item->amount - n_dedicated) < 0
+                       ? error_oom(reterr)
+                       : 0;
+}
+
 static int place_cpus(const ReshapeHost *host, const ReshapeItem *item, const GuestCells *cells,
                       Consumer *parts, Error *reterr)
 {
         uint64_t n_dedicated = count_dedicated(host, item, cells);
         uint64_t n_shared = item->amount - n_dedicated;
         bool pins_dedicated = cells->dedicated.all > 0, pins_shared = cells->shared.all > 0;
+        const Provider *here = provider_tree_find(host->after, &item->from->uuid);
         int r = 0;
 
+        if (here && provider_find_inventory(here, item->resource_class))
+                return convert_cpus(host, item, here, cells, parts, reterr);
         if (n_shared > 0 && !has_class_now(host, vcpu))
                 return error_setf(reterr, EINVAL,
                                   "its guest is not pinned to dedicated CPUs, and there are no "
