@@ -47,6 +47,10 @@
  * Sync() -> s: runs a cycle and answers when it ended; "" when all was published, else why not.
  * Reload(): reads the configuration again and answers when it is in force, or with an error. */
 
+/* GetReshape() -> s, Reshape() -> s, UndoReshape() -> s: what would move, moved, or moved back, as
+ * a document (agent/reshape-image.h); "" when nothing does. They answer when it is done, or with an
+ * error when it cannot be. */
+
 /* Properties, all with change signals: Version s, NodeName s, RootProvider s, Driver s, SyncState
  * s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t, LastPollUSec t, HypervisorError s,
  * NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t, ClaimError s (why claims cannot be
@@ -66,4 +70,5 @@
 #define BUS_ERROR_NOT_FOUND     BUS_NAME ".Error.NotFound"
 #define BUS_ERROR_BUSY          BUS_NAME ".Error.Busy"
 #define BUS_ERROR_STORE         BUS_NAME ".Error.StoreUnavailable" /* the claim database cannot be used */
+#define BUS_ERROR_RESHAPE       BUS_NAME ".Error.Reshape"          /* the tree keeps its shape */
 #define BUS_ERROR_NOT_READY     BUS_NAME ".Error.NotReady"         /* the host was not polled yet */

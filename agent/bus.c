@@ -101,6 +101,67 @@ static int do_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return 1;
 }
 
+static const Error no_error;
+
+static void answer_reshape(sd_bus_message *call, Tracker *tracker, const Error *error)
+{
+        const json_t *document = tracker_get_reshape(tracker);
+        _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+
+        if (error->code)
+                (void)sd_bus_reply_method_errorf(call, BUS_ERROR_RESHAPE, "%s", error->text);
+        else
+                (void)sd_bus_reply_method_return(call, "s", text ? text : "");
+}
+
+/* Placement may be behind in other things: what counts is the reshape. */
+static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+        const TrackerStatus *status = tracker_get_status(tracker);
+
+        answer_reshape(call, tracker,
+                       status->reshape_error.code           ? &status->reshape_error
+                       : status->sync_state == SYNC_OFFLINE ? error
+                                                            : &no_error);
+}
+
+static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdata)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+        const TrackerStatus *status = tracker_get_status(tracker);
+
+        answer_reshape(call, tracker, status->sync_state == SYNC_OFFLINE ? error : &no_error);
+}
+
+static int ask_reshape(sd_bus_message *call, BusService *service, ReshapeKind kind)
+{
+        int r = tracker_reshape(service->config.tracker, kind,
+                                kind == RESHAPE_SHOW ? on_reshape_shown : on_reshaped,
+                                sd_bus_message_ref(call));
+
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                return r;
+        }
+        return 1;
+}
+
+static int do_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return ask_reshape(call, userdata, RESHAPE_FORWARD);
+}
+
+static int do_undo_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return ask_reshape(call, userdata, RESHAPE_UNDO);
+}
+
+static int do_get_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return ask_reshape(call, userdata, RESHAPE_SHOW);
+}
+
 /* Methods that change claims tell those who watch the properties. */
 #define CHANGING_METHOD(name)                                                           \
         static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
@@ -184,6 +245,9 @@ GUARDED(release, POLKIT_ACTION_CLAIM)
 GUARDED(abort, POLKIT_ACTION_CLAIM)
 GUARDED(sync, POLKIT_ACTION_MANAGE)
 GUARDED(reload, POLKIT_ACTION_MANAGE)
+GUARDED(reshape, POLKIT_ACTION_RESHAPE)
+GUARDED(undo_reshape, POLKIT_ACTION_RESHAPE)
+GUARDED(get_reshape, POLKIT_ACTION_MANAGE)
 
 /* Properties: one getter each for texts, times and counts, told apart by name. */
 
@@ -301,6 +365,12 @@ static const sd_bus_vtable vtable[] = {
                                 method_discover, FREE),
         SD_BUS_METHOD_WITH_ARGS("Sync", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync,
                                 FREE),
+        SD_BUS_METHOD_WITH_ARGS("GetReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
+                                method_get_reshape, FREE),
+        SD_BUS_METHOD_WITH_ARGS("Reshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_reshape,
+                                FREE),
+        SD_BUS_METHOD_WITH_ARGS("UndoReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
+                                method_undo_reshape, FREE),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, FREE),
         SD_BUS_PROPERTY("Version", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("RootProvider", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),

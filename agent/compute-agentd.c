@@ -14,6 +14,7 @@
 
 typedef struct Options {
         const char *config_file;
+        const char *direct;
         DaemonMode mode;
 } Options;
 
@@ -28,6 +29,9 @@ static void print_help(void)
              "      --once         Run one cycle and exit; 0 only if everything was published\n"
              "      --dry-run      Run one cycle, print what would be sent to Placement, change "
              "nothing there\n"
+             "      --direct SOCKET\n"
+             "                     Use the Placement behind this Unix socket, which asks no "
+             "Keystone\n"
              "      --version      Show the version\n"
              "  -h, --help         Show this help\n"
              "\n"
@@ -37,11 +41,12 @@ static void print_help(void)
 /* 1: go on; 0: done; < 0: wrong usage. */
 static int parse_options(int argc, char *argv[], Options *options)
 {
-        enum { ARG_VERSION = 0x100, ARG_ONCE, ARG_DRY_RUN };
+        enum { ARG_VERSION = 0x100, ARG_ONCE, ARG_DRY_RUN, ARG_DIRECT };
         static const struct option long_options[] = {
                 { "config", required_argument, NULL, 'c' },
                 { "once", no_argument, NULL, ARG_ONCE },
                 { "dry-run", no_argument, NULL, ARG_DRY_RUN },
+                { "direct", required_argument, NULL, ARG_DIRECT },
                 { "version", no_argument, NULL, ARG_VERSION },
                 { "help", no_argument, NULL, 'h' },
                 { 0 },
@@ -59,6 +64,9 @@ static int parse_options(int argc, char *argv[], Options *options)
                         break;
                 case ARG_DRY_RUN:
                         options->mode = DAEMON_DRY_RUN;
+                        break;
+                case ARG_DIRECT:
+                        options->direct = optarg;
                         break;
                 case ARG_VERSION:
                         puts("compute-agent " PACKAGE_VERSION);
@@ -99,6 +107,10 @@ int main(int argc, char *argv[])
         if (r < 0) {
                 log_event(LOG_ERR, MESSAGE_CONFIG_INVALID, NULL, "%s", error_text(&error, r));
                 return EXIT_CONFIG_ERROR;
+        }
+        if (options.direct && config_set_direct(config, options.direct) < 0) {
+                log_error("Out of memory.");
+                return EXIT_FAILURE;
         }
         log_set_level(config->log_level);
         return daemon_run(TAKE_PTR(config), options.config_file, options.mode);

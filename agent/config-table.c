@@ -19,6 +19,12 @@ static const ConfigWord log_levels[] = {
         { "crit", LOG_CRIT },     {},
 };
 
+static const ConfigWord startup_failures[] = {
+        { "degraded", CONFIG_STARTUP_DEGRADED },
+        { "exit", CONFIG_STARTUP_EXIT },
+        {},
+};
+
 static const ConfigWord auth_types[] = {
         { "none", REPORTER_AUTH_NONE },
         { "admin_token", REPORTER_AUTH_ADMIN_TOKEN },
@@ -67,6 +73,19 @@ static bool is_file_below(const char *text)
 {
         return text[0] != '\0' && text[0] != '/' && text[strlen(text) - 1] != '/' &&
                !strchr(text, '$');
+}
+
+/* "OLD:NEW", two names of resource classes of which the first is a custom one. */
+static bool is_renaming(const char *text)
+{
+        const char *colon = strchr(text, ':');
+        char name[RESOURCE_CLASS_MAX + 1];
+
+        if (!colon || (size_t)(colon - text) >= sizeof(name))
+                return false;
+        snprintf(name, sizeof(name), "%.*s", (int)(colon - text), text);
+        return resource_class_valid(name) && resource_class_is_custom(name) &&
+               resource_class_valid(colon + 1) && strcmp(name, colon + 1) != 0;
 }
 
 /* Begins an option of Config. */
@@ -170,6 +189,11 @@ static const ConfigOption options[] = {
         TEXT("agent", "owner_trait", owner_trait, "OWNER_NOVA", config_is_trait,
              "a trait's name (A-Z, 0-9, _; up to 255), or nothing for none"),
         PATH("agent", "metrics_file", metrics_file, NULL),
+        LIST("agent", "renamed_resource_classes", NULL, driver.renamed_classes, is_renaming,
+             "CUSTOM_OLD:NEW pairs"),
+        NUMBER("agent", "reshape_timeout", CONFIG_SECONDS, reshape_patience_usec, "300", 1, 86400),
+        WORD("agent", "on_startup_failure", on_startup_failure, "degraded", startup_failures,
+             "degraded or exit"),
 
         CPUS("compute", "cpu_shared_set", driver.cpu_shared_set),
         CPUS("compute", "cpu_dedicated_set", driver.cpu_dedicated_set),

@@ -255,6 +255,25 @@ void config_lend_strings(Config *config)
         config->reporter.user_agent = "compute-agent/" PACKAGE_VERSION;
 }
 
+int config_set_direct(Config *config, const char *socket)
+{
+        char *endpoint, *token = strdup("admin");
+
+        if (!token || asprintf(&endpoint, "unix://%s", socket) < 0) {
+                free(token);
+                return -ENOMEM;
+        }
+        free(config->placement_endpoint);
+        free(config->placement_token);
+        config->placement_endpoint = endpoint;
+        config->placement_token = token;
+        config->has_placement = true;
+        config->reporter.auth = REPORTER_AUTH_ADMIN_TOKEN;
+        config->reporter.endpoint = endpoint;
+        config->reporter.token = token;
+        return 0;
+}
+
 static void warn_readable_secrets(const ConfigSettings *settings, ConfigWarning warning,
                                   void *userdata)
 {

@@ -17,6 +17,13 @@
 #include "report/keystone-config.h"
 #include "report/reporter.h"
 
+/* [agent] on_startup_failure */
+typedef enum ConfigStartupFailure {
+        CONFIG_STARTUP_DEGRADED, /* the old shape is served */
+        CONFIG_STARTUP_EXIT,
+        _CONFIG_STARTUP_FAILURE_MAX,
+} ConfigStartupFailure;
+
 typedef struct Config {
         /* [DEFAULT] */
         char *state_path;              /* "/var/lib/compute-agent" */
@@ -33,10 +40,12 @@ typedef struct Config {
         /* [compute] */
         char *provider_config_location; /* "/etc/nova/provider_config/", as Nova has it */
         /* [agent] */
-        uint64_t device_settle_usec; /* device_settle_sec, seconds; 30 */
-        uint64_t start_jitter_usec;  /* start_jitter_sec, seconds; 5 */
-        char *owner_trait;           /* "OWNER_NOVA"; "" for none */
-        char *metrics_file;          /* NULL: no metrics */
+        uint64_t device_settle_usec;    /* device_settle_sec, seconds; 30 */
+        uint64_t start_jitter_usec;     /* start_jitter_sec, seconds; 5 */
+        char *owner_trait;              /* "OWNER_NOVA"; "" for none */
+        char *metrics_file;             /* NULL: no metrics */
+        uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */
+        int on_startup_failure;         /* ConfigStartupFailure */
         /* [libvirt], [static], [devices], [mdev_*], [pci]: in driver, which borrows from strings
          * owned here, but for mdev_types and pci_specs, which it owns */
         char *connection_uri;
@@ -71,6 +80,10 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
  * -ENOMEM. warning may be NULL. Blocks on file reads. */
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
+/* Replaces [placement] by a Placement behind a Unix socket that takes "admin" for a token. -ENOMEM.
+ */
+int config_set_direct(Config *config, const char *socket);
+
 /* The files that config_load() would read, NULL-terminated; the caller frees with strings_free().
  */
 int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,

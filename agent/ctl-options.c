@@ -60,7 +60,8 @@ static const Option table[] = {
         FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
         FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
         FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
-        TEXT("config", 'c', "FILE", "discover, verify, doctor, cat-config, check-config",
+        TEXT("config", 'c', "FILE",
+             "discover, verify, doctor, cat-config, check-config, migrate-inventory",
              "Take FILE for the configuration", config),
         TEXT("os-cloud", 0, "NAME", "doctor", "Take this cloud of clouds.yaml ($OS_CLOUD)",
              os_cloud),
@@ -101,6 +102,10 @@ static const Option table[] = {
         FLAG("xml", 0, "claim, show", "Print libvirt XML for the guest", xml),
         FLAG("svg", 0, "tree", "Draw the host and who holds what of it, as SVG", svg),
         FLAG("history", 0, "claims", "Show claims that have ended, too", history),
+        FLAG("plan", 0, "reshape", "Show what would move, and change nothing", plan),
+        FLAG("undo", 0, "reshape", "Put back what the last reshape moved", undo),
+        TEXT("direct", 0, "DIR", "migrate-inventory", "Start a Placement for it, configured in DIR",
+             direct),
         FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
         TEXT("reason", 0, "TEXT", "release", "Why; kept in the history", reason),
 };
@@ -263,7 +268,7 @@ void ctl_options_print_help(const CtlStyle *style, FILE *output)
         fprintf(output, "\n%sOptions:%s\n", ctl_colour(style, CTL_HEADING), ctl_colour_end(style));
         for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
                 if (table[i].verb && (!verb || strcmp(verb, table[i].verb) != 0))
-                        fprintf(output, "\n%sOptions of %s:%s\n", ctl_colour(style, CTL_HEADING),
+                        fprintf(output, "\n%sOf %s:%s\n", ctl_colour(style, CTL_HEADING),
                                 table[i].verb, ctl_colour_end(style));
                 verb = table[i].verb;
                 print_option(&table[i], output);

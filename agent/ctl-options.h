@@ -21,6 +21,8 @@ typedef struct CtlOptions {
         const char *reason;
         const char *consumer, *project, *user, *consumer_type;
         bool history, problems;
+        bool plan, undo;    /* of reshape */
+        const char *direct; /* of migrate-inventory */
         bool xml;
         bool svg;
         bool resize_target;

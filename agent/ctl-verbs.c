@@ -13,19 +13,23 @@
 #include "agent/ctl-findings.h"
 #include "agent/ctl-host.h"
 #include "agent/ctl-journal.h"
+#include "agent/ctl-migrate.h"
 #include "agent/ctl-plan.h"
 #include "agent/ctl-poll.h"
+#include "agent/ctl-reshape.h"
 #include "agent/ctl-status.h"
 #include "agent/ctl-text.h"
 #include "agent/ctl-tree.h"
 #include "agent/ctl-verb-common.h"
 #include "agent/ctl-verb-watch.h"
 #include "agent/ctl-verbs-claims.h"
+#include "agent/reshape-image.h"
 #include "agent/tree-json.h"
 
-#define SYNC_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
-#define HELP_COLUMN       33
-#define JOURNAL_LINES     10
+#define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)
+#define RESHAPE_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
+#define HELP_COLUMN          33
+#define JOURNAL_LINES        10
 
 static int print_status(const Ctl *ctl, const json_t *status, Error *reterr)
 {
@@ -249,6 +253,63 @@ static int verb_sync(Ctl *ctl, Error *reterr)
         return r < 0 ? r : why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static int verb_reshape(Ctl *ctl, Error *reterr)
+{
+        const CtlOptions *options = &ctl->options;
+        const char *method = options->plan   ? "GetReshape"
+                             : options->undo ? "UndoReshape"
+                                             : "Reshape";
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_get_text(bus, method, RESHAPE_TIMEOUT_USEC, &text, reterr));
+        if (r >= 0 && text[0])
+                r = ctl_json_read_document(text, false, RESHAPE_FORMAT, &document, reterr);
+        if (r < 0)
+                return r;
+        if (options->quiet)
+                return 0;
+        ctl_page(ctl);
+        if (ctl_wants_json(ctl) && !document)
+                document = json_object();
+        if (ctl_wants_json(ctl))
+                return ctl_print_json(ctl, document, reterr);
+        return ctl_reshape_print(document, options->plan, &ctl->style, stdout, reterr);
+}
+
+/* While the agent does not run: two would not see each other's claims of this host. */
+static int verb_migrate(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *status = NULL;
+        int r = ctl_fetch_status(ctl, &status, reterr);
+
+        if (r < 0)
+                return r;
+        if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING) {
+                fputs("The agent of this host runs, and does this itself: stop it first, or use "
+                      "\"computectl reshape\".\n",
+                      stderr);
+                return CTL_MIGRATE_RUNNING;
+        }
+        r = ctl_migrate(ctl->options.config, ctl->options.direct, reterr);
+        if (r > 0)
+                fprintf(stderr, "%s.\n", reterr->text);
+        if (r == 0 && !ctl->options.quiet)
+                puts("Placement has the inventory of this host.");
+        return r;
+}
+
+static int check_reshape(const CtlOptions *options, Error *reterr)
+{
+        if (options->plan && options->undo)
+                return error_setf(reterr, EINVAL, "reshape: --plan or --undo, not both");
+        return 0;
+}
+
 static int verb_reload(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -281,6 +342,10 @@ const CtlVerb ctl_verbs[] = {
         { "verify", "", "Compare the configuration with the hardware", 0, LOCAL, NULL,
           verb_verify },
         { "sync", "", "Poll and publish now", 0, REMOTE, NULL, verb_sync },
+        { "reshape", "", "Move what guests hold to its new providers", 0, REMOTE, check_reshape,
+          verb_reshape },
+        { "migrate-inventory", "", "Do what a start does, without a start", 0, LOCAL, NULL,
+          verb_migrate },
         { "reload", "", "Read the configuration again", 0, REMOTE, NULL, verb_reload },
         { "doctor", "", "Look for what is wrong, and tell what to do", 0, LOCAL, NULL,
           verb_doctor },

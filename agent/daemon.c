@@ -49,6 +49,7 @@ typedef struct Daemon {
         Reload reload;
         uint64_t n_cycles_in_metrics;
         bool told_no_metrics;         /* is logged once */
+        bool reloaded;                /* what happens now is no start any more */
         char status[STATUS_TEXT_MAX]; /* as systemd was told last */
         int exit_code;
 } Daemon;
@@ -102,6 +103,18 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
         daemon->told_no_metrics = r < 0;
 }
 
+/* The first reshape failed, and a service in its old shape is not wanted. */
+static void end_without_shape(Daemon *daemon, Tracker *tracker)
+{
+        if (daemon->mode != DAEMON_SERVE || daemon->reloaded ||
+            daemon->engine.config->on_startup_failure != CONFIG_STARTUP_EXIT ||
+            !tracker_get_status(tracker)->reshape_error.code || daemon->exit_code)
+                return;
+        log_error("[agent] on_startup_failure = exit: ending.");
+        daemon->exit_code = EXIT_FAILURE;
+        (void)sd_event_exit(daemon->event, 0);
+}
+
 /* Tells systemd and the bus, each only when there is something new. */
 static void on_changed(Tracker *tracker, void *userdata)
 {
@@ -119,6 +132,7 @@ static void on_changed(Tracker *tracker, void *userdata)
         if (daemon->bus)
                 bus_service_changed(daemon->bus);
         save_metrics(daemon, tracker);
+        end_without_shape(daemon, tracker);
 }
 
 /* --once and --dry-run. */
@@ -171,6 +185,9 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .root = daemon->root,
                 .interval_usec = engine->config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
+                .starts = !daemon->engine.tracker,
+                .state_path = engine->config->state_path,
+                .reshape_patience_usec = engine->config->reshape_patience_usec,
                 .device_watch = engine->device_watch,
                 .device_settle_usec = starts ? engine->config->device_settle_usec : 0,
                 .start_jitter_usec = starts ? engine->config->start_jitter_usec : 0,
@@ -269,6 +286,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver);
         engine_done(&daemon->engine);
         daemon->engine = *engine;
+        daemon->reloaded = true;
         daemon->n_cycles_in_metrics = 0;
         log_set_level(config->log_level);
         on_changed(daemon->engine.tracker, daemon);

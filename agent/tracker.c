@@ -60,6 +60,8 @@ struct Tracker {
         Reporter *reporter; /* made with the first snapshot, which knows the name of the root */
         char *nodename;
         Snapshot *snapshot;
+        TreeMaker maker;
+        ReshapeControl *reshape;
         ProviderTree *tree;
         TrackerPhase phase;
         bool refused;          /* who we are is refused, and that was said */
@@ -267,22 +269,6 @@ static void end_synced(Tracker *tracker)
 
 /* From snapshot and mirror to the desired tree. */
 
-static int ensure_root(const Tracker *tracker, ProviderTree *tree, Error *reterr)
-{
-        const Provider *root = provider_tree_find(tree, &tracker->config.root);
-
-        if (!root)
-                return provider_tree_add(tree, &tracker->config.root, tracker->nodename, NULL, NULL,
-                                         reterr);
-        if (strcmp(root->name, tracker->nodename) != 0)
-                return error_setf(
-                        reterr, EEXIST,
-                        "This host's provider %s is named \"%.60s\" in Placement, but the host is "
-                        "now \"%.60s\": give the host its old name back, or remove that provider",
-                        root->uuid.text, root->name, tracker->nodename);
-        return 0;
-}
-
 static void note_reshape(Tracker *tracker, bool needed)
 {
         if (needed && !tracker->status.reshape_needed)
@@ -324,56 +310,45 @@ static const ProviderTree *base_tree(const Tracker *tracker)
         return root && strcmp(root->name, tracker->nodename) == 0 ? remembered : NULL;
 }
 
-static int make_tree(Tracker *tracker, ProviderTree **ret, Error *reterr)
+static int make_tree(Tracker *tracker, MadeTree *ret, Error *reterr)
 {
-        const ProviderTree *base = base_tree(tracker);
-        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
-        bool known = is_placement_read(tracker);
-        Error error = ERROR_NULL;
-        int r;
+        StringSet *kept = reshape_control_get_kept(tracker->reshape);
+        DriverReshape reshape = { .kept = *kept };
+        int r = tree_maker_make(&tracker->maker, tracker->snapshot, base_tree(tracker),
+                                is_placement_read(tracker), &reshape, ret, reterr);
 
-        r = base ? provider_tree_copy(&tree, base) : provider_tree_new(&tree);
-        if (r < 0)
-                return error_oom(reterr);
-        r = ensure_root(tracker, tree, reterr);
-        if (r < 0)
-                return r;
-        r = driver_update_provider_tree(tracker->config.driver, tracker->snapshot, tree,
-                                        tracker->nodename, NULL, &error);
-        if (r < 0) {
-                if (reterr)
-                        *reterr = error;
-                return r;
-        }
-        note_reshape(tracker, r == DRIVER_RESHAPE_NEEDED);
-        note_device_error(tracker, &error);
-        if (tracker->config.device_watch) {
-                r = device_watch_apply(tracker->config.device_watch, tracker->snapshot, tree,
-                                       &tracker->config.root, known, reterr);
-                if (r < 0)
-                        return r;
-        }
-        if (tracker->config.provider_config) {
-                r = provider_config_apply(tracker->config.provider_config, tree, known, reterr);
-                if (r < 0)
-                        return r;
-        }
-        *ret = TAKE_PTR(tree);
-        return 0;
+        driver_reshape_clear(&reshape);
+        *kept = reshape.kept;
+        /* the driver only knows that the class stays, not whose fault it is */
+        if (r >= 0 && kept->n_items > 0 && ret->device_error.code)
+                ret->device_error = *reshape_control_get_blocked(tracker->reshape);
+        return r;
+}
+
+static void take_tree(Tracker *tracker, ProviderTree *tree)
+{
+        bool reshaped = !tracker->status.reshape_needed && is_placement_read(tracker);
+
+        if (reshaped && !tracker->config.dry_run)
+                claim_service_follow(tracker->config.claims, &tracker->maker, tracker->snapshot,
+                                     tree, reshape_control_get_image(tracker->reshape));
+        provider_tree_free(tracker->tree);
+        tracker->tree = tree;
+        claim_service_set_snapshot(tracker->config.claims, tracker->snapshot);
+        claim_service_set_tree(tracker->config.claims, tree);
 }
 
 /* Makes the tree of this moment and lets the claims know. */
 static int update_tree(Tracker *tracker, Error *reterr)
 {
-        ProviderTree *tree;
-        int r = make_tree(tracker, &tree, reterr);
+        MadeTree made = { 0 };
+        int r = make_tree(tracker, &made, reterr);
 
         if (r < 0)
                 return r;
-        provider_tree_free(tracker->tree);
-        tracker->tree = tree;
-        claim_service_set_snapshot(tracker->config.claims, tracker->snapshot);
-        claim_service_set_tree(tracker->config.claims, tree);
+        note_reshape(tracker, made.reshape_needed);
+        note_device_error(tracker, &made.device_error);
+        take_tree(tracker, made.tree);
         return 0;
 }
 
@@ -440,6 +415,54 @@ static void on_prepared(Reporter *reporter, int result, const Error *error, void
                 end_cycle(tracker);
 }
 
+static void publish_tree(Tracker *tracker)
+{
+        int r;
+
+        if (!tracker->config.dry_run)
+                claim_service_reconcile(tracker->config.claims);
+        tracker->phase = PHASE_PUBLISHING;
+        if (tracker->config.dry_run)
+                r = reporter_prepare(tracker->reporter, tracker->tree, on_prepared, tracker);
+        else
+                r = reporter_publish(tracker->reporter, tracker->tree, NULL, on_published, tracker);
+        if (r < 0)
+                end_failed(tracker, r, NULL);
+}
+
+/* With a tree: Placement holds it. Else the old shape is kept, and the rest of it is published. */
+static void on_reshaped(int result, ProviderTree *tree, const Error *device_error,
+                        const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        tracker->status.reshape_error = *reshape_control_get_error(tracker->reshape);
+        if (tracker->status.reshape_error.code)
+                tracker->cycle_error = tracker->status.reshape_error;
+        if (tree) {
+                note_reshape(tracker, false);
+                note_device_error(tracker, device_error);
+                take_tree(tracker, tree);
+                begin_refresh(tracker); /* limits that were left wide for the move */
+        } else if (state_of_outcome(result) == SYNC_OFFLINE) {
+                end_failed(tracker, result, error);
+        } else {
+                begin_refresh(tracker);
+        }
+}
+
+static void begin_reshape(Tracker *tracker)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        tracker->phase = PHASE_PUBLISHING;
+        r = reshape_control_begin(tracker->reshape, &tracker->maker, tracker->reporter,
+                                  tracker->snapshot, on_reshaped, tracker, &error);
+        if (r < 0)
+                end_failed(tracker, r, &error);
+}
+
 static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -457,15 +480,12 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
                 end_failed(tracker, r, &words);
                 return;
         }
-        if (!tracker->config.dry_run)
-                claim_service_reconcile(tracker->config.claims);
-        tracker->phase = PHASE_PUBLISHING;
-        if (tracker->config.dry_run)
-                r = reporter_prepare(tracker->reporter, tracker->tree, on_prepared, tracker);
+        if (!tracker->config.dry_run &&
+            reshape_control_is_due(tracker->reshape, tracker->status.reshape_needed,
+                                   reporter_tree(reporter)))
+                begin_reshape(tracker);
         else
-                r = reporter_publish(tracker->reporter, tracker->tree, NULL, on_published, tracker);
-        if (r < 0)
-                end_failed(tracker, r, NULL);
+                publish_tree(tracker);
 }
 
 static void begin_refresh(Tracker *tracker)
@@ -509,6 +529,24 @@ static uint64_t get_early_usec(const Tracker *tracker)
         return tracker->n_waiters > 0 || now >= due ? 0 : due - now;
 }
 
+/* Without a Placement only the claims have to follow. */
+static int reshape_alone(Tracker *tracker, Error *reterr)
+{
+        ProviderTree *tree;
+        int r;
+
+        if (!reshape_control_is_due(tracker->reshape, tracker->status.reshape_needed,
+                                    tracker->tree))
+                return 0;
+        r = reshape_control_alone(tracker->reshape, &tracker->maker, tracker->tree,
+                                  tracker->snapshot, &tree, reterr);
+        if (r < 0)
+                return r;
+        note_reshape(tracker, false);
+        take_tree(tracker, tree);
+        return 0;
+}
+
 /* The poll is over, well or not: hold claims and Placement equal to the last good snapshot. */
 static void reconcile(Tracker *tracker)
 {
@@ -523,6 +561,8 @@ static void reconcile(Tracker *tracker)
                 return;
         }
         r = update_tree(tracker, &error);
+        if (r >= 0 && !tracker->config.reporter)
+                r = reshape_alone(tracker, &error);
         if (r >= 0 && !tracker->config.reporter) {
                 end_cycle(tracker);
                 return;
@@ -573,6 +613,7 @@ static void take_snapshot(Tracker *tracker, Snapshot *snapshot)
                 tracker->nodename = strdup(snapshot->nodename);
                 claim_service_set_node(tracker->config.claims, snapshot->nodename);
         }
+        tracker->maker.nodename = tracker->nodename;
         if (!tracker->nodename || strcmp(tracker->nodename, snapshot->nodename) != 0) {
                 Error error;
 
@@ -722,6 +763,16 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         if (tracker->config.patience_usec == 0)
                 tracker->config.patience_usec = POLL_PATIENCE_USEC;
         tracker->event = sd_event_ref(event);
+        tracker->maker = (TreeMaker){
+                .driver = config->driver,
+                .device_watch = config->device_watch,
+                .provider_config = config->provider_config,
+                .root = config->root,
+        };
+        if (reshape_control_new(&tracker->reshape, event,
+                                config->dry_run ? NULL : config->state_path,
+                                config->reshape_patience_usec, config->starts, config->claims) < 0)
+                return error_oom(reterr);
         (void)sd_event_now(event, CLOCK_BOOTTIME, &tracker->started_usec);
         tracker->start_delay_usec = jitter_between(0, config->start_jitter_usec, random_bits());
         tracker->status.sync_state = config->reporter ? SYNC_PENDING : SYNC_STANDALONE;
@@ -740,6 +791,7 @@ Tracker *tracker_free(Tracker *tracker)
         sd_event_source_disable_unref(tracker->driver_source);
         sd_event_source_disable_unref(tracker->cycle_timer);
         sd_event_source_disable_unref(tracker->patience_timer);
+        reshape_control_free(tracker->reshape);
         reporter_free(tracker->reporter);
         snapshot_unref(tracker->snapshot);
         provider_tree_free(tracker->tree);
@@ -748,6 +800,20 @@ Tracker *tracker_free(Tracker *tracker)
         sd_event_unref(tracker->event);
         free(tracker);
         return NULL;
+}
+
+int tracker_reshape(Tracker *tracker, ReshapeKind kind, TrackerDone done, void *userdata)
+{
+        int r = tracker_sync(tracker, done, userdata);
+
+        if (r >= 0)
+                reshape_control_ask(tracker->reshape, kind);
+        return r;
+}
+
+const json_t *tracker_get_reshape(const Tracker *tracker)
+{
+        return reshape_control_get_document(tracker->reshape);
 }
 
 int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
@@ -806,7 +872,7 @@ const Snapshot *tracker_get_snapshot(const Tracker *tracker)
 
 int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        MadeTree made = { 0 };
         int r;
 
         if (!tracker->config.reporter)
@@ -821,8 +887,10 @@ int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
                         reterr, ENODATA,
                         "Placement cannot be used (%s), so what it holds now is not known",
                         tracker->status.sync_error.text);
-        r = make_tree(tracker, &tree, reterr);
+        r = make_tree(tracker, &made, reterr);
         if (r < 0)
                 return r;
-        return reporter_plan(tracker->reporter, tree, NULL, ret, reterr);
+        r = reporter_plan(tracker->reporter, made.tree, NULL, ret, reterr);
+        provider_tree_free(made.tree);
+        return r;
 }

@@ -16,6 +16,7 @@
 #include "agent/claim-service.h"
 #include "agent/device-watch.h"
 #include "agent/provider-config.h"
+#include "agent/reshape-control.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
 #include "report/plan.h"
@@ -39,6 +40,7 @@ typedef struct TrackerStatus {
         Error hypervisor_error; /* why the last poll failed; code 0 when it did not */
         bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
                               */
+        Error reshape_error; /* why the last reshape failed; code 0: it did not */
         Error device_error;  /* why some devices are not told as configured; code 0: all are */
         uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
         uint64_t last_sync_usec;  /* CLOCK_REALTIME of the last cycle that ended synced, 0: never */
@@ -63,6 +65,9 @@ typedef struct TrackerConfig {
         uint64_t interval_usec;          /* between polls; UINT64_MAX: none */
         uint64_t patience_usec;          /* how long a poll is waited for; 0: 30 s */
         bool dry_run;                    /* stop before the first write */
+        bool starts;                     /* the first cycle may reshape the tree */
+        const char *state_path;          /* where the old shape is kept; NULL: nowhere */
+        uint64_t reshape_patience_usec;  /* 0: RESHAPER_PATIENCE_USEC */
         DeviceWatch *device_watch;       /* missing devices; NULL: none */
         uint64_t device_settle_usec;     /* how long the first publish waits for them */
         uint64_t start_jitter_usec;      /* Placement hears of us within this; 0: at once */
@@ -78,6 +83,14 @@ DEFINE_CLEANUP(Tracker *, tracker_free);
 /* Runs a cycle that begins after this call; done (may be NULL) is told how it ended, never from
  * inside the call. -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata);
+
+/* The same with a reshape in it, where there is one to do. RESHAPE_SHOW: see tracker_get_reshape().
+ * Of two that are asked for before a cycle the later counts. */
+int tracker_reshape(Tracker *tracker, ReshapeKind kind, TrackerDone done, void *userdata);
+
+/* What the last reshape changed, or would, as a document (reshape-image.h); NULL: nothing. Borrowed
+ * until the loop runs again. */
+const json_t *tracker_get_reshape(const Tracker *tracker);
 
 /* Tells everybody who waits for a cycle that there will be none, with these words. */
 void tracker_dismiss(Tracker *tracker, const char *why);

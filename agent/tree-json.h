@@ -21,5 +21,8 @@
 json_t *tree_to_json(const ProviderTree *tree, const Allocations *usage, const Uuid *root,
                      const char *node, const char *sync_state);
 
+/* Reads the providers of such a document. -EBADMSG with words, -ENOMEM. */
+int tree_from_json(const json_t *object, ProviderTree **ret, Error *reterr);
+
 /* What living claims hold of one class of one provider; usage may be NULL. Saturates. */
 uint64_t tree_usage(const Allocations *usage, const Uuid *provider, const char *resource_class);

@@ -50,7 +50,8 @@ static void test_usage_table(void **state)
                 { { "verify", "--config=x.conf" }, "verify", NULL },
                 { { "tree", "-c", "x" },
                   NULL,
-                  "option of discover, verify, doctor, cat-config, check-config alone" },
+                  "option of discover, verify, doctor, cat-config, check-config, migrate-inventory "
+                  "alone" },
                 { { "who" }, NULL, "cell:N|GUEST is missing" },
                 { { "tree", "--svg" }, "tree", NULL },
                 { { "discover", "--svg" }, NULL, "option of tree alone" },
@@ -166,7 +167,7 @@ static void test_help_names_everything_in_80_columns(void **state)
         for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
                 assert_contains(capture.text, verb->help);
         assert_contains(capture.text, "--json=pretty|short|off");
-        assert_contains(capture.text, "Options of claim:");
+        assert_contains(capture.text, "Of claim:");
         for (const char *line = capture.text; *line;) {
                 size_t n = strcspn(line, "\n");
 

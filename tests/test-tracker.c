@@ -22,7 +22,9 @@ typedef struct World {
         const char *nodename;
         bool reshape_needed;
         int refresh_results[16], publish_results[16]; /* in order; 0 after the last */
-        size_t n_refreshes, n_prepares, n_publishes;
+        int gather_results[16];
+        bool starts;
+        size_t n_refreshes, n_prepares, n_publishes, n_gathers, n_reshapes;
         ReporterDone done;
         void *done_userdata;
         int done_result;
@@ -76,7 +78,7 @@ int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, Provid
         Provider *root = provider_tree_find_name(tree, nodename);
 
         assert_non_null(root);
-        if (world.reshape_needed)
+        if (world.reshape_needed && !reshape->consumers)
                 return DRIVER_RESHAPE_NEEDED;
         return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
 }
@@ -107,6 +109,25 @@ void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
 }
 
 void claim_service_reconcile(ClaimService *service)
+{
+}
+
+void claim_service_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
+                          const ProviderTree *tree, const ReshapeImage *reshaped)
+{
+}
+
+Claims *claim_service_get(ClaimService *service)
+{
+        return NULL;
+}
+
+int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr)
+{
+        return -ENODATA;
+}
+
+void claim_list_done(ClaimList *list)
 {
 }
 
@@ -155,6 +176,18 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
         return answer_later(result, done, userdata);
 }
 
+int reporter_gather(Reporter *reporter, const StringSet *classes, ReporterDone done, void *userdata)
+{
+        return answer_later(world.gather_results[world.n_gathers++], done, userdata);
+}
+
+void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
+                            Allocations **ret_others)
+{
+        *ret_others = NULL;
+        assert_int_equal(allocations_new(ret_consumers), 0);
+}
+
 const ProviderTree *reporter_tree(Reporter *reporter)
 {
         return world.mirror;
@@ -165,8 +198,9 @@ int reporter_publish(Reporter *reporter, const ProviderTree *desired,
 {
         int result = world.publish_results[world.n_publishes++];
 
-        assert_null(allocations);
+        world.n_reshapes += allocations != NULL;
         if (result == 0) {
+                world.reshape_needed &= !allocations;
                 world.mirror = provider_tree_free(world.mirror);
                 assert_int_equal(provider_tree_copy(&world.mirror, desired), 0);
         }
@@ -205,7 +239,8 @@ static void start(const ReporterConfig *reporter, bool dry_run)
         TrackerConfig config = { .patience_usec = 50 * USEC_PER_MSEC,
                                  .reporter = reporter,
                                  .interval_usec = UINT64_MAX,
-                                 .dry_run = dry_run };
+                                 .dry_run = dry_run,
+                                 .starts = world.starts };
         Error error = ERROR_NULL;
 
         assert_int_equal(uuid_from_text(ROOT, &config.root), 0);
@@ -272,6 +307,71 @@ static void test_one_cycle(void **state)
                     status->sync_since_usec <= status->last_sync_usec + USEC_PER_SEC);
         assert_string_equal(tracker_get_tree(world.tracker)->providers[0]->name, "host1");
         assert_true(world.n_trees_for_claims > 0);
+}
+
+/* What the first cycle does of a reshape, and what is left for the next ones. */
+static void test_reshape_at_the_start(void **state)
+{
+        static const struct {
+                const char *about;
+                bool starts;
+                int gather[4], publish[4];
+                size_t n_gathers, n_reshapes; /* in the first cycle, and all in all */
+                bool needed, failed;          /* after it */
+                size_t n_later;
+        } cases[] = {
+                { "done", true, { 0 }, { 0 }, 1, 1, false, false, 1 },
+                { "not at the start", false, { 0 }, { 0 }, 0, 0, true, false, 0 },
+                { "G2.3: overtaken three times",
+                  true,
+                  { 0, REPORT_E_CONFLICT },
+                  { REPORT_E_CONFLICT, REPORT_E_IN_USE },
+                  4,
+                  3,
+                  false,
+                  false,
+                  3 },
+                { "forbidden: once, and not again",
+                  true,
+                  { 0 },
+                  { REPORT_E_FORBIDDEN },
+                  1,
+                  1,
+                  true,
+                  true,
+                  1 },
+                { "Placement goes away: it is still the start",
+                  true,
+                  { REPORT_E_UNREACHABLE },
+                  { 0 },
+                  1,
+                  0,
+                  true,
+                  false,
+                  1 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const TrackerStatus *status;
+
+                set_up(NULL);
+                world.starts = cases[i].starts;
+                world.reshape_needed = true;
+                memcpy(world.gather_results, cases[i].gather, sizeof(cases[i].gather));
+                memcpy(world.publish_results, cases[i].publish, sizeof(cases[i].publish));
+                start(&reporter_config, false);
+                status = run_cycle();
+                if (world.n_gathers != cases[i].n_gathers ||
+                    world.n_reshapes != cases[i].n_reshapes ||
+                    status->reshape_needed != cases[i].needed ||
+                    !!status->reshape_error.code != cases[i].failed)
+                        fail_msg("%s: %zu, %zu: %s", cases[i].about, world.n_gathers,
+                                 world.n_reshapes, status->reshape_error.text);
+                (void)run_cycle();
+                if (world.n_reshapes != cases[i].n_later)
+                        fail_msg("%s: %zu later", cases[i].about, world.n_reshapes);
+                tear_down(NULL);
+        }
 }
 
 static void test_outcomes(void **state)
@@ -518,6 +618,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_renamed_host_is_refused, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_root_under_another_name_is_refused, set_up,
                                                 tear_down),
+                cmocka_unit_test(test_reshape_at_the_start),
                 cmocka_unit_test(test_outcomes),
                 cmocka_unit_test(test_without_placement_the_remembered_host_is_used),
         };

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/claim-move.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "claims/claims-move.h"
+
+typedef struct Follow {
+        Claims *claims;
+        const ReshapeImage *reshaped;
+        ClaimList list;
+        Uuid *ids; /* that each claim goes by: a guest may have two */
+        ReshapeAlias *aliases;
+        Allocations *before, *after;
+        StoreMove *moves;
+        size_t n_moves, n_allocated;
+} Follow;
+
+static void follow_done(Follow *follow)
+{
+        claim_list_done(&follow->list);
+        allocations_free(follow->before);
+        allocations_free(follow->after);
+        free(follow->ids);
+        free(follow->aliases);
+        free(follow->moves);
+}
+
+/* Is something used that tree has no inventory of? */
+static bool is_behind(const HostView *view, const ProviderTree *tree)
+{
+        for (size_t i = 0; i < view->n_providers; i++) {
+                const Resources *used = &view->providers[i].used;
+                const Provider *provider =
+                        provider_tree_find(tree, &view->tree->providers[i]->uuid);
+
+                for (size_t j = 0; j < used->n_items; j++)
+                        if (used->items[j].amount > 0 &&
+                            (!provider ||
+                             !provider_find_inventory(provider, used->items[j].resource_class)))
+                                return true;
+        }
+        return false;
+}
+
+static int compare_aliases(const void *a, const void *b)
+{
+        return uuid_order(&((const ReshapeAlias *)a)->consumer,
+                          &((const ReshapeAlias *)b)->consumer);
+}
+
+static int copy_holdings(const Claim *claim, Consumer *to)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++) {
+                const Allocation *held = &claim->allocations[i];
+
+                for (size_t j = 0; j < held->resources.n_items; j++)
+                        if (consumer_set(to, &held->provider,
+                                         held->resources.items[j].resource_class,
+                                         held->resources.items[j].amount) < 0)
+                                return -ENOMEM;
+        }
+        return 0;
+}
+
+static int add_claim(Follow *follow, size_t index)
+{
+        const Claim *claim = follow->list.claims[index];
+        Consumer *consumer;
+        char name[32];
+
+        snprintf(name, sizeof(name), "claim %" PRId64, claim->id);
+        follow->ids[index] = uuid_make_child(&claim->consumer, name);
+        follow->aliases[index] = (ReshapeAlias){ follow->ids[index], claim->consumer };
+        if (allocations_ensure(follow->before, &follow->ids[index], &consumer) < 0)
+                return -ENOMEM;
+        return copy_holdings(claim, consumer);
+}
+
+static int read_claims(Follow *follow, Error *reterr)
+{
+        size_t n;
+        int r = claims_list(follow->claims, false, &follow->list, reterr);
+
+        if (r != 0)
+                return r;
+        n = follow->list.n_claims;
+        follow->ids = calloc(n + 1, sizeof(Uuid));
+        follow->aliases = calloc(n + 1, sizeof(ReshapeAlias));
+        if (!follow->ids || !follow->aliases || allocations_new(&follow->before) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < n; i++)
+                if (add_claim(follow, i) < 0)
+                        return error_oom(reterr);
+        if (n > 0)
+                qsort(follow->aliases, n, sizeof(ReshapeAlias), compare_aliases);
+        return allocations_copy(&follow->after, follow->before) < 0 ? error_oom(reterr) : 0;
+}
+
+/* What the consumer got in Placement, where its claim was the same. */
+static int follow_placement(Follow *follow)
+{
+        const ReshapeImage *image = follow->reshaped;
+
+        for (size_t i = 0; image && i < follow->list.n_claims; i++) {
+                const Uuid *uuid = &follow->list.claims[i]->consumer;
+                const Consumer *before = allocations_find(image->before.consumers, uuid);
+                const Consumer *after = allocations_find(image->after.consumers, uuid);
+                Consumer *own = allocations_find(follow->after, &follow->ids[i]);
+
+                if (!before || !after || !own || !consumer_holds_equal(before, own))
+                        continue;
+                consumer_clear(own);
+                for (size_t j = 0; j < after->n_allocations; j++)
+                        for (size_t k = 0; k < after->allocations[j].resources.n_items; k++) {
+                                const ResourceAmount *item =
+                                        &after->allocations[j].resources.items[k];
+
+                                if (consumer_set(own, &after->allocations[j].provider,
+                                                 item->resource_class, item->amount) < 0)
+                                        return -ENOMEM;
+                        }
+        }
+        return 0;
+}
+
+static int move_others(Follow *follow, const TreeMaker *maker, const Snapshot *snapshot,
+                       const ProviderTree *stored, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_(driver_reshape_done) DriverReshape reshape = {
+                .consumers = follow->after,
+                .aliases = follow->aliases,
+                .n_aliases = follow->list.n_claims,
+        };
+        int r;
+
+        if (provider_tree_copy(&tree, stored) < 0)
+                return error_oom(reterr);
+        r = driver_update_provider_tree(maker->driver, snapshot, tree, maker->nodename, &reshape,
+                                        reterr);
+        for (size_t i = 0; r >= 0 && i < reshape.n_problems; i++)
+                log_debug("Claim of %s stays: %s",
+                          driver_reshape_guest(&reshape, &reshape.problems[i].consumer)->text,
+                          reshape.problems[i].reason);
+        return MIN(r, 0);
+}
+
+static int write_moves(Follow *follow, const ProviderTree *tree, size_t *ret_n_moved, Error *reterr)
+{
+        size_t n_moved = 0;
+        int r;
+
+        for (size_t i = 0; i < follow->list.n_claims; i++) {
+                const Consumer *before = allocations_find(follow->before, &follow->ids[i]);
+                const Consumer *after = allocations_find(follow->after, &follow->ids[i]);
+                size_t n = follow->n_moves;
+
+                if (claims_make_moves(follow->list.claims[i]->id, before, after, &follow->moves,
+                                      &follow->n_moves, &follow->n_allocated) < 0)
+                        return error_oom(reterr);
+                n_moved += follow->n_moves > n;
+        }
+        if (n_moved == 0)
+                return 0;
+        r = claims_move(follow->claims, tree, follow->moves, follow->n_moves, reterr);
+        if (r == 0)
+                *ret_n_moved = n_moved;
+        return r;
+}
+
+int claim_move_follow(Claims *claims, const TreeMaker *maker, const Snapshot *snapshot,
+                      const ProviderTree *tree, const ReshapeImage *reshaped, size_t *ret_n_moved,
+                      Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *stored = NULL;
+        _cleanup_(follow_done) Follow follow = { .claims = claims, .reshaped = reshaped };
+        const HostView *view;
+        int r = claims_host(claims, &view, reterr);
+
+        if (r != 0)
+                return r;
+        if (!provider_tree_find(view->tree, &maker->root) || !is_behind(view, tree))
+                return 0;
+        if (provider_tree_copy(&stored, view->tree) < 0)
+                return error_oom(reterr);
+        r = read_claims(&follow, reterr);
+        if (r == 0 && follow_placement(&follow) < 0)
+                r = error_oom(reterr);
+        if (r == 0)
+                r = move_others(&follow, maker, snapshot, stored, reterr);
+        return r == 0 ? write_moves(&follow, tree, ret_n_moved, reterr) : r;
+}

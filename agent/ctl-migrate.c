@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-migrate.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define AGENT          "compute-agentd"
+#define SERVER         "uwsgi"
+#define SOCKET_NAME    "placement.sock"
+#define PATIENCE_TRIES 600
+#define ANSWER_SEC     5
+#define PAUSE_NSEC     (100L * 1000 * 1000)
+
+/* The Placement of this run. */
+typedef struct Private {
+        char folder[PATH_MAX];                       /* "" : none was made */
+        char socket[PATH_MAX + sizeof(SOCKET_NAME)]; /* in it */
+        pid_t pid;                                   /* 0: none runs */
+} Private;
+
+static void private_done(Private *private)
+{
+        if (private->pid > 0) {
+                (void)kill(private->pid, SIGKILL);
+                while (waitpid(private->pid, NULL, 0) < 0 && errno == EINTR)
+                        ;
+        }
+        if (private->folder[0]) {
+                (void)unlink(private->socket);
+                (void)rmdir(private->folder);
+        }
+}
+
+/* Beside this program (an uninstalled build), else where it is installed. */
+static void find_agent(char path[static PATH_MAX])
+{
+        ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof(AGENT) - 1);
+        char *slash;
+
+        if (n > 0) {
+                path[n] = '\0';
+                slash = strrchr(path, '/');
+                strcpy(slash ? slash + 1 : path, AGENT);
+                if (access(path, X_OK) == 0)
+                        return;
+        }
+        snprintf(path, PATH_MAX, "%s/%s", SBINDIR, AGENT);
+}
+
+/* The child ends with this program, also when that is killed. */
+static pid_t start(const char *const argv[], const char *const environment[][2])
+{
+        pid_t parent = getpid(), pid = fork();
+
+        if (pid != 0)
+                return pid;
+        for (size_t i = 0; environment && environment[i][0]; i++)
+                if (setenv(environment[i][0], environment[i][1], 1) < 0)
+                        _exit(127);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
+                (void)execvp(argv[0], (char *const *)argv);
+        _exit(127);
+}
+
+/* A connection is taken long before the application is loaded; the answer comes when it is. */
+static bool answers(const char *path)
+{
+        static const char question[] = "GET / HTTP/1.1\r\nHost: localhost\r\n"
+                                       "Connection: close\r\n\r\n";
+        static const char expected[] = "HTTP/1.1 200 ";
+        const struct timeval patience = { .tv_sec = ANSWER_SEC };
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        char answer[sizeof(expected)] = "";
+
+        if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
+                return false;
+        strcpy(address.sun_path, path);
+        return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
+               connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
+               send(fd, question, strlen(question), MSG_NOSIGNAL) > 0 &&
+               recv(fd, answer, strlen(expected), MSG_WAITALL) > 0 && strcmp(answer, expected) == 0;
+}
+
+static int wait_for_server(Private *private, Error *reterr)
+{
+        const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
+
+        for (int i = 0; i < PATIENCE_TRIES; i++) {
+                if (answers(private->socket))
+                        return 0;
+                if (waitpid(private->pid, NULL, WNOHANG) == private->pid) {
+                        private->pid = 0;
+                        break;
+                }
+                (void)nanosleep(&pause, NULL);
+        }
+        error_setf(reterr, EIO, "The private Placement did not start; " SERVER " said why");
+        return CTL_MIGRATE_PLACEMENT;
+}
+
+static int start_server(const char *direct, Private *ret, Error *reterr)
+{
+        const char *const argv[] = { SERVER,
+                                     "--plugin",
+                                     "python3",
+                                     "--http11-socket",
+                                     ret->socket,
+                                     "--chmod-socket=600",
+                                     "--need-app",
+                                     "--die-on-term",
+                                     "--disable-logging",
+                                     "--module",
+                                     "placement.wsgi:init_application()",
+                                     NULL };
+        const char *const environment[][2] = { { "OS_PLACEMENT_CONFIG_DIR", direct },
+                                               { "OS_API__AUTH_STRATEGY", "noauth2" },
+                                               { NULL, NULL } };
+        const char *base = getenv("TMPDIR");
+
+        snprintf(ret->folder, sizeof(ret->folder), "%s/computectl-XXXXXX",
+                 base && base[0] == '/' ? base : "/tmp");
+        if (!mkdtemp(ret->folder)) {
+                ret->folder[0] = '\0';
+                return error_setf(reterr, errno, "Cannot make a folder: %s", strerror(errno));
+        }
+        snprintf(ret->socket, sizeof(ret->socket), "%s/%s", ret->folder, SOCKET_NAME);
+        ret->pid = start(argv, environment);
+        if (ret->pid < 0) {
+                ret->pid = 0;
+                return error_setf(reterr, errno, "Cannot start " SERVER ": %s", strerror(errno));
+        }
+        return wait_for_server(ret, reterr);
+}
+
+static int run_agent(const char *config, const char *socket, Error *reterr)
+{
+        char path[PATH_MAX];
+        const char *argv[8] = { path, "--once" };
+        size_t n = 2;
+        int status = 0;
+        pid_t pid;
+
+        find_agent(path);
+        if (config) {
+                argv[n++] = "--config";
+                argv[n++] = config;
+        }
+        if (socket[0]) {
+                argv[n++] = "--direct";
+                argv[n++] = socket;
+        }
+        pid = start(argv, NULL);
+        if (pid < 0)
+                return error_setf(reterr, errno, "Cannot start %s: %s", path, strerror(errno));
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                return CTL_MIGRATE_DONE;
+        error_setf(reterr, EIO, "The inventory was not migrated, or not all of it");
+        return CTL_MIGRATE_FAILED;
+}
+
+int ctl_migrate(const char *config, const char *direct, Error *reterr)
+{
+        _cleanup_(private_done) Private private = { .pid = 0 };
+        int r;
+
+        if (direct && access(direct, R_OK | X_OK) < 0)
+                return error_setf(reterr, errno, "--direct %.200s: %s", direct, strerror(errno));
+        r = direct ? start_server(direct, &private, reterr) : 0;
+        return r != 0 ? r : run_agent(config, private.socket, reterr);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* "computectl reshape" on a terminal: each amount that moves, and what the providers become. */
+
+#include <jansson.h>
+
+#include "agent/ctl-style.h"
+#include "base/error.h"
+
+/* document: see agent/reshape-image.h; NULL: nothing moves. planned: it was not done. -ENOMEM. */
+int ctl_reshape_print(const json_t *document, bool planned, const CtlStyle *style, FILE *output,
+                      Error *reterr);

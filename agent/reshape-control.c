@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/reshape-control.h"
+
+#include <string.h>
+
+#include "agent/migration-match.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+
+struct ReshapeControl {
+        sd_event *event;
+        char *state_path;
+        uint64_t patience_usec;
+        ClaimService *claims;
+        bool at_start; /* the first one is still to come */
+        bool asked;
+        ReshapeKind kind; /* of the one that is asked for or runs */
+        StringSet kept;
+        Error error;
+        Error blocked; /* of kept */
+        json_t *document;
+        ReshapeImage image; /* of the last that was done */
+
+        Reshaper *reshaper; /* NULL: none runs */
+        const TreeMaker *maker;
+        ReshapeControlDone done;
+        void *userdata;
+};
+
+int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_path,
+                        uint64_t patience_usec, bool at_start, ClaimService *claims)
+{
+        _cleanup_(reshape_control_freep) ReshapeControl *control =
+                calloc(1, sizeof(ReshapeControl));
+
+        if (!control)
+                return -ENOMEM;
+        control->event = sd_event_ref(event);
+        control->patience_usec = patience_usec;
+        control->at_start = at_start;
+        control->claims = claims;
+        if (state_path && !(control->state_path = strdup(state_path)))
+                return -ENOMEM;
+        *ret = TAKE_PTR(control);
+        return 0;
+}
+
+ReshapeControl *reshape_control_free(ReshapeControl *control)
+{
+        if (!control)
+                return NULL;
+        reshaper_free(control->reshaper);
+        string_set_done(&control->kept);
+        json_decref(control->document);
+        reshape_image_done(&control->image);
+        sd_event_unref(control->event);
+        free(control->state_path);
+        free(control);
+        return NULL;
+}
+
+void reshape_control_ask(ReshapeControl *control, ReshapeKind kind)
+{
+        control->asked = true;
+        control->kind = kind;
+}
+
+static void drop_document(ReshapeControl *control)
+{
+        json_decref(control->document);
+        control->document = NULL;
+}
+
+bool reshape_control_is_due(ReshapeControl *control, bool needed, const ProviderTree *remote)
+{
+        bool stays = control->kept.n_items > 0;
+
+        if (control->asked && (needed || stays || control->kind == RESHAPE_UNDO))
+                return true;
+        if (control->asked)
+                drop_document(control);
+        control->asked = false;
+        if (control->at_start && !needed) {
+                control->at_start = false;
+                if (control->state_path)
+                        reshaper_settle(control->state_path, remote);
+        }
+        return needed && control->at_start;
+}
+
+static ReshapeAlias *find_aliases(const Allocations *consumers, const Snapshot *snapshot,
+                                  size_t *ret_n, void *userdata)
+{
+        ReshapeControl *control = userdata;
+        Claims *claims = claim_service_get(control->claims);
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        ReshapeAlias *aliases = NULL;
+
+        if (claims && claims_list(claims, false, &list, NULL) != 0)
+                log_debug("Claims could not be read; migrations are told by their size alone.");
+        if (migration_match(consumers, snapshot, &list, &aliases, ret_n) < 0)
+                *ret_n = 0;
+        return aliases;
+}
+
+/* What came of it */
+
+static void keep_document(ReshapeControl *control, const ReshapeImage *image,
+                          const DriverReshape *verdict)
+{
+        if (!image->before.tree || !image->after.tree || !image->before.consumers ||
+            !image->after.consumers)
+                return;
+        drop_document(control);
+        control->document = reshape_image_to_json(image, &control->maker->root,
+                                                  control->maker->nodename, verdict);
+}
+
+static void log_problems(const ReshapeControl *control, const DriverReshape *verdict)
+{
+        for (size_t i = 0; i < verdict->n_problems; i++) {
+                const ReshapeProblem *problem = &verdict->problems[i];
+
+                log_event(LOG_WARNING, MESSAGE_RESHAPE_BLOCKED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text),
+                          "Consumer %s cannot be moved, so %s stays where it is: %s",
+                          problem->consumer.text, problem->resource_class, problem->reason);
+        }
+}
+
+static void log_done(const ReshapeControl *control, const ReshapeImage *image)
+{
+        log_event(LOG_NOTICE, MESSAGE_RESHAPED,
+                  LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text),
+                  "%s the provider tree of %s, with the allocations of %zu consumer(s).",
+                  control->kind == RESHAPE_UNDO ? "Put back" : "Reshaped", control->maker->nodename,
+                  image->after.consumers ? image->after.consumers->n_consumers : 0);
+}
+
+static bool is_away(int result)
+{
+        return result == REPORT_E_UNREACHABLE || result == REPORT_E_UNAVAILABLE ||
+               result == REPORT_E_UNAUTHORIZED;
+}
+
+static void note_end(ReshapeControl *control, int result, const Error *error)
+{
+        const DriverReshape *verdict = reshaper_get_verdict(control->reshaper);
+        const ReshapeImage *image = reshaper_get_image(control->reshaper);
+
+        keep_document(control, image, verdict);
+        if (control->kind == RESHAPE_SHOW || is_away(result))
+                return;
+        control->error = result == 0 ? ERROR_NULL : *error;
+        if (result != 0) {
+                log_event(LOG_ERR, MESSAGE_RESHAPE_FAILED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text),
+                          "The provider tree keeps its old shape: %s. It is tried again at the "
+                          "next start, or with \"computectl reshape\".",
+                          error_text(error, result));
+                return;
+        }
+        log_done(control, image);
+        log_problems(control, verdict);
+        if (string_set_copy(&control->kept, &verdict->kept) < 0)
+                log_warning("Out of memory: which classes could not be moved is forgotten, "
+                            "ignoring.");
+}
+
+static void on_ended(Reshaper *reshaper, int result, const Error *error, void *userdata)
+{
+        ReshapeControl *control = userdata;
+        Error words = error ? *error : ERROR_NULL;
+        Error device_error = *reshaper_get_device_error(reshaper);
+        ProviderTree *tree;
+
+        note_end(control, result, &words);
+        /* Without an answer of Placement the start is not over. */
+        if (!is_away(result)) {
+                control->at_start &= control->kind == RESHAPE_SHOW;
+                control->asked = false;
+        }
+        tree = reshaper_take_tree(reshaper);
+        reshape_image_done(&control->image);
+        if (tree)
+                control->blocked = device_error;
+        if (tree)
+                control->image = reshaper_take_image(reshaper);
+        control->reshaper = reshaper_free(reshaper);
+        control->done(result, tree, &device_error, &words, control->userdata);
+}
+
+int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Reporter *reporter,
+                          const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
+                          Error *reterr)
+{
+        const ReshaperConfig config = {
+                .kind = control->asked ? control->kind : RESHAPE_FORWARD,
+                .maker = maker,
+                .reporter = reporter,
+                .snapshot = snapshot,
+                .find_aliases = find_aliases,
+                .state_path = control->state_path,
+                .patience_usec = control->patience_usec,
+                .userdata = control,
+        };
+        int r;
+
+        control->kind = config.kind;
+        control->maker = maker;
+        control->done = done;
+        control->userdata = userdata;
+        r = reshaper_new(&control->reshaper, control->event, &config, on_ended, control, reterr);
+        if (r < 0)
+                control->asked = false;
+        return r;
+}
+
+int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const ProviderTree *base,
+                          const Snapshot *snapshot, ProviderTree **ret_tree, Error *reterr)
+{
+        _cleanup_(allocations_freep) Allocations *nobody = NULL;
+        DriverReshape verdict = { 0 };
+        MadeTree made = { 0 };
+        int r;
+
+        if (allocations_new(&nobody) < 0)
+                return error_oom(reterr);
+        verdict.consumers = nobody;
+        r = tree_maker_make(maker, snapshot, base, true, &verdict, &made, reterr);
+        driver_reshape_done(&verdict);
+        if (r < 0)
+                return r;
+        control->at_start = control->asked = false;
+        *ret_tree = made.tree;
+        return 0;
+}
+
+StringSet *reshape_control_get_kept(ReshapeControl *control)
+{
+        return &control->kept;
+}
+
+const Error *reshape_control_get_blocked(const ReshapeControl *control)
+{
+        return &control->blocked;
+}
+
+const Error *reshape_control_get_error(const ReshapeControl *control)
+{
+        return &control->error;
+}
+
+const ReshapeImage *reshape_control_get_image(const ReshapeControl *control)
+{
+        return control->image.after.consumers ? &control->image : NULL;
+}
+
+const json_t *reshape_control_get_document(const ReshapeControl *control)
+{
+        return control->document;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* When a reshape may happen, and what became of it: at the start, until one was tried with a
+ * Placement that answered, and whenever somebody asks. Runs it with a Reshaper, logs it, and keeps
+ * what is to be known of it afterwards. Main thread. */
+
+#include "agent/claim-service.h"
+#include "agent/reshaper.h"
+
+typedef struct ReshapeControl ReshapeControl;
+
+/* result as of reshaper_new(). tree (owned by the callee) is what Placement holds now; NULL unless
+ * something was sent. device_error (borrowed): see reshaper.h. */
+typedef void (*ReshapeControlDone)(int result, ProviderTree *tree, const Error *device_error,
+                                   const Error *error, void *userdata);
+
+/* at_start: one is due when it is needed. state_path (copied): see reshaper.h; claims is borrowed.
+ * -ENOMEM. */
+int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_path,
+                        uint64_t patience_usec, bool at_start, ClaimService *claims);
+ReshapeControl *reshape_control_free(ReshapeControl *control);
+DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
+
+/* The next cycle is to do this. */
+void reshape_control_ask(ReshapeControl *control, ReshapeKind kind);
+
+/* Is one to be begun in this cycle? remote is what Placement holds, just read. */
+bool reshape_control_is_due(ReshapeControl *control, bool needed, const ProviderTree *remote);
+
+/* Everything is borrowed until done is called, which is never from inside this call. -ENOENT when
+ * there is nothing to undo, -ENOMEM. */
+int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Reporter *reporter,
+                          const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
+                          Error *reterr);
+
+/* The same without a Placement: nobody holds anything there. ret_tree is owned by the caller. */
+int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const ProviderTree *base,
+                          const Snapshot *snapshot, ProviderTree **ret_tree, Error *reterr);
+
+/* Classes that stay where they are until the next reshape. */
+StringSet *reshape_control_get_kept(ReshapeControl *control);
+
+/* Why some class stays, in the words of the reshape that left it; code 0: none does. */
+const Error *reshape_control_get_blocked(const ReshapeControl *control);
+
+/* Why the last reshape failed; code 0: it did not. */
+const Error *reshape_control_get_error(const ReshapeControl *control);
+
+/* What the last reshape did, NULL when there was none. Borrowed. */
+const ReshapeImage *reshape_control_get_image(const ReshapeControl *control);
+
+/* The last decision in the form of reshape-image.h; NULL: there was none. Borrowed. */
+const json_t *reshape_control_get_document(const ReshapeControl *control);

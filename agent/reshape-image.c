@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/reshape-image.h"
+
+#include <string.h>
+
+#include "agent/tree-json.h"
+#include "base/json.h"
+#include "report/placement-consumer.h"
+
+static void shape_done(ReshapeShape *shape)
+{
+        provider_tree_free(shape->tree);
+        allocations_free(shape->consumers);
+        *shape = (ReshapeShape){ 0 };
+}
+
+void reshape_image_done(ReshapeImage *image)
+{
+        shape_done(&image->before);
+        shape_done(&image->after);
+        *image = (ReshapeImage){ 0 };
+}
+
+/* JSON */
+
+static json_t *consumers_to_json(const Allocations *consumers)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        for (size_t i = 0; object && i < consumers->n_consumers; i++) {
+                const Consumer *consumer = consumers->consumers[i];
+
+                if (json_object_set_new(object, consumer->uuid.text,
+                                        placement_consumer_to_json(consumer, consumer->type)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+static json_t *shape_to_json(const ReshapeShape *shape, const Uuid *root, const char *node)
+{
+        _cleanup_json_ json_t *tree = tree_to_json(shape->tree, NULL, root, node, "");
+
+        if (!tree ||
+            json_object_set_new(tree, "consumers", consumers_to_json(shape->consumers)) < 0)
+                return NULL;
+        return TAKE_PTR(tree);
+}
+
+static json_t *problems_to_json(const DriverReshape *verdict)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && verdict && i < verdict->n_problems; i++) {
+                const ReshapeProblem *problem = &verdict->problems[i];
+
+                if (json_array_append_new(array, json_pack("{ss ss ss}", "consumer",
+                                                           problem->consumer.text, "resource_class",
+                                                           problem->resource_class, "reason",
+                                                           problem->reason)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+json_t *reshape_image_to_json(const ReshapeImage *image, const Uuid *root, const char *node,
+                              const DriverReshape *verdict)
+{
+        _cleanup_json_ json_t *document =
+                json_pack("{ss sI ss}", "format", RESHAPE_FORMAT, "taken_usec",
+                          (json_int_t)image->taken_usec, "node", node);
+
+        if (!document ||
+            json_object_set_new(document, "before", shape_to_json(&image->before, root, node)) <
+                    0 ||
+            json_object_set_new(document, "after", shape_to_json(&image->after, root, node)) < 0 ||
+            json_object_set_new(document, "problems", problems_to_json(verdict)) < 0)
+                return NULL;
+        return TAKE_PTR(document);
+}
+
+static int shape_from_json(const json_t *document, const char *key, ReshapeShape *ret,
+                           Error *reterr)
+{
+        json_t *object, *consumers, *item;
+        const char *name;
+        int r = json_read_object(document, key, &object, reterr);
+
+        if (r >= 0)
+                r = tree_from_json(object, &ret->tree, reterr);
+        if (r >= 0)
+                r = json_read_object(object, "consumers", &consumers, reterr);
+        if (r < 0)
+                return r;
+        if (allocations_new(&ret->consumers) < 0)
+                return error_oom(reterr);
+        json_object_foreach(consumers, name, item) {
+                Uuid uuid;
+
+                if (uuid_from_text(name, &uuid) < 0)
+                        return error_setf(reterr, EBADMSG, "\"%.60s\" is not a uuid", name);
+                r = placement_read_consumer(item, &uuid, ret->consumers, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *reterr)
+{
+        _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
+        int r;
+
+        if ((r = json_read_u64(object, "taken_usec", &image.taken_usec, reterr)) < 0 ||
+            (r = shape_from_json(object, "before", &image.before, reterr)) < 0 ||
+            (r = shape_from_json(object, "after", &image.after, reterr)) < 0)
+                return r;
+        *ret = image;
+        image = (ReshapeImage){ 0 };
+        return 0;
+}
+
+/* Undo */
+
+static bool is_changed(const ReshapeImage *image, const Provider *before)
+{
+        const Provider *after = provider_tree_find(image->after.tree, &before->uuid);
+
+        return !after || !provider_inventories_equal(before, after);
+}
+
+static int restore_provider(const ReshapeImage *image, const Provider *before, ProviderTree *tree,
+                            Error *reterr)
+{
+        const Provider *after = provider_tree_find(image->after.tree, &before->uuid);
+        Provider *current = provider_tree_find(tree, &before->uuid);
+        int r = 0;
+
+        if (after && (!current || !provider_inventories_equal(current, after)))
+                return error_setf(reterr, EBUSY, "Provider %s changed since the reshape",
+                                  before->name);
+        if (!current)
+                r = provider_tree_add(tree, &before->uuid, before->name,
+                                      uuid_empty(&before->parent) ? NULL : &before->parent,
+                                      &current, reterr);
+        if (r < 0)
+                return r;
+        if (provider_copy_inventories(current, before) < 0 ||
+            (!after && string_set_copy(&current->traits, &before->traits) < 0))
+                return error_oom(reterr);
+        return 0;
+}
+
+static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *reterr)
+{
+        for (size_t i = 0; i < image->before.tree->n_providers; i++) {
+                const Provider *before = image->before.tree->providers[i];
+                int r = is_changed(image, before) ? restore_provider(image, before, tree, reterr)
+                                                  : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        /* backwards: children first */
+        for (size_t i = image->after.tree->n_providers; i > 0; i--) {
+                const Uuid *uuid = &image->after.tree->providers[i - 1]->uuid;
+
+                if (!provider_tree_find(image->before.tree, uuid) &&
+                    !provider_tree_has_children(tree, uuid))
+                        provider_tree_remove(tree, uuid);
+        }
+        return 0;
+}
+
+/* On providers of the reshape the current holding must be that of after, and becomes that of
+ * before; what is held elsewhere stays as it is now. */
+static int restore_consumer(const ReshapeImage *image, const Consumer *after, Consumer *current,
+                            Error *reterr)
+{
+        const Consumer *before = allocations_find(image->before.consumers, &after->uuid);
+
+        if (!consumer_holds_equal(after, current))
+                return error_setf(reterr, EBUSY, "Consumer %s changed since the reshape",
+                                  after->uuid.text);
+        if (!before)
+                return 0;
+        consumer_clear(current);
+        for (size_t i = 0; i < before->n_allocations; i++) {
+                const Resources *resources = &before->allocations[i].resources;
+
+                for (size_t j = 0; j < resources->n_items; j++)
+                        if (consumer_set(current, &before->allocations[i].provider,
+                                         resources->items[j].resource_class,
+                                         resources->items[j].amount) < 0)
+                                return error_oom(reterr);
+        }
+        return 0;
+}
+
+static int check_stranger(const ProviderTree *current, const ProviderTree *tree,
+                          const Consumer *consumer, Error *reterr)
+{
+        for (size_t i = 0; i < consumer->n_allocations; i++) {
+                const Allocation *held = &consumer->allocations[i];
+                const Provider *here = provider_tree_find(current, &held->provider);
+                const Provider *after = provider_tree_find(tree, &held->provider);
+
+                for (size_t j = 0; here && j < held->resources.n_items; j++) {
+                        const char *name = held->resources.items[j].resource_class;
+
+                        if (!after || !provider_find_inventory(after, name))
+                                return error_setf(reterr, EBUSY,
+                                                  "Consumer %s came after the reshape and holds "
+                                                  "%.60s of %s: move it away first",
+                                                  consumer->uuid.text, name, here->name);
+                }
+        }
+        return 0;
+}
+
+int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
+                       const Allocations *consumers, ReshapeShape *ret, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_(allocations_freep) Allocations *moved = NULL;
+        int r;
+
+        if (provider_tree_copy(&tree, current) < 0 || allocations_copy(&moved, consumers) < 0)
+                return error_oom(reterr);
+        r = restore_tree(image, tree, reterr);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < moved->n_consumers; i++) {
+                Consumer *consumer = moved->consumers[i];
+                const Consumer *after = allocations_find(image->after.consumers, &consumer->uuid);
+
+                r = after ? restore_consumer(image, after, consumer, reterr)
+                          : check_stranger(current, tree, consumer, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret = (ReshapeShape){ .tree = TAKE_PTR(tree), .consumers = TAKE_PTR(moved) };
+        return 0;
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/reshaper.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "agent/state-file.h"
+#include "base/json.h"
+#include "base/log.h"
+
+#define PAUSE_FIRST_USEC (100 * USEC_PER_MSEC)
+#define PAUSE_MAX_USEC   (10 * USEC_PER_SEC)
+#define EXTEND_USEC      (30 * USEC_PER_SEC) /* each round asks systemd for so much time */
+#define MAX_REFUSALS     3
+#define TIMER_ACCURACY   (10 * USEC_PER_MSEC)
+
+/* Beside each other in state_path: what is about to be sent, and what was done last. */
+#define PENDING_FILE "reshape-pending.json"
+#define DONE_FILE    "reshape.json"
+
+struct Reshaper {
+        ReshaperConfig config;
+        char *state_path;
+        sd_event *event;
+        sd_event_source *timer; /* when the next round begins */
+        const Snapshot *snapshot;
+        DriverReshape verdict;
+        ReshapeImage image;
+        ReshapeImage undo; /* what to go back to */
+        ProviderTree *tree;
+        Error device_error;
+        uint64_t began_usec, pause_usec;
+        unsigned n_refusals;
+        ReshaperDone done;
+        void *userdata;
+};
+
+static void begin_round(Reshaper *reshaper);
+static void on_published(Reporter *reporter, int result, const Error *error, void *userdata);
+
+static void finish(Reshaper *reshaper, int result, const Error *error)
+{
+        /* The reshaper may be gone after this. */
+        reshaper->done(reshaper, result, error, reshaper->userdata);
+}
+
+static uint64_t clock_usec(clockid_t clock)
+{
+        struct timespec now;
+
+        clock_gettime(clock, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+/* The pre-image */
+
+static char *image_path(const char *state_path, const char *name)
+{
+        char *path;
+
+        return asprintf(&path, "%s/%s", state_path, name) < 0 ? NULL : path;
+}
+
+static int save_image(const Reshaper *reshaper, Error *reterr)
+{
+        _cleanup_free_ char *path = NULL;
+        _cleanup_json_ json_t *document = NULL;
+
+        if (!reshaper->state_path)
+                return 0;
+        path = image_path(reshaper->state_path, PENDING_FILE);
+        document = reshape_image_to_json(&reshaper->image, &reshaper->config.maker->root,
+                                         reshaper->config.maker->nodename, &reshaper->verdict);
+        if (!path || !document)
+                return error_oom(reterr);
+        return state_file_write(path, document, reterr);
+}
+
+/* The last reshape is this one from now on. */
+static void keep_image(const char *state_path)
+{
+        _cleanup_free_ char *pending = image_path(state_path, PENDING_FILE);
+        _cleanup_free_ char *done = image_path(state_path, DONE_FILE);
+
+        if (pending && done && rename(pending, done) < 0 && errno != ENOENT)
+                log_warning("The reshape cannot be undone, %s cannot be written: %s; ignoring.",
+                            done, strerror(errno));
+}
+
+static int load_image(const char *state_path, const char *name, ReshapeImage *ret, Error *reterr)
+{
+        _cleanup_free_ char *path = image_path(state_path, name);
+        _cleanup_json_ json_t *document = NULL;
+        int r;
+
+        if (!path)
+                return error_oom(reterr);
+        r = state_file_read(path, RESHAPE_FORMAT, &document, reterr);
+        return r < 0 ? r : reshape_image_from_json(document, ret, reterr);
+}
+
+/* Does tree hold what the reshape was to make of it? */
+static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
+{
+        for (size_t i = 0; i < image->after.tree->n_providers; i++) {
+                const Provider *after = image->after.tree->providers[i];
+                const Provider *current = provider_tree_find(tree, &after->uuid);
+                const Provider *before = provider_tree_find(image->before.tree, &after->uuid);
+
+                if (before && provider_inventories_equal(before, after))
+                        continue;
+                if (!current || !provider_inventories_equal(current, after))
+                        return false;
+        }
+        return true;
+}
+
+void reshaper_settle(const char *state_path, const ProviderTree *tree)
+{
+        _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
+
+        if (load_image(state_path, PENDING_FILE, &image, NULL) >= 0 && is_reached(&image, tree))
+                keep_image(state_path);
+}
+
+/* Rounds */
+
+static uint64_t next_pause_usec(Reshaper *reshaper)
+{
+        uint64_t last = MAX(reshaper->pause_usec, PAUSE_FIRST_USEC), random = 0;
+
+        (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
+        reshaper->pause_usec =
+                MIN(PAUSE_MAX_USEC, PAUSE_FIRST_USEC + random % (last * 3 - PAUSE_FIRST_USEC));
+        return reshaper->pause_usec;
+}
+
+/* Somebody was faster: a refusal is one, too, when what was decided on is not true any more. */
+static bool may_try_again(Reshaper *reshaper, int result)
+{
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+
+        if (reshaper->config.kind == RESHAPE_SHOW ||
+            now - reshaper->began_usec >= reshaper->config.patience_usec)
+                return false;
+        if (result == REPORT_E_REFUSED || result == REPORT_E_IN_USE)
+                return ++reshaper->n_refusals < MAX_REFUSALS;
+        return result == REPORT_E_CONFLICT || result == -ENODATA;
+}
+
+static void end_round(Reshaper *reshaper, int result, const Error *error)
+{
+        uint64_t pause_usec;
+
+        if (!may_try_again(reshaper, result)) {
+                finish(reshaper, result, error);
+                return;
+        }
+        pause_usec = next_pause_usec(reshaper);
+        log_debug("The reshape was overtaken (%s); trying again in %" PRIu64 " ms.", error->text,
+                  pause_usec / USEC_PER_MSEC);
+        (void)sd_notifyf(false, "EXTEND_TIMEOUT_USEC=%" PRIu64, (uint64_t)EXTEND_USEC);
+        (void)sd_event_source_set_time_relative(reshaper->timer, pause_usec);
+        (void)sd_event_source_set_enabled(reshaper->timer, SD_EVENT_ONESHOT);
+}
+
+static void end_failed(Reshaper *reshaper, int r, const char *what)
+{
+        Error error;
+
+        error_setf(&error, r, "%s: %s", what, strerror(r < 0 ? -r : r));
+        end_round(reshaper, r, &error);
+}
+
+/* What is sent are the consumers that change. */
+static void drop_unchanged(ReshapeImage *image)
+{
+        for (size_t i = image->after.consumers->n_consumers; i > 0; i--) {
+                Uuid uuid = image->after.consumers->consumers[i - 1]->uuid;
+                const Consumer *before = allocations_find(image->before.consumers, &uuid);
+
+                if (!before ||
+                    !consumer_holds_equal(before, image->after.consumers->consumers[i - 1]))
+                        continue;
+                allocations_remove(image->before.consumers, &uuid);
+                allocations_remove(image->after.consumers, &uuid);
+        }
+}
+
+static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocations *others,
+                          Error *reterr)
+{
+        const ReshaperConfig *config = &reshaper->config;
+        DriverReshape *verdict = &reshaper->verdict;
+        _cleanup_free_ ReshapeAlias *aliases = NULL;
+        MadeTree made = { 0 };
+        int r;
+
+        verdict->consumers = moved;
+        verdict->others = others;
+        if (config->find_aliases)
+                aliases = config->find_aliases(moved, reshaper->snapshot, &verdict->n_aliases,
+                                               config->userdata);
+        verdict->aliases = aliases;
+        r = tree_maker_make(config->maker, reshaper->snapshot, reporter_tree(config->reporter),
+                            true, verdict, &made, reterr);
+        verdict->aliases = NULL;
+        verdict->n_aliases = 0;
+        verdict->consumers = NULL;
+        verdict->others = NULL;
+        if (r < 0)
+                return r;
+        reshaper->image.after.tree = made.tree;
+        reshaper->device_error = made.device_error;
+        return 0;
+}
+
+/* Fills the image. before (taken) are the consumers as they are. */
+static int decide(Reshaper *reshaper, Allocations *before, const Allocations *others, Error *reterr)
+{
+        ReshapeImage *image = &reshaper->image;
+        int r;
+
+        reshape_image_done(image);
+        image->taken_usec = clock_usec(CLOCK_REALTIME);
+        image->before.consumers = before;
+        if (provider_tree_copy(&image->before.tree, reporter_tree(reshaper->config.reporter)) < 0)
+                return error_oom(reterr);
+        if (reshaper->config.kind == RESHAPE_UNDO)
+                return reshape_image_undo(&reshaper->undo, image->before.tree, before,
+                                          &image->after, reterr);
+        if (allocations_copy(&image->after.consumers, before) < 0)
+                return error_oom(reterr);
+        r = decide_forward(reshaper, image->after.consumers, others, reterr);
+        return r;
+}
+
+static int publish(Reshaper *reshaper, const Allocations *consumers, Error *reterr)
+{
+        int r;
+
+        if (reshaper->config.kind == RESHAPE_SHOW) {
+                finish(reshaper, 0, NULL);
+                return 0;
+        }
+        if (consumers && (r = save_image(reshaper, reterr)) < 0)
+                return r;
+        r = reporter_publish(reshaper->config.reporter, reshaper->image.after.tree, consumers,
+                             on_published, reshaper);
+        return r < 0 ? error_setf(reterr, r, "The reshape cannot be sent: %s", strerror(-r)) : 0;
+}
+
+static void on_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Reshaper *reshaper = userdata;
+        _cleanup_(allocations_freep) Allocations *others = NULL;
+        Allocations *consumers = NULL;
+        Error words = *error;
+
+        if (result == REPORT_DONE) {
+                reporter_take_gathered(reporter, &consumers, &others);
+                result = decide(reshaper, consumers, others, &words);
+        }
+        if (result == REPORT_DONE) {
+                drop_unchanged(&reshaper->image);
+                result = publish(reshaper, reshaper->image.after.consumers, &words);
+                if (result == 0)
+                        return;
+        }
+        end_round(reshaper, result, &words);
+}
+
+static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Reshaper *reshaper = userdata;
+
+        if (result != REPORT_DONE) {
+                end_round(reshaper, result, error);
+                return;
+        }
+        if (reshaper->state_path)
+                keep_image(reshaper->state_path);
+        provider_tree_free(reshaper->tree);
+        reshaper->tree = NULL;
+        if (provider_tree_copy(&reshaper->tree, reshaper->image.after.tree) < 0)
+                end_failed(reshaper, -ENOMEM, "The reshape was done");
+        else
+                finish(reshaper, REPORT_DONE, error);
+}
+
+/* Is there anything to move (any more)? A positive number when there is not, with the tree. */
+static int probe(Reshaper *reshaper, Error *reterr)
+{
+        const ReshaperConfig *config = &reshaper->config;
+        MadeTree made = { 0 };
+        int r;
+
+        if (config->kind == RESHAPE_UNDO)
+                return 0;
+        r = tree_maker_make(config->maker, reshaper->snapshot, reporter_tree(config->reporter),
+                            true, &reshaper->verdict, &made, reterr);
+        if (r < 0)
+                return r;
+        if (made.reshape_needed) {
+                provider_tree_free(made.tree);
+                return 0;
+        }
+        provider_tree_free(reshaper->image.after.tree);
+        reshaper->image.after.tree = made.tree;
+        reshaper->device_error = made.device_error;
+        return 1;
+}
+
+static int start(Reshaper *reshaper, Error *reterr)
+{
+        const StringSet *classes =
+                reshaper->config.kind == RESHAPE_UNDO ? NULL : &reshaper->verdict.classes;
+        int r;
+
+        /* what stayed in an earlier round need not stay now */
+        string_set_done(&reshaper->verdict.kept);
+        if (reshaper->config.kept &&
+            string_set_copy(&reshaper->verdict.kept, reshaper->config.kept) < 0)
+                return error_oom(reterr);
+        r = probe(reshaper, reterr);
+        if (r != 0)
+                return r < 0 ? r : publish(reshaper, NULL, reterr);
+        r = reporter_gather(reshaper->config.reporter, classes, on_gathered, reshaper);
+        return r < 0 ? error_setf(reterr, r, "Allocations cannot be read: %s", strerror(-r)) : 0;
+}
+
+static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Reshaper *reshaper = userdata;
+        Error words = *error;
+
+        if (result == REPORT_DONE)
+                result = start(reshaper, &words);
+        if (result != 0)
+                end_round(reshaper, result, &words);
+}
+
+static void begin_round(Reshaper *reshaper)
+{
+        int r = reporter_refresh(reshaper->config.reporter, on_refreshed, reshaper);
+
+        if (r < 0)
+                end_failed(reshaper, r, "Placement cannot be read");
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        begin_round(userdata);
+        return 0;
+}
+
+/* Life */
+
+static int load_undo(Reshaper *reshaper, Error *reterr)
+{
+        int r;
+
+        if (reshaper->config.kind != RESHAPE_UNDO)
+                return 0;
+        if (!reshaper->state_path)
+                return error_setf(reterr, ENOENT, "There is no reshape to undo");
+        r = load_image(reshaper->state_path, DONE_FILE, &reshaper->undo, reterr);
+        return r == -ENOENT ? error_setf(reterr, ENOENT, "There is no reshape to undo") : r;
+}
+
+static int set_up(Reshaper *reshaper, const ReshaperConfig *config, Error *reterr)
+{
+        int r;
+
+        if (config->state_path && !(reshaper->state_path = strdup(config->state_path)))
+                return error_oom(reterr);
+        r = sd_event_add_time_relative(reshaper->event, &reshaper->timer, CLOCK_MONOTONIC, 0,
+                                       TIMER_ACCURACY, on_timer, reshaper);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot set up a timer: %s", strerror(-r));
+        /* the first round begins there, too: no callback from inside this call */
+        return load_undo(reshaper, reterr);
+}
+
+int reshaper_new(Reshaper **ret, sd_event *event, const ReshaperConfig *config, ReshaperDone done,
+                 void *userdata, Error *reterr)
+{
+        _cleanup_(reshaper_freep) Reshaper *reshaper = calloc(1, sizeof(Reshaper));
+        int r;
+
+        if (!reshaper)
+                return error_oom(reterr);
+        reshaper->event = sd_event_ref(event);
+        reshaper->config = *config;
+        if (config->patience_usec == 0)
+                reshaper->config.patience_usec = RESHAPER_PATIENCE_USEC;
+        reshaper->snapshot = snapshot_ref(config->snapshot);
+        reshaper->began_usec = clock_usec(CLOCK_MONOTONIC);
+        reshaper->done = done;
+        reshaper->userdata = userdata;
+        r = set_up(reshaper, config, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(reshaper);
+        return 0;
+}
+
+Reshaper *reshaper_free(Reshaper *reshaper)
+{
+        if (!reshaper)
+                return NULL;
+        sd_event_source_disable_unref(reshaper->timer);
+        sd_event_unref(reshaper->event);
+        snapshot_unref(reshaper->snapshot);
+        driver_reshape_done(&reshaper->verdict);
+        reshape_image_done(&reshaper->image);
+        reshape_image_done(&reshaper->undo);
+        provider_tree_free(reshaper->tree);
+        free(reshaper->state_path);
+        free(reshaper);
+        return NULL;
+}
+
+const ReshapeImage *reshaper_get_image(const Reshaper *reshaper)
+{
+        return &reshaper->image;
+}
+
+ReshapeImage reshaper_take_image(Reshaper *reshaper)
+{
+        ReshapeImage image = reshaper->image;
+
+        reshaper->image = (ReshapeImage){ 0 };
+        return image;
+}
+
+const DriverReshape *reshaper_get_verdict(const Reshaper *reshaper)
+{
+        return &reshaper->verdict;
+}
+
+const Error *reshaper_get_device_error(const Reshaper *reshaper)
+{
+        return &reshaper->device_error;
+}
+
+ProviderTree *reshaper_take_tree(Reshaper *reshaper)
+{
+        return TAKE_PTR(reshaper->tree);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One reshape, from the need of it to its end: gather who holds what → let the driver move it
+ * (pure) → remember what was → one POST /reshaper, with all that the new tree needs before and
+ * after it.
+ *
+ * Somebody who claims something meanwhile makes the request fail as a whole (facts E6). Then
+ * everything is read again and decided again, with growing, jittered pauses, until patience ends;
+ * there is no half of a reshape. systemd is told not to lose patience before.
+ *
+ * Main thread; nothing blocks but the small file that the old shape goes to. */
+
+#include <systemd/sd-event.h>
+
+#include "agent/reshape-image.h"
+#include "agent/tree-maker.h"
+#include "report/reporter.h"
+
+typedef enum ReshapeKind {
+        RESHAPE_FORWARD, /* to what the host is like */
+        RESHAPE_UNDO,    /* back to what the last reshape found */
+        RESHAPE_SHOW,    /* forward, but nothing is sent or written */
+} ReshapeKind;
+
+typedef struct ReshaperConfig {
+        ReshapeKind kind;
+        const TreeMaker *maker;   /* borrowed */
+        Reporter *reporter;       /* borrowed; nothing else uses it meanwhile */
+        const Snapshot *snapshot; /* a reference is taken */
+        const StringSet *kept;    /* classes that are not to move; NULL: none */
+        /* who stands for which guest, sorted; freed by the reshaper. May be NULL */
+        ReshapeAlias *(*find_aliases)(const Allocations *consumers, const Snapshot *snapshot,
+                                      size_t *ret_n, void *userdata);
+        const char *state_path; /* folder of the pre-image; NULL: none is written */
+        uint64_t patience_usec; /* 0: RESHAPER_PATIENCE_USEC */
+        void *userdata;         /* of find_aliases */
+} ReshaperConfig;
+
+#define RESHAPER_PATIENCE_USEC (5 * 60 * USEC_PER_SEC)
+
+typedef struct Reshaper Reshaper;
+
+/* result: 0, a ReportOutcome or a negative errno, with words unless 0. Called once, never from
+ * inside reshaper_new(). The reshaper may be freed in it. */
+typedef void (*ReshaperDone)(Reshaper *reshaper, int result, const Error *error, void *userdata);
+
+/* The config's strings are copied. -ENOMEM; else as reporter_gather(). */
+int reshaper_new(Reshaper **ret, sd_event *event, const ReshaperConfig *config, ReshaperDone done,
+                 void *userdata, Error *reterr);
+Reshaper *reshaper_free(Reshaper *reshaper);
+DEFINE_CLEANUP(Reshaper *, reshaper_free);
+
+/* What was decided last: borrowed, trees NULL before. */
+const ReshapeImage *reshaper_get_image(const Reshaper *reshaper);
+const DriverReshape *reshaper_get_verdict(const Reshaper *reshaper);
+
+/* Why some devices or classes are not as configured; code 0: all are. */
+const Error *reshaper_get_device_error(const Reshaper *reshaper);
+
+/* Hands it over to the caller. */
+ReshapeImage reshaper_take_image(Reshaper *reshaper);
+
+/* Hands the tree that Placement holds now over to the caller. */
+ProviderTree *reshaper_take_tree(Reshaper *reshaper);
+
+/* A reshape that was sent, but whose end nobody saw, has its pre-image kept as that of the last
+ * reshape when tree, which Placement holds, is what it was to lead to. */
+void reshaper_settle(const char *state_path, const ProviderTree *tree);

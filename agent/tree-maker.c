@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/tree-maker.h"
+
+#include <string.h>
+
+static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr)
+{
+        const Provider *root = provider_tree_find(tree, &maker->root);
+
+        if (!root)
+                return provider_tree_add(tree, &maker->root, maker->nodename, NULL, NULL, reterr);
+        if (strcmp(root->name, maker->nodename) != 0)
+                return error_setf(
+                        reterr, EEXIST,
+                        "This host's provider %s is named \"%.60s\" in Placement, but the host is "
+                        "now \"%.60s\": give the host its old name back, or remove that provider",
+                        root->uuid.text, root->name, maker->nodename);
+        return 0;
+}
+
+int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
+                    bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        Error error = ERROR_NULL;
+        int updated, r;
+
+        r = base ? provider_tree_copy(&tree, base) : provider_tree_new(&tree);
+        if (r < 0)
+                return error_oom(reterr);
+        r = ensure_root(maker, tree, reterr);
+        if (r < 0)
+                return r;
+        updated = driver_update_provider_tree(maker->driver, snapshot, tree, maker->nodename,
+                                              reshape, &error);
+        if (updated < 0) {
+                if (reterr)
+                        *reterr = error;
+                return updated;
+        }
+        if (maker->device_watch)
+                r = device_watch_apply(maker->device_watch, snapshot, tree, &maker->root, known,
+                                       reterr);
+        if (r >= 0 && maker->provider_config)
+                r = provider_config_apply(maker->provider_config, tree, known, reterr);
+        if (r < 0)
+                return r;
+        *ret_made = (MadeTree){
+                .tree = TAKE_PTR(tree),
+                .reshape_needed = updated == DRIVER_RESHAPE_NEEDED,
+                .device_error = error,
+        };
+        return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The tree that a host should have: a copy of what Placement holds, edited by the driver, the
+ * device watch and provider.yaml, in this order. Main thread; reads and writes the small files of
+ * the last two. */
+
+#include "agent/device-watch.h"
+#include "agent/provider-config.h"
+#include "base/provider-tree.h"
+#include "drivers/driver.h"
+
+/* Everything is borrowed. */
+typedef struct TreeMaker {
+        Driver *driver;
+        DeviceWatch *device_watch;       /* NULL: none */
+        ProviderConfig *provider_config; /* NULL: none */
+        Uuid root;
+        const char *nodename;
+} TreeMaker;
+
+typedef struct MadeTree {
+        ProviderTree *tree;  /* owned */
+        bool reshape_needed; /* what had to move stayed where it is */
+        Error device_error; /* why some devices or classes are not as configured; code 0: all are */
+} MadeTree;
+
+/* base (what Placement holds, or NULL: nothing) is copied. known: it was read from Placement.
+ * reshape as for driver_update_provider_tree(). ret_made is owned by the caller. -EEXIST for a root
+ * of another name, -EINVAL with words, -ENOMEM; what reshape lends is undefined then. */
+int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
+                    bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr);

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Moving inventory under guests, end to end: a real libvirtd over made-up hardware, a real Placement.
+
+The IDs (C5, F3, G2.14, ...) are those of the facts that the tests follow.
+"""
+
+import copy
+import json
+import tempfile
+import unittest
+import uuid
+from pathlib import Path
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.hosts import Cell, Gpu, Host, MdevType, simple_host
+from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
+from tests.env.placement import Placement
+from tests.env.scratch import Scratch, wait_until
+
+MDEVS = ['3f0a4b9e-6c41-4f0b-9a53-8f8f0f6c1d0%d' % number for number in range(4)]
+GPUS = ['compute-1_pci_0000_41_00_0', 'compute-1_pci_0000_42_00_0', 'compute-1_pci_0000_43_00_0']
+CELLS = ['compute-1_NUMA0', 'compute-1_NUMA1']
+ROOT = 'compute-1'
+
+
+def inventory(total, **fields):
+    return {'total': total, 'reserved': 0, 'min_unit': 1, 'max_unit': total, 'step_size': 1,
+            'allocation_ratio': 1.0, **fields}
+
+
+def pins(*cpus):
+    """<cputune> that pins guest CPU n to cpus[n]."""
+    return '<cputune>%s</cputune>' % ''.join(
+        "<vcpupin vcpu='%d' cpuset='%s'/>" % pair for pair in enumerate(cpus))
+
+
+class ReshapeCase(unittest.TestCase):
+    """A libvirtd for a class, a fresh Placement, bus and agent for a test."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        cls.libvirtd = Libvirtd(cls.make_host(), cls.scratch)
+        cls.libvirtd.start()
+
+    def setUp(self):
+        self.test_scratch = Scratch()
+        self.addCleanup(self.test_scratch.close)
+        self.bus = Bus(self.test_scratch)
+        self.bus.start()
+        self.placement = Placement(self.test_scratch)
+        self.placement.start()
+        self.agent = Agent(self.test_scratch, self.placement, self.libvirtd.uri, self.bus)
+        self.addCleanup(self.remove_guests)
+
+    def remove_guests(self):
+        self.libvirtd.destroy_guests()
+        for name in self.libvirtd.virsh('list', '--all', '--name').split():
+            self.libvirtd.virsh('undefine', name)
+
+    def start(self, state='synced', **options):
+        """Start the agent with options of [compute] and others; it has published then."""
+        self.agent.configure(options)
+        self.agent.start()
+        self.agent.wait_state(state)
+
+    def restart(self, state='synced', **options):
+        self.agent.stop()
+        self.start(state, **options)
+
+    def tree(self):
+        return self.placement.tree_by_name(self.agent.root())
+
+    def uuid(self, name):
+        return self.tree()[name]['uuid']
+
+    def put(self, consumer, held, generation=None, kind='INSTANCE', code=204):
+        """{provider: {class: amount}} for a consumer; a name that is a uuid is one elsewhere."""
+        tree = self.tree()
+        answer = self.placement.request('PUT', '/allocations/' + consumer, {
+            'allocations': {tree[name]['uuid'] if name in tree else name: {'resources': resources}
+                            for name, resources in held.items()},
+            'project_id': 'p', 'user_id': 'u', 'consumer_generation': generation,
+            'consumer_type': kind})
+        self.assertEqual(answer.status, code, answer.text)
+
+    def held(self, consumer):
+        names = {provider['uuid']: name for name, provider in self.tree().items()}
+        found = self.placement.get('/allocations/' + consumer)['allocations']
+        return {names.get(key, key): value['resources'] for key, value in found.items()}
+
+    def claimed(self):
+        """What each living claim's consumer holds by the agent's own account."""
+        return {claim['consumer']: {part['name']: part['resources']
+                                    for part in claim['allocations']}
+                for claim in self.agent.ctl_json('claims')['claims']}
+
+    def set_inventories(self, name, change):
+        """Let change() edit the inventories of a provider, as an operator or an older agent did."""
+        provider = self.tree()[name]
+        inventories = copy.deepcopy(provider['inventories'])
+        change(inventories)
+        answer = self.placement.request(
+            'PUT', '/resource_providers/%s/inventories' % provider['uuid'],
+            {'resource_provider_generation': provider['generation'], 'inventories': inventories})
+        self.assertEqual(answer.status, 200, answer.text)
+
+    def create(self, name, inventories, parent=None):
+        """A provider of somebody else; its uuid."""
+        made = str(uuid.uuid4())
+        body = {'uuid': made, 'name': name}
+        if parent:
+            body['parent_provider_uuid'] = parent
+        answer = self.placement.request('POST', '/resource_providers', body)
+        self.assertEqual(answer.status, 200, answer.text)
+        answer = self.placement.request('PUT', '/resource_providers/%s/inventories' % made, {
+            'resource_provider_generation': answer.json['generation'], 'inventories': inventories})
+        self.assertEqual(answer.status, 200, answer.text)
+        return made
+
+    def classes(self, name):
+        return set(self.tree()[name]['inventories']) - {'DISK_GB'}
+
+
+class TestVgpus(ReshapeCase):
+    """F3, C5.1: a host whose VGPU are on the root, as old Novas had it."""
+
+    @staticmethod
+    def make_host():
+        return Host(cells=simple_host().cells, name=ROOT, gpus=[
+            Gpu('0000:4%d:00.0' % (number + 1), numa_node=0,
+                types={'nvidia-35': MdevType('M10', available=0, existing=[MDEVS[number]])})
+            for number in range(3)])
+
+    def make_old_shape(self):
+        """VGPU on the root alone; two guests have one each, on the second and third GPU."""
+        self.start(devices={'enabled_mdev_types': None})
+        self.agent.stop()
+        self.set_inventories(ROOT, lambda classes: classes.update(VGPU=inventory(3)))
+        self.guests = []
+        for number in (1, 2):
+            self.libvirtd.define(guest_xml('guest%d' % number, extra=mdev_xml(MDEVS[number])))
+            self.guests.append(self.libvirtd.virsh('domuuid', 'guest%d' % number).strip())
+            self.put(self.guests[-1], {ROOT: {'VGPU': 1, 'VCPU': 1, 'MEMORY_MB': 32}})
+
+    def test_f3_from_the_root_to_the_gpus(self):
+        self.make_old_shape()
+        mark = self.placement.mark()
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'})
+        self.assertNotIn('VGPU', self.classes(ROOT))
+        for guest, gpu in zip(self.guests, GPUS[1:]):
+            self.assertEqual(self.held(guest), {ROOT: {'VCPU': 1, 'MEMORY_MB': 32},
+                                                gpu: {'VGPU': 1}})
+        for gpu in GPUS:
+            self.assertEqual(self.tree()[gpu]['inventories']['VGPU']['total'], 1)
+        posts = [item for item in self.placement.writes_since(mark) if item[1] == '/reshaper']
+        self.assertEqual([item[2] for item in posts], [204])
+        self.assertIn('Reshaped the provider tree of compute-1', self.agent.log())
+        third = str(uuid.uuid4())
+        self.put(third, {GPUS[1]: {'VGPU': 1}}, code=409)
+        self.put(third, {GPUS[0]: {'VGPU': 1}})
+        mark = self.placement.mark()
+        self.restart()
+        self.assertEqual(self.placement.writes_since(mark), [])
+
+    def test_g2_14_parts_elsewhere_are_carried_through(self):
+        self.make_old_shape()
+        elsewhere = self.create('other-host', {'VGPU': inventory(4), 'VCPU': inventory(4)})
+        generation = self.placement.get('/allocations/' + self.guests[0])['consumer_generation']
+        self.put(self.guests[0], {ROOT: {'VGPU': 1}, elsewhere: {'VGPU': 2, 'VCPU': 1}}, generation)
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'})
+        self.assertEqual(self.held(self.guests[0]),
+                         {GPUS[1]: {'VGPU': 1}, elsewhere: {'VGPU': 2, 'VCPU': 1}})
+
+    def test_a_consumer_that_cannot_be_placed_blocks_its_class_alone(self):
+        self.make_old_shape()
+        stranger = str(uuid.uuid4())
+        self.put(stranger, {ROOT: {'VGPU': 1}})
+        self.start('stale', devices={'enabled_mdev_types': 'nvidia-35'},
+                   DEFAULT={'reserved_host_memory_mb': 640})
+        self.assertEqual(self.tree()[ROOT]['inventories']['MEMORY_MB']['reserved'], 640)
+        self.assertIn('VGPU', self.classes(ROOT))
+        self.assertNotIn(GPUS[0], self.tree())
+        self.assertIn(stranger, self.agent.status()['sync_error'])
+        self.assertIn('it has no domain on this host', self.agent.log())
+        # The rest of the host is told meanwhile.
+        self.agent.ctl('sync', check=False)
+        self.assertIn('VGPU', self.classes(ROOT))
+        # When it is gone, whoever asks gets the new shape without a restart.
+        self.placement.request('DELETE', '/allocations/' + stranger)
+        self.agent.ctl('reshape')
+        self.agent.wait_state('synced')
+        self.assertEqual(self.held(self.guests[1])[GPUS[2]], {'VGPU': 1})
+
+    def test_periodically_it_is_reported_and_not_done(self):
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'})
+        before = self.tree()
+        self.set_inventories(ROOT, lambda classes: classes.update(VGPU=inventory(3)))
+        self.agent.ctl('sync', check=False)
+        self.agent.wait_state('stale')
+        self.assertIn('VGPU', self.classes(ROOT))
+        self.assertEqual(set(self.tree()), set(before))
+        self.assertIn('must change shape', self.agent.log())
+
+    def test_plan_and_undo(self):
+        self.make_old_shape()
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'})
+        moved = {guest: self.held(guest) for guest in self.guests}
+        self.agent.ctl('reshape', '--undo')
+        self.assertIn('VGPU', self.classes(ROOT))
+        for guest in self.guests:
+            self.assertEqual(self.held(guest), {ROOT: {'VGPU': 1, 'VCPU': 1, 'MEMORY_MB': 32}})
+        self.assertNotIn(GPUS[0], self.tree())
+        mark = self.placement.mark()
+        plan = self.agent.ctl_json('reshape', '--plan')
+        self.assertEqual(self.placement.writes_since(mark), [])
+        self.assertEqual(set(plan['after']['consumers']), set(self.guests))
+        self.assertIn('VGPU 1', self.agent.ctl('reshape', '--plan').stdout)
+        self.agent.ctl('reshape')
+        self.assertEqual({guest: self.held(guest) for guest in self.guests}, moved)
+
+    def test_undo_is_refused_when_the_host_is_not_what_it_was(self):
+        self.make_old_shape()
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'})
+        late = str(uuid.uuid4())
+        self.put(late, {GPUS[0]: {'VGPU': 1}})
+        done = self.agent.ctl('reshape', '--undo', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(late, done.stderr)
+        self.assertEqual(self.held(late), {GPUS[0]: {'VGPU': 1}})
+        self.assertNotIn('VGPU', self.classes(ROOT))
+
+
+class TestCells(ReshapeCase):
+    """Flat to NUMA cells and back, under running guests."""
+
+    @staticmethod
+    def make_host():
+        # A running guest can only be pinned to a CPU that is there: 0 or 1, one in each cell.
+        return Host(name=ROOT, cells=[Cell(0, [0, 2, 3, 4], 4 << 20, {2048: 64}),
+                                      Cell(1, [1, 5, 6, 7], 4 << 20, {2048: 64})])
+
+    def test_there_and_back(self):
+        pinned = self.libvirtd.start_guest('pinned', memory_mib=40, vcpus=2, extra=pins('1', '1,5-7'))
+        wide = self.libvirtd.start_guest('wide', vcpus=2, extra=pins('0', '1'))
+        floating = self.libvirtd.start_guest('floating')
+        self.start()
+        self.put(pinned, {ROOT: {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}})
+        self.put(wide, {ROOT: {'VCPU': 2, 'MEMORY_MB': 32}})
+        self.put(floating, {ROOT: {'VCPU': 1, 'MEMORY_MB': 32}})
+        before = {guest: self.held(guest) for guest in (pinned, wide, floating)}
+
+        wait_until(lambda: len(self.claimed()) == 3, 20, 'three claims')
+        claimed = self.claimed()
+        self.assertEqual(claimed[pinned], {ROOT: {'VCPU': 2, 'MEMORY_MB': 40}})
+
+        self.restart(compute={'numa_in_placement': 'true'})
+        self.assertEqual(self.classes(ROOT), set())
+        # Claims name providers, too.
+        self.assertEqual(self.claimed()[pinned], {CELLS[1]: {'VCPU': 2, 'MEMORY_MB': 40}})
+        self.assertEqual(self.claimed()[wide], self.held(wide))
+        self.assertEqual(self.claimed()[floating], self.held(floating))
+        self.assertEqual(self.held(pinned), {ROOT: {'DISK_GB': 1},
+                                             CELLS[1]: {'VCPU': 2, 'MEMORY_MB': 40}})
+        self.assertEqual(self.held(wide), {CELLS[0]: {'VCPU': 1, 'MEMORY_MB': 16},
+                                           CELLS[1]: {'VCPU': 1, 'MEMORY_MB': 16}})
+        self.assertEqual(sum(cell['VCPU'] for cell in self.held(floating).values()), 1)
+
+        self.restart(compute={'numa_in_placement': 'false'})
+        self.assertEqual({guest: self.held(guest) for guest in before}, before)
+        self.assertEqual(self.claimed(), claimed)
+        self.assertEqual(list(self.tree()), [ROOT])
+
+    def test_c5_2_dedicated_cpus_there_and_back(self):
+        guest = self.libvirtd.start_guest('pinned', vcpus=2, extra=pins('1', '1'))
+        moving = self.libvirtd.start_guest('moving', vcpus=2, memory_mib=64, extra=pins('1', '1'))
+        floating = self.libvirtd.start_guest('floating')
+        migration = str(uuid.uuid4())
+        self.start()
+        self.put(guest, {ROOT: {'VCPU': 2}})
+        self.put(migration, {ROOT: {'VCPU': 2, 'MEMORY_MB': 64}}, kind='MIGRATION')
+        elsewhere = self.create('other-host', {'VCPU': inventory(4)})
+        self.put(moving, {elsewhere: {'VCPU': 2}})
+        self.put(floating, {ROOT: {'VCPU': 1}})
+        self.restart(compute={'cpu_shared_set': '0,2-4', 'cpu_dedicated_set': '1,5-7'})
+        self.assertEqual(self.held(guest), {ROOT: {'PCPU': 2}})
+        self.assertEqual(self.held(migration), {ROOT: {'PCPU': 2, 'MEMORY_MB': 64}})
+        self.assertEqual(self.held(moving), {elsewhere: {'VCPU': 2}})
+        self.assertEqual(self.held(floating), {ROOT: {'VCPU': 1}})
+        self.restart(compute={'cpu_shared_set': None, 'cpu_dedicated_set': None})
+        self.assertEqual(self.held(guest), {ROOT: {'VCPU': 2}})
+        self.assertEqual(self.held(migration), {ROOT: {'VCPU': 2, 'MEMORY_MB': 64}})
+
+
+class TestOffline(unittest.TestCase):
+    """computectl migrate-inventory, with the daemon and every service down."""
+
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+        self.bus = Bus(self.scratch)
+        self.bus.start()
+        self.placement = Placement(self.scratch)
+        self.agent = Agent(self.scratch, self.placement, bus=self.bus, options={
+            'DEFAULT': {'compute_driver': 'static'}, 'devices': {'enabled_mdev_types': None}})
+        host = self.agent.folder / 'host.json'
+        host.write_text(json.dumps({
+            'format': 'compute-agent-host/1', 'nodename': ROOT, 'online_cpus': '0-7',
+            'memory_kib': 8 << 20, 'disk_total_bytes': 1 << 40,
+            'cells': [{'id': cell, 'memory_kib': 4 << 20,
+                       'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(2)]}))
+        self.agent.configure({'static': {'path': host}})
+
+    def migrate(self, *args, code=0):
+        done = self.agent.ctl('migrate-inventory', '--config', self.agent.config, *args,
+                              check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def tree(self):
+        """What the database holds, seen by a Placement that is started for it alone."""
+        self.placement.start()
+        tree = self.placement.tree_by_name(self.agent.root())
+        self.placement.stop()
+        return tree
+
+    def test_with_a_placement_of_its_own(self):
+        self.migrate('--direct', self.placement.folder)
+        root = self.tree()[ROOT]
+        self.assertIn('VCPU', root['inventories'])
+        consumer = str(uuid.uuid4())
+        self.placement.start()
+        answer = self.placement.request('PUT', '/allocations/' + consumer, {
+            'allocations': {root['uuid']: {'resources': {'VCPU': 3}}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        self.assertEqual(answer.status, 204, answer.text)
+        self.placement.stop()
+        self.agent.configure({'compute': {'numa_in_placement': 'true'}})
+        self.assertIn('has the inventory', self.migrate('--direct', self.placement.folder).stdout)
+        tree = self.tree()
+        self.assertEqual(set(tree), {ROOT, *CELLS})
+        self.placement.start()
+        held = self.placement.get('/allocations/' + consumer)['allocations']
+        self.placement.stop()
+        self.assertEqual([part['resources'] for part in held.values()], [{'VCPU': 3}])
+        self.assertNotIn(root['uuid'], held)
+        # Once more there is nothing to do; and nothing is left of the private Placement.
+        self.migrate('--direct', self.placement.folder)
+        self.assertEqual(self.tree(), tree)
+        self.assertEqual([path for path in Path(tempfile.gettempdir()).glob('computectl-*')
+                          if path.owner() == Path(self.agent.folder).owner()], [])
+
+    def test_exit_codes(self):
+        self.migrate(code=1)
+        self.migrate('--direct', self.agent.folder / 'not-there', code=1)
+        empty = self.agent.folder / 'empty'
+        empty.mkdir()
+        (empty / 'placement.conf').write_text('[placement_database]\nconnection = nonsense\n')
+        self.migrate('--direct', empty, code=4)
+        self.placement.start()
+        self.agent.start()
+        self.assertIn('stop it first', self.migrate(code=3).stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()
