@@ -18,7 +18,8 @@ KILLS = int(os.environ.get('COMPUTE_AGENT_KILLS', '12'))
 REFUSED = 'Access denied|Interactive authentication'
 READS = {'GetTree', 'GetPlan', 'Discover', 'ListClaims', 'GetClaim', 'FindClaims', 'ListProblems',
          'Explain'}
-CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'Sync', 'Reload'}
+CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'Sync', 'Reload', 'GetReshape',
+           'Reshape', 'UndoReshape'}
 
 
 def split_signature(signature):
