@@ -99,7 +99,8 @@ class Agent(Service):
         env = {**self.env(), 'NOTIFY_SOCKET': self._notify_path}
         if self.watchdog_usec:
             env['WATCHDOG_USEC'] = str(self.watchdog_usec)
-        child = self.scratch.spawn(self.argv(), 'agent-%d' % self.n_starts, self.folder, env=env)
+        child = self.scratch.spawn(self.argv(), 'agent-%d' % self.n_starts, self.folder, env=env,
+                                   wrapper=bool(self.within))
         # Before it is killed: a sanitizer looks for leaks when a program ends by itself.
         self.scratch.on_close(child.stop)
         return child

@@ -254,7 +254,8 @@ class TestVgpuFunctions(DeviceCase):
 
     def setUp(self):
         super().setUp()
-        self.agent.within = self.libvirtd.enter()
+        # its /proc as well: computectl looks there for its helper, a sanitizer for its program
+        self.agent.within = self.libvirtd.enter('-m', '-p')
         for number in range(3):
             self.set(number, self.TYPES)
 
@@ -309,8 +310,6 @@ class TestVgpuFunctions(DeviceCase):
         wait_until(lambda: self.NAMES[2] in names(), 30, 'the provider to come')
 
     def test_discover_and_verify(self):
-        # computectl looks for its helper beside itself, by /proc
-        self.agent.within = self.libvirtd.enter('-m', '-p')
         self.set(0, {}, 1156)
         self.configure(enabled_mdev_types='nvidia-1155,nvidia-9')
         self.agent.configure({'mdev_nvidia-9': {'device_addresses': '0000:41:01.2'}})

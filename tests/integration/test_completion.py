@@ -27,7 +27,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete(''), [line.split()[0] for line in verbs])
 
     def test_words(self):
-        cases = [(['re'], ['reload', 'release']),
+        cases = [(['re'], ['reshape', 'reload', 'release']),
                  (['claim', '--res'], ['--resources', '--resize-target']),
                  (['status', '--res'], []),
                  (['claims', '--h'], ['--help', '--host', '--history']),
