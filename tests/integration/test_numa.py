@@ -140,13 +140,17 @@ class TestChanges(NumaCase):
         self.assertIn('CUSTOM_HUGEPAGES_2M=32/0', tree['_NUMA0'][1])
         self.assertEqual(tree['_NUMA1'][1], {'MEMORY_MB=4096/256', 'VCPU=4/0'})
 
-    def test_a_published_host_keeps_its_shape_until_it_is_reshaped(self):
+    def test_a_published_host_changes_its_shape_at_the_next_start(self):
         agent = self.make(simple_host(2, name='flat'), compute={'numa_in_placement': 'false'})
         self.assertEqual(agent.run('--once').returncode, 0)
-        before = self.placement.tree_by_name(agent.root())
+        self.assertEqual(set(self.placement.tree_by_name(agent.root())), {'flat'})
         agent.configure({'compute': {'numa_in_placement': 'true'}})
-        agent.run('--once')
-        self.assertEqual(self.placement.tree_by_name(agent.root()), before)
+        self.assertEqual(agent.run('--once').returncode, 0)
+        tree = self.placement.tree_by_name(agent.root())
+        self.assertEqual({name: sorted(provider['inventories']) for name, provider in tree.items()},
+                         {'flat': ['DISK_GB'],
+                          'flat_NUMA0': ['CUSTOM_HUGEPAGES_2M', 'MEMORY_MB', 'VCPU'],
+                          'flat_NUMA1': ['CUSTOM_HUGEPAGES_2M', 'MEMORY_MB', 'VCPU']})
 
     def held_gpu(self, tree, name):
         """A guest of Placement's that holds one VGPU of that provider; how to look at it."""
