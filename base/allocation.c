@@ -14,7 +14,19 @@ void consumer_clear(Consumer *consumer)
         consumer->n_allocations = consumer->n_allocated = 0;
 }
 
-static Consumer *consumer_free(Consumer *consumer)
+int consumer_new(Consumer **ret, const Uuid *uuid)
+{
+        Consumer *consumer = calloc(1, sizeof(Consumer));
+
+        if (!consumer)
+                return -ENOMEM;
+        consumer->uuid = *uuid;
+        consumer->generation = -1;
+        *ret = consumer;
+        return 0;
+}
+
+Consumer *consumer_free(Consumer *consumer)
 {
         if (!consumer)
                 return NULL;
@@ -69,29 +81,41 @@ static size_t find_consumer(const Allocations *allocations, const Uuid *uuid, bo
         return low;
 }
 
+/* Position is where it belongs. */
+static int insert_consumer(Allocations *allocations, size_t position, Consumer *consumer)
+{
+        if (array_grow(&allocations->consumers, sizeof(Consumer *), allocations->n_consumers,
+                       &allocations->n_allocated) < 0)
+                return -ENOMEM;
+        memmove(allocations->consumers + position + 1, allocations->consumers + position,
+                (allocations->n_consumers - position) * sizeof(Consumer *));
+        allocations->consumers[position] = consumer;
+        allocations->n_consumers++;
+        return 0;
+}
+
+int allocations_add(Allocations *allocations, Consumer *consumer)
+{
+        bool found;
+        size_t position = find_consumer(allocations, &consumer->uuid, &found);
+
+        return found ? -EEXIST : insert_consumer(allocations, position, consumer);
+}
+
 int allocations_ensure(Allocations *allocations, const Uuid *uuid, Consumer **ret)
 {
         bool found;
         size_t position = find_consumer(allocations, uuid, &found);
-        Consumer *consumer;
+        _cleanup_(consumer_freep) Consumer *consumer = NULL;
 
         if (found) {
                 *ret = allocations->consumers[position];
                 return 0;
         }
-        if (array_grow(&allocations->consumers, sizeof(Consumer *), allocations->n_consumers,
-                       &allocations->n_allocated) < 0)
+        if (consumer_new(&consumer, uuid) < 0 ||
+            insert_consumer(allocations, position, consumer) < 0)
                 return -ENOMEM;
-        consumer = calloc(1, sizeof(Consumer));
-        if (!consumer)
-                return -ENOMEM;
-        consumer->uuid = *uuid;
-        consumer->generation = -1;
-        memmove(allocations->consumers + position + 1, allocations->consumers + position,
-                (allocations->n_consumers - position) * sizeof(Consumer *));
-        allocations->consumers[position] = consumer;
-        allocations->n_consumers++;
-        *ret = consumer;
+        *ret = TAKE_PTR(consumer);
         return 0;
 }
 
@@ -235,6 +259,19 @@ static int copy_consumer(Consumer *to, const Consumer *from)
                                 return r;
                 }
         }
+        return 0;
+}
+
+int consumer_copy(Consumer **ret, const Consumer *consumer)
+{
+        _cleanup_(consumer_freep) Consumer *copy = NULL;
+        int r = consumer_new(&copy, &consumer->uuid);
+
+        if (r >= 0)
+                r = copy_consumer(copy, consumer);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(copy);
         return 0;
 }
 

@@ -33,6 +33,14 @@ typedef struct Allocations {
         size_t n_allocated;
 } Allocations;
 
+/* One by itself, that holds nothing and is new. -ENOMEM. */
+int consumer_new(Consumer **ret, const Uuid *uuid);
+Consumer *consumer_free(Consumer *consumer);
+DEFINE_CLEANUP(Consumer *, consumer_free);
+
+/* A copy under the same uuid. -ENOMEM. */
+int consumer_copy(Consumer **ret, const Consumer *consumer);
+
 int allocations_new(Allocations **ret);
 Allocations *allocations_free(Allocations *allocations);
 DEFINE_CLEANUP(Allocations *, allocations_free);
@@ -41,6 +49,10 @@ int allocations_copy(Allocations **ret, const Allocations *allocations);
 /* The consumer, made when it is not there yet (generation -1). Borrowed; valid as long as the set.
  * -ENOMEM. */
 int allocations_ensure(Allocations *allocations, const Uuid *uuid, Consumer **ret);
+
+/* The set takes the consumer when 0 is returned. -EEXIST when one of its uuid is there, -ENOMEM. */
+int allocations_add(Allocations *allocations, Consumer *consumer);
+
 Consumer *allocations_find(const Allocations *allocations, const Uuid *uuid);
 
 /* False when it is not there. */

@@ -3,6 +3,7 @@
 #include "base/resource-request.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define SUFFIX_MAX 64
@@ -142,4 +143,54 @@ int resource_request_sum(const ResourceRequest *request, Resources *ret)
         *ret = sum;
         sum = RESOURCES_INIT;
         return 0;
+}
+
+static void write_resources(FILE *file, const char *begin, const RequestGroup *group)
+{
+        const Resources *resources = &group->resources;
+
+        fprintf(file, "%sresources%s=", begin, group->suffix);
+        for (size_t i = 0; i < resources->n_items; i++)
+                fprintf(file, "%s%s:%" PRIu64, i > 0 ? "," : "", resources->items[i].resource_class,
+                        resources->items[i].amount);
+}
+
+static void write_traits(FILE *file, const char *begin, const RequestGroup *group)
+{
+        const char *separator = "";
+
+        if (group->required.n_items + group->forbidden.n_items == 0)
+                return;
+        fprintf(file, "%srequired%s=", begin, group->suffix);
+        for (size_t i = 0; i < group->required.n_items; i++, separator = ",")
+                fprintf(file, "%s%s", separator, group->required.items[i]);
+        for (size_t i = 0; i < group->forbidden.n_items; i++, separator = ",")
+                fprintf(file, "%s!%s", separator, group->forbidden.items[i]);
+}
+
+static void write_subtrees(FILE *file, const ResourceRequest *request)
+{
+        for (size_t i = 0; i < request->n_subtrees; i++) {
+                const StringSet *suffixes = &request->subtrees[i].suffixes;
+
+                for (size_t j = 0; j < suffixes->n_items; j++)
+                        fprintf(file, "%s%s", j == 0 ? "&same_subtree=" : ",", suffixes->items[j]);
+        }
+}
+
+void resource_request_write(const ResourceRequest *request, FILE *file)
+{
+        for (size_t i = 0; i < request->n_groups; i++) {
+                const RequestGroup *group = &request->groups[i];
+                bool asks = group->resources.n_items > 0;
+
+                if (asks)
+                        write_resources(file, i > 0 ? "&" : "", group);
+                write_traits(file, i > 0 || asks ? "&" : "", group);
+                if (!uuid_empty(&group->in_tree))
+                        fprintf(file, "&in_tree%s=%s", group->suffix, group->in_tree.text);
+        }
+        write_subtrees(file, request);
+        if (request->isolate)
+                fputs("&group_policy=isolate", file);
 }

@@ -59,3 +59,7 @@ bool resource_request_in_subtree(const ResourceRequest *request, const char *suf
 /* Replaces ret, which must be initialised, with the sum of all groups. -ENOMEM and -EOVERFLOW leave
  * it as it was. */
 int resource_request_sum(const ResourceRequest *request, Resources *ret);
+
+/* Writes the request as the query of GET /allocation_candidates, without its layout:
+ * "resources=VCPU:2&required=HW_A,!HW_B&resources1=…". The caller looks at ferror(). */
+void resource_request_write(const ResourceRequest *request, FILE *file);

@@ -185,36 +185,6 @@ int claim_request_check(const ClaimRequest *request, Error *reterr)
         return check_amounts(&sum, " over all groups", reterr);
 }
 
-static void write_resources(FILE *file, const Resources *resources)
-{
-        for (size_t i = 0; i < resources->n_items; i++)
-                fprintf(file, "%s%s:%" PRIu64, i > 0 ? "," : "", resources->items[i].resource_class,
-                        resources->items[i].amount);
-}
-
-static void write_traits(FILE *file, const RequestGroup *group)
-{
-        const char *separator = "";
-
-        if (group->required.n_items + group->forbidden.n_items == 0)
-                return;
-        fprintf(file, "&required%s=", group->suffix);
-        for (size_t i = 0; i < group->required.n_items; i++, separator = ",")
-                fprintf(file, "%s%s", separator, group->required.items[i]);
-        for (size_t i = 0; i < group->forbidden.n_items; i++, separator = ",")
-                fprintf(file, "%s!%s", separator, group->forbidden.items[i]);
-}
-
-static void write_subtrees(FILE *file, const ResourceRequest *request)
-{
-        for (size_t i = 0; i < request->n_subtrees; i++) {
-                const StringSet *suffixes = &request->subtrees[i].suffixes;
-
-                for (size_t j = 0; j < suffixes->n_items; j++)
-                        fprintf(file, "%s%s", j == 0 ? "&same_subtree=" : ",", suffixes->items[j]);
-        }
-}
-
 char *claim_request_format(const ResourceRequest *request)
 {
         _cleanup_free_ char *text = NULL;
@@ -224,18 +194,7 @@ char *claim_request_format(const ResourceRequest *request)
 
         if (!file)
                 return NULL;
-        for (size_t i = 0; i < request->n_groups; i++) {
-                const RequestGroup *group = &request->groups[i];
-
-                fprintf(file, "%sresources%s=", i > 0 ? "&" : "", group->suffix);
-                write_resources(file, &group->resources);
-                write_traits(file, group);
-                if (!uuid_empty(&group->in_tree))
-                        fprintf(file, "&in_tree%s=%s", group->suffix, group->in_tree.text);
-        }
-        write_subtrees(file, request);
-        if (request->isolate)
-                fputs("&group_policy=isolate", file);
+        resource_request_write(request, file);
         failed = numa_request_write(&request->numa, file) < 0 || ferror(file);
         if (fclose(file) != 0 || failed)
                 return NULL;

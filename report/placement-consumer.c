@@ -6,6 +6,11 @@
 
 #include "base/json.h"
 
+bool placement_consumer_type_valid(const char *type)
+{
+        return type && resource_class_valid(type);
+}
+
 static int add_resources(Consumer *consumer, const Uuid *provider, const json_t *holding,
                          Error *reterr)
 {
@@ -80,18 +85,12 @@ static int read_owner(const json_t *body, Consumer *consumer, Error *reterr)
                        : 0;
 }
 
-int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr)
+int placement_read_holdings(const json_t *body, Consumer *consumer, Error *reterr)
 {
         json_t *object, *holding;
-        Consumer *consumer;
         const char *key;
         int r = json_read_object(body, "allocations", &object, reterr);
 
-        if (r < 0 || json_object_size(object) == 0)
-                return r;
-        if (allocations_ensure(ret, uuid, &consumer) < 0)
-                return error_oom(reterr);
-        r = read_owner(body, consumer, reterr);
         if (r < 0)
                 return r;
         json_object_foreach(object, key, holding) {
@@ -104,6 +103,36 @@ int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *r
                         return r;
         }
         return 0;
+}
+
+int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr)
+{
+        _cleanup_(consumer_freep) Consumer *consumer = NULL;
+        int r;
+
+        if (consumer_new(&consumer, uuid) < 0)
+                return error_oom(reterr);
+        r = placement_read_holdings(body, consumer, reterr);
+        if (r >= 0 && consumer->n_allocations > 0)
+                r = read_owner(body, consumer, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(consumer);
+        return 0;
+}
+
+int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr)
+{
+        json_t *object;
+        Consumer *consumer;
+        int r = json_read_object(body, "allocations", &object, reterr);
+
+        if (r < 0 || json_object_size(object) == 0)
+                return r;
+        if (allocations_ensure(ret, uuid, &consumer) < 0)
+                return error_oom(reterr);
+        r = read_owner(body, consumer, reterr);
+        return r < 0 ? r : placement_read_holdings(body, consumer, reterr);
 }
 
 /* {"<provider>": {"resources": {"VCPU": 2}}} */
@@ -140,5 +169,21 @@ json_t *placement_consumer_to_json(const Consumer *consumer, bool with_type)
         if (with_type &&
             json_object_set_new(object, "consumer_type", json_string(consumer->type)) < 0)
                 return NULL;
+        return TAKE_PTR(object);
+}
+
+json_t *placement_consumers_to_json(const Allocations *allocations, bool with_types)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; allocations && i < allocations->n_consumers; i++) {
+                const Consumer *consumer = allocations->consumers[i];
+
+                if (json_object_set_new(object, consumer->uuid.text,
+                                        placement_consumer_to_json(consumer, with_types)) < 0)
+                        return NULL;
+        }
         return TAKE_PTR(object);
 }

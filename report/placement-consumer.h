@@ -8,6 +8,9 @@
 #include "base/allocation.h"
 #include "base/error.h"
 
+/* Can the type be sent? "unknown" is what Placement shows for writers before 1.38, and refuses. */
+bool placement_consumer_type_valid(const char *type);
+
 /* GET /resource_providers/{uuid}/allocations: adds what each consumer holds of the provider. */
 int placement_read_provider_allocations(const json_t *body, const Uuid *provider, Allocations *ret,
                                         Error *reterr);
@@ -19,3 +22,13 @@ json_t *placement_consumer_to_json(const Consumer *consumer, bool with_type);
 
 /* GET /allocations/{consumer}: adds the consumer, whole. One that holds nothing is not added. */
 int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr);
+
+/* The same as a consumer by itself; one that holds nothing has generation -1. */
+int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr);
+
+/* {"allocations": {"<provider>": {"resources": {…}}}}: adds to what the consumer holds. */
+int placement_read_holdings(const json_t *body, Consumer *consumer, Error *reterr);
+
+/* {"<consumer>": {…}} of all, as POST /allocations and POST /reshaper take them. A new reference,
+ * NULL when out of memory. */
+json_t *placement_consumers_to_json(const Allocations *allocations, bool with_types);

@@ -20,8 +20,7 @@ bool placement_request_writes(const PlacementRequest *request)
         return strcmp(request->method, "GET") != 0 && !request->harmless;
 }
 
-/* Takes over path and body (a reference, may be NULL); path NULL means out of memory. */
-static int fill(PlacementRequest *ret, const char *method, char *path, json_t *body)
+int placement_request_fill(PlacementRequest *ret, const char *method, char *path, json_t *body)
 {
         char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 
@@ -49,7 +48,7 @@ static int fill_with_body(PlacementRequest *ret, const char *method, char *path,
                 free(path);
                 return -ENOMEM;
         }
-        return fill(ret, method, path, body);
+        return placement_request_fill(ret, method, path, body);
 }
 
 _printf_(1, 2) static char *format_path(const char *format, ...)
@@ -89,8 +88,8 @@ static char *quote(const char *text)
 
 int placement_get_tree(const Uuid *provider, PlacementRequest *ret)
 {
-        return fill(ret, "GET", format_path("/resource_providers?in_tree=%s", provider->text),
-                    NULL);
+        return placement_request_fill(
+                ret, "GET", format_path("/resource_providers?in_tree=%s", provider->text), NULL);
 }
 
 int placement_get_provider_by_name(const char *name, PlacementRequest *ret)
@@ -99,7 +98,8 @@ int placement_get_provider_by_name(const char *name, PlacementRequest *ret)
 
         if (!quoted)
                 return -ENOMEM;
-        return fill(ret, "GET", format_path("/resource_providers?name=%s", quoted), NULL);
+        return placement_request_fill(ret, "GET",
+                                      format_path("/resource_providers?name=%s", quoted), NULL);
 }
 
 static char *provider_path(const Uuid *provider, const char *what)
@@ -109,32 +109,33 @@ static char *provider_path(const Uuid *provider, const char *what)
 
 int placement_get_inventories(const Uuid *provider, PlacementRequest *ret)
 {
-        return fill(ret, "GET", provider_path(provider, "/inventories"), NULL);
+        return placement_request_fill(ret, "GET", provider_path(provider, "/inventories"), NULL);
 }
 
 int placement_get_traits(const Uuid *provider, PlacementRequest *ret)
 {
-        return fill(ret, "GET", provider_path(provider, "/traits"), NULL);
+        return placement_request_fill(ret, "GET", provider_path(provider, "/traits"), NULL);
 }
 
 int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret)
 {
-        return fill(ret, "GET", provider_path(provider, "/aggregates"), NULL);
+        return placement_request_fill(ret, "GET", provider_path(provider, "/aggregates"), NULL);
 }
 
 int placement_get_usages(const Uuid *provider, PlacementRequest *ret)
 {
-        return fill(ret, "GET", provider_path(provider, "/usages"), NULL);
+        return placement_request_fill(ret, "GET", provider_path(provider, "/usages"), NULL);
 }
 
 int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *ret)
 {
-        return fill(ret, "GET", provider_path(provider, "/allocations"), NULL);
+        return placement_request_fill(ret, "GET", provider_path(provider, "/allocations"), NULL);
 }
 
 int placement_get_consumer(const Uuid *consumer, bool with_type, PlacementRequest *ret)
 {
-        int r = fill(ret, "GET", format_path("/allocations/%s", consumer->text), NULL);
+        int r = placement_request_fill(ret, "GET", format_path("/allocations/%s", consumer->text),
+                                       NULL);
 
         if (r == 0 && with_type)
                 ret->microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
@@ -164,7 +165,7 @@ int placement_get_known_traits(const StringSet *names, size_t *first, PlacementR
                         *to++ = ',';
                 to = stpcpy(to, names->items[i]);
         }
-        r = fill(ret, "GET", path, NULL);
+        r = placement_request_fill(ret, "GET", path, NULL);
         if (r == 0)
                 *first = next;
         return r;
@@ -172,12 +173,12 @@ int placement_get_known_traits(const StringSet *names, size_t *first, PlacementR
 
 int placement_put_resource_class(const char *name, PlacementRequest *ret)
 {
-        return fill(ret, "PUT", format_path("/resource_classes/%s", name), NULL);
+        return placement_request_fill(ret, "PUT", format_path("/resource_classes/%s", name), NULL);
 }
 
 int placement_put_trait(const char *name, PlacementRequest *ret)
 {
-        return fill(ret, "PUT", format_path("/traits/%s", name), NULL);
+        return placement_request_fill(ret, "PUT", format_path("/traits/%s", name), NULL);
 }
 
 int placement_post_provider(const Provider *provider, PlacementRequest *ret)
@@ -251,7 +252,7 @@ int placement_put_aggregates(const Provider *provider, int64_t generation, Place
 
 int placement_delete_provider(const Uuid *provider, PlacementRequest *ret)
 {
-        return fill(ret, "DELETE", provider_path(provider, ""), NULL);
+        return placement_request_fill(ret, "DELETE", provider_path(provider, ""), NULL);
 }
 
 static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, size_t n_items)
@@ -271,22 +272,6 @@ static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, si
         return TAKE_PTR(object);
 }
 
-static json_t *consumers_to_json(const Allocations *allocations, bool with_types)
-{
-        _cleanup_json_ json_t *object = json_object();
-
-        if (!object)
-                return NULL;
-        for (size_t i = 0; allocations && i < allocations->n_consumers; i++) {
-                const Consumer *consumer = allocations->consumers[i];
-
-                if (json_object_set_new(object, consumer->uuid.text,
-                                        placement_consumer_to_json(consumer, with_types)) < 0)
-                        return NULL;
-        }
-        return TAKE_PTR(object);
-}
-
 static int check_consumers(const Allocations *allocations, bool *ret_all_typed, Error *reterr)
 {
         bool all_typed = allocations && allocations->n_consumers > 0;
@@ -297,8 +282,7 @@ static int check_consumers(const Allocations *allocations, bool *ret_all_typed, 
                 if (!consumer->project_id || !consumer->user_id)
                         return error_setf(reterr, EINVAL, "Consumer %s has no project or user",
                                           consumer->uuid.text);
-                /* "unknown" is what Placement shows for writers before 1.38, and refuses itself. */
-                all_typed = all_typed && consumer->type && resource_class_valid(consumer->type);
+                all_typed = all_typed && placement_consumer_type_valid(consumer->type);
         }
         *ret_all_typed = all_typed;
         return 0;
@@ -315,7 +299,7 @@ int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
         if (r < 0)
                 return r;
         inventories = reshape_inventories_to_json(items, n_items);
-        consumers = consumers_to_json(allocations, with_types);
+        consumers = placement_consumers_to_json(allocations, with_types);
         if (inventories && consumers)
                 body = json_pack("{sO sO}", "inventories", inventories, "allocations", consumers);
         json_decref(inventories);

@@ -34,6 +34,10 @@ void placement_request_done(PlacementRequest *request);
 /* True when it changes something at the server. */
 bool placement_request_writes(const PlacementRequest *request);
 
+/* Fills ret, which must be initialised, with PLACEMENT_MICROVERSION. Takes over path (NULL: out of
+ * memory) and body (a reference, NULL: none). -ENOMEM. */
+int placement_request_fill(PlacementRequest *ret, const char *method, char *path, json_t *body);
+
 /* All of the following write an initialised ret, and return 0 or -ENOMEM where nothing else is
  * said. Names of classes and traits must have passed resource_class_valid(). */
 

@@ -477,3 +477,8 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
         };
         return &reporter->statistics;
 }
+
+Session *reporter_get_session(Reporter *reporter)
+{
+        return reporter->session;
+}

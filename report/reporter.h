@@ -54,6 +54,7 @@ typedef struct ReporterStatistics {
 
 typedef struct Reporter Reporter;
 typedef struct Plan Plan;
+typedef struct Session Session;
 
 /* result: 0, a ReportOutcome, or a negative errno; error has the words unless result is 0 (borrowed
  * for the call). */
@@ -118,3 +119,6 @@ const StringSet *reporter_get_left_out_traits(Reporter *reporter);
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
+
+/* The session that it speaks over, for report/consumers.h. Borrowed, as long as the reporter. */
+Session *reporter_get_session(Reporter *reporter);

@@ -169,6 +169,24 @@ static void test_copy(void **state)
         assert_int_equal(get(original->consumers[1], 1, "VCPU"), 4);
 }
 
+static void test_one_by_itself(void **state)
+{
+        static const Uuid uuid = { "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa" };
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        _cleanup_(consumer_freep) Consumer *consumer = NULL, *copy = NULL;
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        assert_int_equal(consumer_new(&consumer, &uuid), 0);
+        assert_int_equal(consumer->generation, -1);
+        assert_int_equal(consumer_set(consumer, &uuid, "VCPU", 2), 0);
+        assert_int_equal(consumer_copy(&copy, consumer), 0);
+        assert_true(consumer_holds_equal(copy, consumer));
+        assert_int_equal(allocations_add(allocations, consumer), 0);
+        assert_ptr_equal(allocations_find(allocations, &uuid), consumer);
+        consumer = NULL;
+        assert_int_equal(allocations_add(allocations, copy), -EEXIST);
+}
+
 static void test_copy_without_memory(void **state)
 {
         _cleanup_(allocations_freep) Allocations *original = make_allocations(), *copy = NULL;
@@ -237,6 +255,7 @@ int main(void)
                 cmocka_unit_test(test_set_and_add),
                 cmocka_unit_test(test_sum),
                 cmocka_unit_test(test_copy),
+                cmocka_unit_test(test_one_by_itself),
                 cmocka_unit_test(test_copy_without_memory),
                 cmocka_unit_test(test_set_without_memory),
         };

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/consumers.h"
+
+#include <string.h>
+
+#include "report/placement-consumer.h"
+
+struct ConsumersCall {
+        Session *session;
+        SessionCall *call;
+        PlacementRequest fallback; /* for an older service; no path: none */
+        ConsumersDone done;
+        void *userdata;
+        Uuid uuid; /* of a read */
+        int (*read)(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
+                    Error *reterr); /* NULL: the answer has nothing to read */
+};
+
+ConsumersCall *consumers_cancel(ConsumersCall *call)
+{
+        if (!call)
+                return NULL;
+        session_call_cancel(call->call);
+        placement_request_done(&call->fallback);
+        free(call);
+        return NULL;
+}
+
+static void end_call(ConsumersCall *call, int result, ConsumersAnswer *answer, const Error *error)
+{
+        ConsumersDone done = call->done;
+        void *userdata = call->userdata;
+
+        consumers_cancel(call);
+        done(result, answer, error, userdata);
+        consumer_free(answer->consumer);
+        candidate_list_free(answer->candidates);
+}
+
+static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        ConsumersCall *call = userdata;
+        ConsumersAnswer mine = { .status = answer->status };
+        Error words = *error;
+
+        call->call = NULL;
+        if (result == REPORT_E_TOO_OLD && call->fallback.path) {
+                _cleanup_(placement_request_done) PlacementRequest request = call->fallback;
+
+                call->fallback = PLACEMENT_REQUEST_INIT;
+                result =
+                        session_send(call->session, &request, on_answer, call, &call->call, &words);
+                if (result >= 0)
+                        return;
+        }
+        if (result == REPORT_DONE && call->read)
+                result = call->read(call, answer->body, &mine, &words);
+        if (result == -EBADMSG) {
+                error_prefixf(&words, result, "Placement's answer about consumers");
+                result = REPORT_E_UNAVAILABLE;
+        }
+        end_call(call, result, &mine, &words);
+}
+
+/* Takes both requests over. */
+static int start(ConsumersCall **ret, Session *session, const ConsumersCall *like,
+                 PlacementRequest *request, PlacementRequest *fallback, Error *reterr)
+{
+        _cleanup_(placement_request_done) PlacementRequest first = *request, second = *fallback;
+        _cleanup_(consumers_cancelp) ConsumersCall *call = calloc(1, sizeof(ConsumersCall));
+        int r;
+
+        if (!call)
+                return error_oom(reterr);
+        *call = *like;
+        call->session = session;
+        if (second.path && strcmp(second.microversion, first.microversion) != 0) {
+                call->fallback = second;
+                second = PLACEMENT_REQUEST_INIT;
+        }
+        r = session_send(session, &first, on_answer, call, &call->call, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(call);
+        return 0;
+}
+
+static int take_consumer(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
+                         Error *reterr)
+{
+        return placement_read_whole(body, &call->uuid, &answer->consumer, reterr);
+}
+
+int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, ConsumersDone done,
+                   void *userdata, Error *reterr)
+{
+        const ConsumersCall call = {
+                .done = done, .userdata = userdata, .uuid = *uuid, .read = take_consumer
+        };
+        PlacementRequest request = PLACEMENT_REQUEST_INIT, old = PLACEMENT_REQUEST_INIT;
+
+        if (placement_get_consumer(uuid, true, &request) < 0 ||
+            placement_get_consumer(uuid, false, &old) < 0) {
+                placement_request_done(&request);
+                return error_oom(reterr);
+        }
+        return start(ret, session, &call, &request, &old, reterr);
+}
+
+int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consumer,
+                    const RequestMappings *mappings, ConsumersDone done, void *userdata,
+                    Error *reterr)
+{
+        const ConsumersCall call = { .done = done, .userdata = userdata };
+        PlacementRequest request = PLACEMENT_REQUEST_INIT, old = PLACEMENT_REQUEST_INIT;
+        int r = placement_put_consumer(consumer, mappings, false, &request, reterr);
+
+        if (r >= 0)
+                r = placement_put_consumer(consumer, NULL, true, &old, reterr);
+        if (r < 0) {
+                placement_request_done(&request);
+                return r;
+        }
+        return start(ret, session, &call, &request, &old, reterr);
+}
+
+int consumers_move(ConsumersCall **ret, Session *session, const Allocations *consumers,
+                   ConsumersDone done, void *userdata, Error *reterr)
+{
+        const ConsumersCall call = { .done = done, .userdata = userdata };
+        PlacementRequest request = PLACEMENT_REQUEST_INIT, old = PLACEMENT_REQUEST_INIT;
+        int r = placement_post_consumers(consumers, false, &request, reterr);
+
+        if (r >= 0)
+                r = placement_post_consumers(consumers, true, &old, reterr);
+        if (r < 0) {
+                placement_request_done(&request);
+                return r;
+        }
+        return start(ret, session, &call, &request, &old, reterr);
+}
+
+static int take_candidates(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
+                           Error *reterr)
+{
+        return placement_read_candidates(body, &answer->candidates, reterr);
+}
+
+int candidates_read(ConsumersCall **ret, Session *session, const ResourceRequest *wanted,
+                    const Uuid *root, uint64_t limit, ConsumersDone done, void *userdata,
+                    Error *reterr)
+{
+        const ConsumersCall call = { .done = done, .userdata = userdata, .read = take_candidates };
+        PlacementRequest request = PLACEMENT_REQUEST_INIT, old = PLACEMENT_REQUEST_INIT;
+        int r = placement_get_candidates(wanted, root, limit, false, &request, reterr);
+
+        if (r >= 0)
+                r = placement_get_candidates(wanted, root, limit, true, &old, reterr);
+        if (r < 0) {
+                placement_request_done(&request);
+                return r;
+        }
+        return start(ret, session, &call, &request, &old, reterr);
+}

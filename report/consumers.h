@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Single requests about consumers, sent over a session that others use, too: so tokens, connections
+ * and counters are shared. Each ends in one callback with what the answer says. Nothing is tried
+ * again but with an older microversion, and nothing is remembered: the caller decides.
+ *
+ * As with session.h: one thread, nothing blocks, no callback from inside the call that took it, and
+ * everything is allowed in a callback. Calls must be cancelled before the session is freed. */
+
+#include "report/consumer-request.h"
+#include "report/session.h"
+
+typedef struct ConsumersCall ConsumersCall; /* a request under way */
+
+typedef struct ConsumersAnswer {
+        int status;                /* 0: there was no answer, what became of a write is not known */
+        Consumer *consumer;        /* of a read that went well */
+        CandidateList *candidates; /* of candidates that were read */
+} ConsumersAnswer;
+
+/* result: REPORT_DONE, a ReportOutcome or a negative errno; error has words unless it is 0. What
+ * the answer points to may be taken with TAKE_PTR; the rest is freed afterwards. The handle of the
+ * call is void already.
+ *
+ * Of a write, REPORT_E_CONFLICT (409) says that a generation moved; REPORT_E_REFUSED with status
+ * 409 that an amount does not fit (any more). */
+typedef void (*ConsumersDone)(int result, ConsumersAnswer *answer, const Error *error,
+                              void *userdata);
+
+/* GET /allocations/{uuid}: the consumer whole, with its parts on other hosts, its generation and
+ * its type where Placement tells it. One that holds nothing has generation -1. -ENOMEM. */
+int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, ConsumersDone done,
+                   void *userdata, Error *reterr);
+
+/* PUT /allocations/{consumer}: from now on it holds this, and nothing else anywhere. Its generation
+ * (-1: it is new) must still be that of Placement. mappings (NULL: none) go along where the service
+ * takes them. -EINVAL without project or user, -ENOMEM. */
+int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consumer,
+                    const RequestMappings *mappings, ConsumersDone done, void *userdata,
+                    Error *reterr);
+
+/* POST /allocations: the same for several consumers, all of them or none. */
+int consumers_move(ConsumersCall **ret, Session *session, const Allocations *consumers,
+                   ConsumersDone done, void *userdata, Error *reterr);
+
+/* GET /allocation_candidates of the tree that root is of, at most limit of them.
+ *
+ * LIMITATIONS: with in_tree, Placement gives nothing of a sharing provider (facts E8), and before
+ * 1.33 it refuses suffixes that are no numbers. */
+int candidates_read(ConsumersCall **ret, Session *session, const ResourceRequest *request,
+                    const Uuid *root, uint64_t limit, ConsumersDone done, void *userdata,
+                    Error *reterr);
+
+/* Its callback is not called. NULL is allowed; returns NULL. */
+ConsumersCall *consumers_cancel(ConsumersCall *call);
+DEFINE_CLEANUP(ConsumersCall *, consumers_cancel);

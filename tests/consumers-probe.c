@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One request about consumers, for tests/integration:
+ *
+ *   consumers-probe ENDPOINT read UUID
+ *   consumers-probe ENDPOINT write DOCUMENT      {"uuid", "allocations", "project_id", …}
+ *   consumers-probe ENDPOINT move DOCUMENT…      the same of several
+ *   consumers-probe ENDPOINT candidates ROOT none|isolate [SUFFIX:]CLASS=N,…[+TRAIT] …
+ *
+ * It prints a line of JSON: outcome, status, error, and the consumer or the candidates. */
+
+#include <string.h>
+
+#include "base/json.h"
+#include "report/consumers.h"
+#include "report/placement-consumer.h"
+#include "report/reporter.h"
+
+typedef struct Probe {
+        sd_event *event;
+        Reporter *reporter;
+        ConsumersCall *call;
+        Error error;
+} Probe;
+
+static json_t *mappings_to_json(const Candidate *candidate)
+{
+        json_t *list = json_array();
+
+        for (size_t i = 0; i < candidate->mappings.n_items; i++)
+                json_array_append_new(list, json_pack("[ss]", candidate->mappings.items[i].suffix,
+                                                      candidate->mappings.items[i].provider.text));
+        return list;
+}
+
+static json_t *candidates_to_json(const CandidateList *list)
+{
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < list->n_items; i++) {
+                const Consumer *holding = list->items[i].holding;
+                json_t *held = json_object();
+
+                for (size_t j = 0; j < holding->n_allocations; j++)
+                        json_object_set_new(held, holding->allocations[j].provider.text,
+                                            resources_to_json(&holding->allocations[j].resources));
+                json_array_append_new(array, json_pack("{so so}", "held", held, "mappings",
+                                                       mappings_to_json(&list->items[i])));
+        }
+        return array;
+}
+
+static void on_done(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        json_t *line = json_pack("{ss si ss}", "outcome", report_outcome_to_text(result), "status",
+                                 answer->status, "error", error->text);
+        Probe *probe = userdata;
+
+        probe->call = NULL;
+        if (answer->consumer) {
+                const Consumer *consumer = answer->consumer;
+
+                json_object_set_new(line, "generation", json_integer(consumer->generation));
+                json_object_set_new(line, "n_allocations",
+                                    json_integer((json_int_t)consumer->n_allocations));
+                json_object_set_new(line, "type",
+                                    consumer->type ? json_string(consumer->type) : json_null());
+        }
+        if (answer->candidates)
+                json_object_set_new(line, "candidates", candidates_to_json(answer->candidates));
+        json_dumpf(line, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(line);
+        sd_event_exit(probe->event, 0);
+}
+
+static int read_document(const char *text, Consumer **ret, Error *reterr)
+{
+        _cleanup_json_ json_t *body = NULL;
+        Consumer *consumer;
+        Uuid uuid;
+        int r;
+
+        if ((r = json_parse(text, strlen(text), &body, reterr)) < 0 ||
+            (r = json_read_uuid(body, "uuid", &uuid, reterr)) < 0 ||
+            (r = placement_read_whole(body, &uuid, &consumer, reterr)) < 0)
+                return r;
+        /* One that gives all away says who it is, too. */
+        if (!consumer->project_id) {
+                consumer->project_id = strdup("project");
+                consumer->user_id = strdup("user");
+                json_read_i64(body, "consumer_generation", &consumer->generation, NULL);
+        }
+        if (!consumer->type)
+                consumer->type = strdup("INSTANCE");
+        *ret = consumer;
+        return 0;
+}
+
+static int write_one(Probe *probe, Session *session, const char *text)
+{
+        _cleanup_(consumer_freep) Consumer *consumer = NULL;
+        int r = read_document(text, &consumer, &probe->error);
+
+        return r < 0 ? r
+                     : consumers_write(&probe->call, session, consumer, NULL, on_done, probe,
+                                       &probe->error);
+}
+
+static int move(Probe *probe, Session *session, char *const *texts)
+{
+        _cleanup_(allocations_freep) Allocations *consumers = NULL;
+        int r = allocations_new(&consumers);
+
+        for (; r >= 0 && *texts; texts++) {
+                _cleanup_(consumer_freep) Consumer *consumer = NULL;
+
+                r = read_document(*texts, &consumer, &probe->error);
+                if (r >= 0)
+                        r = allocations_add(consumers, consumer);
+                if (r >= 0)
+                        consumer = NULL;
+        }
+        return r < 0 ? r
+                     : consumers_move(&probe->call, session, consumers, on_done, probe,
+                                      &probe->error);
+}
+
+static int add_group(ResourceRequest *request, char *text, Error *reterr)
+{
+        char *colon = strchr(text, ':'), *plus = strchr(text, '+');
+        RequestGroup *group;
+        int r;
+
+        if (plus)
+                *plus++ = '\0';
+        if (colon)
+                *colon++ = '\0';
+        r = resource_request_group(request, colon ? text : "", &group, reterr);
+        if (r >= 0)
+                r = resources_parse(colon ? colon : text, &group->resources, reterr);
+        if (r >= 0 && plus)
+                r = string_set_add(&group->required, plus);
+        return r;
+}
+
+static int ask_candidates(Probe *probe, Session *session, char *const *arguments)
+{
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        Uuid root;
+        int r = uuid_from_text(arguments[0], &root);
+
+        request.isolate = strcmp(arguments[1], "isolate") == 0;
+        for (size_t i = 2; r >= 0 && arguments[i]; i++)
+                r = add_group(&request, arguments[i], &probe->error);
+        return r < 0 ? r
+                     : candidates_read(&probe->call, session, &request, &root, 100, on_done, probe,
+                                       &probe->error);
+}
+
+static int start(Probe *probe, char *const *argv)
+{
+        Session *session = reporter_get_session(probe->reporter);
+        Uuid uuid;
+
+        if (strcmp(argv[2], "read") == 0)
+                return uuid_from_text(argv[3], &uuid) < 0
+                               ? -EINVAL
+                               : consumers_read(&probe->call, session, &uuid, on_done, probe,
+                                                &probe->error);
+        if (strcmp(argv[2], "write") == 0)
+                return write_one(probe, session, argv[3]);
+        if (strcmp(argv[2], "move") == 0)
+                return move(probe, session, argv + 3);
+        if (strcmp(argv[2], "candidates") == 0 && argv[4])
+                return ask_candidates(probe, session, argv + 3);
+        return -EINVAL;
+}
+
+int main(int argc, char *argv[])
+{
+        const ReporterConfig config = {
+                .endpoint = argc > 1 ? argv[1] : NULL,
+                .auth = REPORTER_AUTH_ADMIN_TOKEN,
+                .token = "admin",
+                .max_connections = 4,
+                .connect_timeout_usec = 5 * USEC_PER_SEC,
+                .timeout_usec = 30 * USEC_PER_SEC,
+                .user_agent = "consumers-probe",
+        };
+        Uuid root = uuid_make_random();
+        Probe probe = { 0 };
+        int r;
+
+        if (argc < 4) {
+                fprintf(stderr, "usage: see the head of tests/consumers-probe.c\n");
+                return 2;
+        }
+        r = sd_event_new(&probe.event);
+        if (r >= 0)
+                r = reporter_new(&probe.reporter, probe.event, &config, &root, "host",
+                                 &probe.error);
+        if (r >= 0)
+                r = start(&probe, argv);
+        if (r >= 0)
+                r = sd_event_loop(probe.event);
+        if (r < 0)
+                fprintf(stderr, "%s\n", error_text(&probe.error, r));
+        consumers_cancel(probe.call);
+        reporter_free(probe.reporter);
+        sd_event_unref(probe.event);
+        return r < 0;
+}

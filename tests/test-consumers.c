@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Requests about consumers over a scripted HTTP. */
+
+#include "report/consumers.h"
+
+#include "tests/fake-http.h"
+#include "tests/report-fixture.h"
+
+#define TOO_OLD                                                                  \
+        "{\"errors\":[{\"status\":406,\"detail\":\"\",\"max_version\":\"1.30\"," \
+        "\"min_version\":\"1.0\"}]}"
+#define FAULT(code) "{\"errors\":[{\"detail\":\"the detail\",\"code\":\"placement." code "\"}]}"
+
+typedef struct Fixture {
+        sd_event *event;
+        Session *session;
+        unsigned n_calls;
+        int result, status;
+        Error error;
+        Consumer *consumer;
+        size_t n_candidates;
+} Fixture;
+
+static int set_up(void **state)
+{
+        static const HttpConfig http = {
+                .endpoint = "http://127.0.0.1:1",
+                .max_connections = 4,
+                .connect_timeout_usec = USEC_PER_SEC,
+                .timeout_usec = USEC_PER_SEC,
+        };
+        static const AuthConfig auth_config = { .kind = REPORTER_AUTH_NONE };
+        Fixture *fixture = calloc(1, sizeof(Fixture));
+        Auth *auth;
+
+        assert_non_null(fixture);
+        assert_true(sd_event_new(&fixture->event) >= 0);
+        assert_int_equal(auth_new(&auth, fixture->event, &auth_config, &http, NULL), 0);
+        assert_int_equal(session_new(&fixture->session, fixture->event, &http, auth, NULL), 0);
+        *state = fixture;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        Fixture *fixture = *state;
+
+        session_free(fixture->session);
+        consumer_free(fixture->consumer);
+        sd_event_unref(fixture->event);
+        free(fixture);
+        fake_http_begin(NULL, 0, "");
+        return 0;
+}
+
+static void on_done(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        Fixture *fixture = userdata;
+
+        fixture->n_calls++;
+        fixture->result = result;
+        fixture->status = answer->status;
+        fixture->error = *error;
+        consumer_free(fixture->consumer);
+        fixture->consumer = TAKE_PTR(answer->consumer);
+        fixture->n_candidates = answer->candidates ? answer->candidates->n_items : SIZE_MAX;
+}
+
+static int wait_done(Fixture *fixture)
+{
+        assert_int_equal(fixture->n_calls, 0);
+        for (unsigned i = 0; i < 100 && fixture->n_calls == 0; i++)
+                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
+        assert_int_equal(fixture->n_calls, 1);
+        fixture->n_calls = 0;
+        assert_int_equal(fixture->result != 0, fixture->error.text[0] != '\0');
+        return fixture->result;
+}
+
+static int read_consumer(Fixture *fixture)
+{
+        Uuid uuid = fixture_uuid("guest");
+        ConsumersCall *call;
+
+        assert_int_equal(consumers_read(&call, fixture->session, &uuid, on_done, fixture, NULL), 0);
+        return wait_done(fixture);
+}
+
+#define HELD                                                                         \
+        "{\"allocations\":{\"11111111-1111-1111-1111-111111111111\":{\"resources\":" \
+        "{\"VCPU\":2}}},\"project_id\":\"p\",\"user_id\":\"u\",\"consumer_generation\":3"
+
+static void test_read(void **state)
+{
+        static const struct {
+                FakeAnswer script[2];
+                int result;
+                int64_t generation;
+                const char *type, *log;
+        } cases[] = {
+                { { { .match = "", .body = HELD ",\"consumer_type\":\"INSTANCE\"}" } },
+                  REPORT_DONE,
+                  3,
+                  "INSTANCE",
+                  "GET /allocations/guest" },
+                { { { .match = "", .body = "{\"allocations\":{}}" } },
+                  REPORT_DONE,
+                  -1,
+                  NULL,
+                  "GET /allocations/guest" },
+                /* A service before 1.38 has no types. */
+                { { { .match = "", .times = 1, .status = 406, .body = TOO_OLD },
+                    { .match = "", .body = HELD "}" } },
+                  REPORT_DONE,
+                  3,
+                  NULL,
+                  "GET /allocations/guest; GET /allocations/guest" },
+                { { { .match = "", .status = 406, .body = TOO_OLD } },
+                  REPORT_E_TOO_OLD,
+                  0,
+                  NULL,
+                  "GET /allocations/guest; GET /allocations/guest" },
+                { { { .match = "", .status = 503, .body = "" } },
+                  REPORT_E_UNAVAILABLE,
+                  0,
+                  NULL,
+                  "GET /allocations/guest" },
+                { { { .match = "", .result = HTTP_E_UNREACHABLE } },
+                  REPORT_E_UNREACHABLE,
+                  0,
+                  NULL,
+                  "GET /allocations/guest" },
+                { { { .match = "", .body = "{\"allocations\":5}" } },
+                  REPORT_E_UNAVAILABLE,
+                  0,
+                  NULL,
+                  "GET /allocations/guest" },
+                { { { .match = "", .body = HELD ",\"consumer_generation\":\"x\"}" } },
+                  REPORT_E_UNAVAILABLE,
+                  0,
+                  NULL,
+                  "GET /allocations/guest" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Fixture *fixture = *state;
+
+                fake_http_begin(cases[i].script, cases[i].script[1].match ? 2 : 1, "guest");
+                if (read_consumer(fixture) != cases[i].result)
+                        fail_msg("case %zu: %d: %s", i, fixture->result, fixture->error.text);
+                assert_string_equal(fake_http_log(), cases[i].log);
+                assert_int_equal(fixture->consumer != NULL, cases[i].result == REPORT_DONE);
+                if (!fixture->consumer)
+                        continue;
+                assert_int_equal(fixture->consumer->generation, cases[i].generation);
+                assert_int_equal(fixture->consumer->n_allocations, cases[i].generation >= 0);
+                assert_int_equal(fixture->consumer->type != NULL, cases[i].type != NULL);
+        }
+}
+
+static void fill_consumer(Consumer *consumer)
+{
+        Uuid host = fixture_uuid("host");
+
+        consumer->project_id = strdup("p");
+        consumer->user_id = strdup("u");
+        consumer->type = strdup("INSTANCE");
+        assert_int_equal(consumer_set(consumer, &host, "VCPU", 2), 0);
+}
+
+static void test_write(void **state)
+{
+        static const struct {
+                FakeAnswer script[2];
+                int result, status;
+                const char *log;
+        } cases[] = {
+                { { { .match = "", .status = 204 } }, REPORT_DONE, 204, "PUT /allocations/guest" },
+                { { { .match = "", .status = 409, .body = FAULT("concurrent_update") } },
+                  REPORT_E_CONFLICT,
+                  409,
+                  "PUT /allocations/guest" },
+                { { { .match = "", .status = 409, .body = FAULT("undefined_code") } },
+                  REPORT_E_REFUSED,
+                  409,
+                  "PUT /allocations/guest" },
+                { { { .match = "", .times = 1, .status = 406, .body = TOO_OLD },
+                    { .match = "", .status = 204 } },
+                  REPORT_DONE,
+                  204,
+                  "PUT /allocations/guest; PUT /allocations/guest" },
+                { { { .match = "", .result = HTTP_E_UNREACHABLE } },
+                  REPORT_E_UNREACHABLE,
+                  0,
+                  "PUT /allocations/guest" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(consumer_freep) Consumer *consumer = NULL;
+                Uuid uuid = fixture_uuid("guest");
+                Fixture *fixture = *state;
+                ConsumersCall *call;
+
+                fake_http_begin(cases[i].script, cases[i].script[1].match ? 2 : 1, "host guest");
+                assert_int_equal(consumer_new(&consumer, &uuid), 0);
+                fill_consumer(consumer);
+                assert_int_equal(consumers_write(&call, fixture->session, consumer, NULL, on_done,
+                                                 fixture, NULL),
+                                 0);
+                assert_int_equal(wait_done(fixture), cases[i].result);
+                assert_int_equal(fixture->status, cases[i].status);
+                assert_string_equal(fake_http_log(), cases[i].log);
+                /* The older form has no type. */
+                assert_int_equal(strstr(fake_http_find_body("PUT"), "consumer_type") != NULL,
+                                 cases[i].script[1].match == NULL);
+        }
+}
+
+static void test_move(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "", .status = 204 } };
+        _cleanup_(allocations_freep) Allocations *consumers = NULL;
+        Uuid from = fixture_uuid("from"), to = fixture_uuid("to");
+        Fixture *fixture = *state;
+        Consumer *consumer;
+        ConsumersCall *call;
+
+        fake_http_begin(script, 1, "host from to");
+        assert_int_equal(allocations_new(&consumers), 0);
+        assert_int_equal(allocations_ensure(consumers, &from, &consumer), 0);
+        fill_consumer(consumer);
+        assert_int_equal(allocations_ensure(consumers, &to, &consumer), 0);
+        fill_consumer(consumer);
+        assert_int_equal(consumers_move(&call, fixture->session, consumers, on_done, fixture, NULL),
+                         0);
+        assert_int_equal(wait_done(fixture), REPORT_DONE);
+        assert_string_equal(fake_http_log(), "POST /allocations");
+}
+
+static int read_candidates(Fixture *fixture)
+{
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        Uuid root = fixture_uuid("host");
+        RequestGroup *group;
+        ConsumersCall *call;
+
+        assert_int_equal(resource_request_group(&request, "", &group, NULL), 0);
+        assert_int_equal(resources_parse("VCPU=1", &group->resources, NULL), 0);
+        assert_int_equal(candidates_read(&call, fixture->session, &request, &root, 9, on_done,
+                                         fixture, NULL),
+                         0);
+        return wait_done(fixture);
+}
+
+static void test_candidates(void **state)
+{
+        static const FakeAnswer none[] = { { .match = "",
+                                             .body = "{\"allocation_requests\":[]}" } };
+        static const FakeAnswer bad[] = { { .match = "", .body = "{}" } };
+        Fixture *fixture = *state;
+
+        fake_http_begin(none, 1, "host");
+        assert_int_equal(read_candidates(fixture), REPORT_DONE);
+        assert_int_equal(fixture->n_candidates, 0);
+        assert_string_equal(fake_http_log(),
+                            "GET /allocation_candidates?limit=9&resources=VCPU:1&in_tree=host");
+        fake_http_begin(bad, 1, "host");
+        assert_int_equal(read_candidates(fixture), REPORT_E_UNAVAILABLE);
+        assert_non_null(strstr(fixture->error.text, "allocation_requests"));
+}
+
+static void test_cancel(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "", .never = true } };
+        Uuid uuid = fixture_uuid("guest");
+        Fixture *fixture = *state;
+        ConsumersCall *call;
+
+        fake_http_begin(script, 1, "guest");
+        assert_int_equal(consumers_read(&call, fixture->session, &uuid, on_done, fixture, NULL), 0);
+        assert_true(sd_event_run(fixture->event, 0) >= 0);
+        assert_null(consumers_cancel(call));
+        assert_null(consumers_cancel(NULL));
+        assert_int_equal(fixture->n_calls, 0);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_read, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_write, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_move, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_candidates, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
