@@ -11,7 +11,7 @@
 #include "agent/bus-interface.h"
 #include "base/json.h"
 
-static int append_allocations(sd_bus_message *m, const Claim *claim)
+int bus_append_allocations(sd_bus_message *m, const Claim *claim)
 {
         int r = sd_bus_message_open_container(m, 'a', BUS_ALLOCATION);
 
@@ -39,7 +39,7 @@ static int append_allocations(sd_bus_message *m, const Claim *claim)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int append_devices(sd_bus_message *m, const ClaimService *service, const Claim *claim)
+int bus_append_devices(sd_bus_message *m, const ClaimService *service, const Claim *claim)
 {
         int r = sd_bus_message_open_container(m, 'a', BUS_DEVICE);
 
@@ -57,12 +57,12 @@ static int append_devices(sd_bus_message *m, const ClaimService *service, const 
 
 int bus_append_holdings(sd_bus_message *m, const ClaimService *service, const Claim *claim)
 {
-        int r = append_allocations(m, claim);
+        int r = bus_append_allocations(m, claim);
 
-        return r < 0 ? r : append_devices(m, service, claim);
+        return r < 0 ? r : bus_append_devices(m, service, claim);
 }
 
-static int append_cells(sd_bus_message *m, const Layout *layout)
+int bus_append_cells(sd_bus_message *m, const Layout *layout)
 {
         int r = sd_bus_message_open_container(m, 'a', BUS_CELL);
 
@@ -78,12 +78,10 @@ static int append_cells(sd_bus_message *m, const Layout *layout)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-int bus_append_layout(sd_bus_message *m, const Layout *layout)
+int bus_append_cpus(sd_bus_message *m, const Layout *layout)
 {
-        int r = append_cells(m, layout);
+        int r = sd_bus_message_open_container(m, 'a', BUS_CPU);
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', BUS_CPU);
         for (size_t i = 0; r >= 0 && i < layout->n_cpus; i++) {
                 const LayoutCpu *cpu = &layout->cpus[i];
                 _cleanup_free_ char *cpus = cpu_set_format(&cpu->cpus);
@@ -93,6 +91,13 @@ int bus_append_layout(sd_bus_message *m, const Layout *layout)
                 r = sd_bus_message_append(m, BUS_CPU, cpu->vcpu, (int)cpu->dedicated, cpus);
         }
         return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_layout(sd_bus_message *m, const Layout *layout)
+{
+        int r = bus_append_cells(m, layout);
+
+        return r < 0 ? r : bus_append_cpus(m, layout);
 }
 
 int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim *claim)

@@ -8,6 +8,14 @@
 #define BUS_PATH      "/org/computeagent/Agent1"
 #define BUS_INTERFACE "org.computeagent.Agent1"
 
+/* Objects below BUS_PATH, told by its ObjectManager: provider/…, device/…, claim/… */
+#define BUS_INTERFACE_PROVIDER BUS_INTERFACE ".Provider"
+#define BUS_INTERFACE_DEVICE   BUS_INTERFACE ".Device"
+#define BUS_INTERFACE_CLAIM    BUS_INTERFACE ".Claim"
+
+/* total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity */
+#define BUS_INVENTORY "(tttttdt)"
+
 /* Claim(s consumer, a(sa{st}asas) groups, a{sv} options)
  *   -> (x id, a(ssa{st}) allocations, a(ssssssb) devices, a(uutts) cells, a(ubs) cpus)
  * A group is suffix, resources, required and forbidden traits. Options: "project" s, "user" s,

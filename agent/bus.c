@@ -9,6 +9,7 @@
 #include "agent/bus-claims.h"
 #include "agent/bus-interface.h"
 #include "agent/bus-log.h"
+#include "agent/bus-objects.h"
 #include "agent/polkit.h"
 #include "agent/status-text.h"
 #include "agent/tree-json.h"
@@ -24,6 +25,8 @@ struct BusService {
         sd_bus *bus;      /* NULL while there is none */
         bool told_no_bus; /* the absence is logged once */
         bool settled;
+        BusObjects *objects;
+        uint64_t n_cycles_told; /* of the tracker */
 };
 
 /* Answers with the text of a JSON document; takes the reference. */
@@ -200,6 +203,7 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         };
         BusService *service = userdata;
 
+        bus_objects_note_claim(service->objects, event, claim);
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return;
         (void)sd_bus_emit_signal(service->bus, BUS_PATH, BUS_INTERFACE, names[event], "xss",
@@ -399,6 +403,7 @@ static void close_bus(BusService *service)
 {
         if (!service->bus)
                 return;
+        bus_objects_detach(service->objects);
         sd_bus_detach_event(service->bus);
         service->bus = sd_bus_close_unref(service->bus);
 }
@@ -467,6 +472,9 @@ static int try_open(BusService *service)
         r = sd_bus_add_object_vtable(service->bus, NULL, BUS_PATH, BUS_INTERFACE, vtable, service);
         if (r < 0)
                 return r;
+        r = bus_objects_attach(service->objects, service->bus);
+        if (r < 0)
+                return r;
         r = bus_log_add(service->bus);
         if (r < 0)
                 return r;
@@ -508,6 +516,9 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
+        r = bus_objects_new(&service->objects, event, config->claims);
+        if (r < 0)
+                return r;
         (void)on_retry(service->retry_timer, 0, service);
         claim_service_watch(config->claims, on_claim, service);
         *ret = TAKE_PTR(service);
@@ -522,6 +533,7 @@ BusService *bus_service_free(BusService *service)
         if (service->bus)
                 (void)sd_bus_flush(service->bus);
         close_bus(service);
+        bus_objects_free(service->objects);
         sd_event_source_disable_unref(service->retry_timer);
         sd_event_unref(service->event);
         free(service);
@@ -534,10 +546,24 @@ void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *
                 return;
         service->config.tracker = tracker;
         service->config.driver = driver;
+        service->n_cycles_told = 0;
+}
+
+/* Once a cycle. */
+static void update_objects(BusService *service)
+{
+        uint64_t n_cycles = tracker_get_status(service->config.tracker)->n_cycles;
+
+        if (n_cycles == service->n_cycles_told)
+                return;
+        service->n_cycles_told = n_cycles;
+        bus_objects_update(service->objects, tracker_get_tree(service->config.tracker),
+                           tracker_get_snapshot(service->config.tracker));
 }
 
 void bus_service_changed(BusService *service)
 {
+        update_objects(service);
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return;
         (void)sd_bus_emit_properties_changed(

@@ -271,6 +271,11 @@ const ReconcileProblems *claim_service_problems(const ClaimService *service)
         return &service->problems;
 }
 
+const HostFacts *claim_service_facts(const ClaimService *service)
+{
+        return service->snapshot ? &service->facts : NULL;
+}
+
 bool claim_service_mdev_exists(const ClaimService *service, const Uuid *mdev)
 {
         return service->snapshot && host_facts_find_mdev(&service->facts, mdev);

@@ -74,6 +74,9 @@ void claim_service_reconcile(ClaimService *service);
 /* What disagrees, as the last reconciliation found it. Borrowed. */
 const ReconcileProblems *claim_service_problems(const ClaimService *service);
 
+/* What the last poll found beside the providers, or NULL. Borrowed until the next one. */
+const HostFacts *claim_service_facts(const ClaimService *service);
+
 /* Is there such an mdev, as of the last poll? */
 bool claim_service_mdev_exists(const ClaimService *service, const Uuid *mdev);
 

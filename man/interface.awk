@@ -74,6 +74,12 @@ inside {
 	}
 	next
 }
+/<interface / && interfaces++ {
+	print ".SH " toupper(attribute("name"))
+	par = ".PP"
+	print_comment()
+	methods = properties = 1
+}
 /<method / { name = attribute("name"); ins = outs = ""; if (!methods++) print ".SH METHODS" }
 /<arg / {
 	one = attribute("type") " " attribute("name")

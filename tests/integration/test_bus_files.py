@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The D-Bus policy and the interface description, held against a real bus and the real daemon."""
 
+import json
 import os
 import subprocess
 import unittest
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.fakesys import demo_host
+from tests.env.libvirtd import testdriver_xml
 from tests.env.scratch import Scratch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,7 +97,7 @@ class TestDaemon(unittest.TestCase):
         cls.addClassCleanup(scratch.close)
         cls.bus = StrictBus(scratch)
         cls.bus.start()
-        cls.agent = Agent(scratch, bus=cls.bus)
+        cls.agent = Agent(scratch, bus=cls.bus, uri=testdriver_xml(demo_host(), scratch.path))
         cls.agent.start()
         cls.agent.wait_state('standalone')
 
@@ -132,11 +135,24 @@ class TestDaemon(unittest.TestCase):
         return ret
 
     def test_the_description_is_what_the_daemon_says_of_itself(self):
-        done = self.bus.busctl(0, 'introspect', '--xml-interface', NAME, NODE)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        served = ElementTree.fromstring(done.stdout).find("interface[@name='%s']" % NAME)
-        described = ElementTree.parse(ROOT / ('systemd/%s.xml' % NAME)).getroot().find('interface')
-        self.assertEqual(self.members(described), self.members(served))
+        described = ElementTree.parse(ROOT / ('systemd/%s.xml' % NAME)).getroot()
+        paths = {NAME: NODE, **self.objects()}
+        for interface in described.findall('interface'):
+            name = interface.get('name')
+            done = self.bus.busctl(0, 'introspect', '--xml-interface', NAME, paths[name])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            served = ElementTree.fromstring(done.stdout).find("interface[@name='%s']" % name)
+            self.assertEqual(self.members(interface), self.members(served), name)
+
+    def objects(self):
+        """{interface: path of an object that has it}"""
+        done = self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1',
+                              '--quiet')
+        self.addCleanup(self.agent.ctl, 'release', done.stdout.strip())
+        done = self.bus.busctl(OTHER, '--json=short', 'call', NAME, NODE,
+                               'org.freedesktop.DBus.ObjectManager', 'GetManagedObjects')
+        return {interface: path for path, interfaces in json.loads(done.stdout)['data'][0].items()
+                for interface in interfaces if interface.startswith(NAME)}
 
 
 if __name__ == '__main__':

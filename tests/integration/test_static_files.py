@@ -235,11 +235,16 @@ class TestDBusFiles(InstalledCase):
 
     def test_everything_has_words(self):
         text = (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text()
-        for member in [*self.interface.findall('method'), *self.interface.findall('property')]:
+        for member in self.node.findall('interface/*'):
             self.assertIsNotNone(re.search(r'<!--\s+%s: ?' % member.get('name'), text),
                                  member.get('name'))
             for arg in member.findall('arg'):
                 self.assertIn('@%s: ' % arg.get('name'), text)
+
+    def test_interfaces_of_objects(self):
+        names = {self.macro(name) for name in re.findall(r'#define (BUS_INTERFACE\w*)',
+                                                         self.header)}
+        self.assertEqual({i.get('name') for i in self.node.findall('interface')}, names)
 
 
 if __name__ == '__main__':
