@@ -218,6 +218,21 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
         return r;
 }
 
+int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
+                              const Snapshot *snapshot, const ProviderTree *base, bool known,
+                              MadeTree *ret_made, Error *reterr)
+{
+        DriverReshape reshape = { .kept = control->kept };
+        int r = tree_maker_make(maker, snapshot, base, known, &reshape, ret_made, reterr);
+
+        driver_reshape_clear(&reshape);
+        control->kept = reshape.kept;
+        /* the driver only knows that the class stays, not whose fault it is */
+        if (r >= 0 && control->kept.n_items > 0 && ret_made->device_error.code)
+                ret_made->device_error = control->blocked;
+        return r;
+}
+
 int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const ProviderTree *base,
                           const Snapshot *snapshot, ProviderTree **ret_tree, Error *reterr)
 {
@@ -236,16 +251,6 @@ int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const
         control->at_start = control->asked = false;
         *ret_tree = made.tree;
         return 0;
-}
-
-StringSet *reshape_control_get_kept(ReshapeControl *control)
-{
-        return &control->kept;
-}
-
-const Error *reshape_control_get_blocked(const ReshapeControl *control)
-{
-        return &control->blocked;
 }
 
 const Error *reshape_control_get_error(const ReshapeControl *control)

@@ -34,15 +34,15 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                           const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
                           Error *reterr);
 
-/* The same without a Placement: nobody holds anything there. ret_tree is owned by the caller. */
+/* The tree that the host should have, with nothing moved: what could not be moved by the last
+ * reshape stays where it is until the next, and ret_made tells why. As tree_maker_make(). */
+int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
+                              const Snapshot *snapshot, const ProviderTree *base, bool known,
+                              MadeTree *ret_made, Error *reterr);
+
+/* A reshape without a Placement: nobody holds anything there. ret_tree is owned by the caller. */
 int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const ProviderTree *base,
                           const Snapshot *snapshot, ProviderTree **ret_tree, Error *reterr);
-
-/* Classes that stay where they are until the next reshape. */
-StringSet *reshape_control_get_kept(ReshapeControl *control);
-
-/* Why some class stays, in the words of the reshape that left it; code 0: none does. */
-const Error *reshape_control_get_blocked(const ReshapeControl *control);
 
 /* Why the last reshape failed; code 0: it did not. */
 const Error *reshape_control_get_error(const ReshapeControl *control);

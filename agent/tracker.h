@@ -14,47 +14,18 @@
 #include <systemd/sd-event.h>
 
 #include "agent/claim-service.h"
+#include "agent/cycle-waiters.h"
 #include "agent/device-watch.h"
 #include "agent/provider-config.h"
 #include "agent/reshape-control.h"
+#include "agent/tracker-status.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
 #include "report/plan.h"
 #include "report/reporter.h"
 
-typedef enum SyncState {
-        SYNC_STANDALONE, /* there is no Placement to tell */
-        SYNC_PENDING,    /* nothing was published yet, or a change is on its way */
-        SYNC_SYNCED,     /* Placement is equal to the host */
-        SYNC_STALE,      /* Placement refuses (part of) the tree: error has the words */
-        SYNC_OFFLINE,    /* Placement cannot be used: error has the words */
-        _SYNC_STATE_MAX,
-} SyncState;
-
-const char *sync_state_to_text(
-        SyncState state); /* the SYNC_STATE_… names of agent/bus-interface.h */
-
-typedef struct TrackerStatus {
-        SyncState sync_state;
-        Error sync_error;       /* why stale or offline */
-        Error hypervisor_error; /* why the last poll failed; code 0 when it did not */
-        bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
-                              */
-        Error reshape_error; /* why the last reshape failed; code 0: it did not */
-        Error device_error;  /* why some devices are not told as configured; code 0: all are */
-        uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
-        uint64_t last_sync_usec;  /* CLOCK_REALTIME of the last cycle that ended synced, 0: never */
-        uint64_t last_poll_usec;  /* CLOCK_REALTIME of the snapshot in use, 0: none */
-        uint64_t n_cycles;
-} TrackerStatus;
-
-typedef struct Tracker Tracker;
-
 /* Called when anything of the status may have changed. */
 typedef void (*TrackerChanged)(Tracker *tracker, void *userdata);
-
-/* Called once when the cycle ended: error->code is 0 when everything was polled and published. */
-typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
 
 /* Everything is borrowed and must outlive the tracker. */
 typedef struct TrackerConfig {

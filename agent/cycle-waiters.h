@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Who is to be told when a cycle ended. Who asks while one runs waits for the next: the running one
+ * may have looked at the host already. Each is told exactly once. Main thread; nothing blocks. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+typedef struct Tracker Tracker;
+
+/* Called once when the cycle ended: error->code is 0 when everything was polled and published. */
+typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
+
+typedef struct CycleWaiter {
+        TrackerDone done;
+        void *userdata;
+        bool current; /* belongs to the running cycle, not to the next */
+} CycleWaiter;
+
+typedef struct CycleWaiters {
+        CycleWaiter *items;
+        size_t n_items, n_allocated;
+} CycleWaiters;
+
+void cycle_waiters_done(CycleWaiters *waiters);
+
+/* Waits for the next cycle. -ENOMEM. */
+int cycle_waiters_add(CycleWaiters *waiters, TrackerDone done, void *userdata);
+
+/* A cycle begins: it is everybody's who waits. */
+void cycle_waiters_begin(CycleWaiters *waiters);
+
+/* The cycle ended. Who is told may add and cancel waiters. */
+void cycle_waiters_tell(CycleWaiters *waiters, Tracker *tracker, const Error *error);
+
+/* Forgets everybody who was added with this userdata. */
+void cycle_waiters_cancel(CycleWaiters *waiters, void *userdata);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/host-poll.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define PATIENCE_USEC      (30 * USEC_PER_SEC)
+#define HUNG_PATIENCE_USEC (1 * USEC_PER_SEC) /* while a poll is known to hang */
+#define TIMER_ACCURACY     (250 * USEC_PER_MSEC)
+
+struct HostPoll {
+        Driver *driver;
+        sd_event_source *driver_source;
+        sd_event_source *patience_timer; /* armed while an answer is waited for */
+        uint64_t patience_usec;
+        char *nodename;
+        Snapshot *snapshot;
+        bool hangs;
+        HostPollTold told;
+        void *userdata;
+};
+
+static void end_poll(HostPoll *poll, const Error *error)
+{
+        (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_OFF);
+        poll->hangs = error->code == ETIMEDOUT;
+        poll->told(poll, HOST_POLL_ENDED, error, poll->userdata);
+}
+
+static int check_name(HostPoll *poll, const Snapshot *snapshot, Error *reterr)
+{
+        if (!poll->nodename && !(poll->nodename = strdup(snapshot->nodename)))
+                return error_oom(reterr);
+        if (strcmp(poll->nodename, snapshot->nodename) == 0)
+                return 0;
+        return error_setf(reterr, EEXIST,
+                          "The host's name changed from \"%.60s\" to \"%.60s\": give it the old "
+                          "name back, or restart the agent",
+                          poll->nodename, snapshot->nodename);
+}
+
+static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
+{
+        Error error = ERROR_NULL;
+
+        if (check_name(poll, snapshot, &error) < 0) {
+                snapshot_unref(snapshot);
+        } else {
+                snapshot_unref(poll->snapshot);
+                poll->snapshot = snapshot;
+        }
+        end_poll(poll, &error);
+}
+
+static void handle_event(HostPoll *poll, DriverEvent *event)
+{
+        switch (event->type) {
+        case DRIVER_EVENT_SNAPSHOT:
+                take_snapshot(poll, TAKE_PTR(event->snapshot));
+                break;
+        case DRIVER_EVENT_POLL_FAILED:
+                end_poll(poll, &event->error);
+                break;
+        case DRIVER_EVENT_LOST:
+                poll->hangs = false;
+                poll->told(poll, HOST_POLL_LOST, &event->error, poll->userdata);
+                break;
+        case DRIVER_EVENT_CHANGED:
+                poll->told(poll, HOST_POLL_CHANGED, &ERROR_NULL, poll->userdata);
+                break;
+        default:
+                break;
+        }
+}
+
+static int on_driver_event(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        HostPoll *poll = userdata;
+
+        for (;;) {
+                DriverEvent event = { 0 };
+
+                if (driver_take(poll->driver, &event) < 0 || event.type == DRIVER_EVENT_NONE)
+                        return 0;
+                handle_event(poll, &event);
+        }
+}
+
+static int on_patience_ended(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        HostPoll *poll = userdata;
+        Error error;
+
+        error_setf(&error, ETIMEDOUT, "The hypervisor has not answered for %" PRIu64 " s",
+                   poll->patience_usec / USEC_PER_SEC);
+        end_poll(poll, &error);
+        return 0;
+}
+
+static int add_sources(HostPoll *poll, sd_event *event)
+{
+        int r;
+
+        r = sd_event_add_io(event, &poll->driver_source, driver_get_fd(poll->driver), EPOLLIN,
+                            on_driver_event, poll);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(event, &poll->patience_timer, CLOCK_MONOTONIC,
+                                       poll->patience_usec, TIMER_ACCURACY, on_patience_ended,
+                                       poll);
+        return r < 0 ? r : sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_OFF);
+}
+
+int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, uint64_t patience_usec,
+                  HostPollTold told, void *userdata, Error *reterr)
+{
+        _cleanup_(host_poll_freep) HostPoll *poll = calloc(1, sizeof(HostPoll));
+        int r;
+
+        if (!poll)
+                return error_oom(reterr);
+        poll->driver = driver;
+        poll->patience_usec = patience_usec > 0 ? patience_usec : PATIENCE_USEC;
+        poll->told = told;
+        poll->userdata = userdata;
+        r = add_sources(poll, event);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot watch the driver: %s", strerror(-r));
+        *ret = TAKE_PTR(poll);
+        return 0;
+}
+
+HostPoll *host_poll_free(HostPoll *poll)
+{
+        if (!poll)
+                return NULL;
+        sd_event_source_disable_unref(poll->driver_source);
+        sd_event_source_disable_unref(poll->patience_timer);
+        snapshot_unref(poll->snapshot);
+        free(poll->nodename);
+        free(poll);
+        return NULL;
+}
+
+int host_poll_begin(HostPoll *poll, Error *reterr)
+{
+        uint64_t patience_usec = poll->patience_usec;
+        int r = driver_poll(poll->driver);
+
+        if (r < 0) {
+                poll->hangs = r == -ETIMEDOUT;
+                return error_setf(reterr, r, "The hypervisor cannot be asked: %s", strerror(-r));
+        }
+        if (poll->hangs)
+                patience_usec = MIN(patience_usec, HUNG_PATIENCE_USEC);
+        (void)sd_event_source_set_time_relative(poll->patience_timer, patience_usec);
+        (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_ONESHOT);
+        return 0;
+}
+
+Snapshot *host_poll_get_snapshot(const HostPoll *poll)
+{
+        return poll->snapshot;
+}
+
+const char *host_poll_get_nodename(const HostPoll *poll)
+{
+        return poll->nodename;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/tracker-status.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "agent/bus-interface.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "report/outcome.h"
+
+const char *sync_state_to_text(SyncState state)
+{
+        static const char *const names[] = {
+                [SYNC_STANDALONE] = SYNC_STATE_STANDALONE, [SYNC_PENDING] = SYNC_STATE_PENDING,
+                [SYNC_SYNCED] = SYNC_STATE_SYNCED,         [SYNC_STALE] = SYNC_STATE_STALE,
+                [SYNC_OFFLINE] = SYNC_STATE_OFFLINE,
+        };
+
+        return names[state];
+}
+
+static uint64_t now_realtime_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+void tracker_status_init(TrackerStatus *status, bool standalone)
+{
+        *status = (TrackerStatus){
+                .sync_state = standalone ? SYNC_STANDALONE : SYNC_PENDING,
+                .sync_since_usec = now_realtime_usec(),
+        };
+}
+
+bool tracker_status_has_failed(const TrackerStatus *status)
+{
+        return status->hypervisor_error.code || status->sync_state == SYNC_OFFLINE ||
+               status->sync_state == SYNC_PENDING;
+}
+
+SyncState sync_state_of_outcome(int result)
+{
+        switch (result) {
+        case REPORT_E_UNREACHABLE:
+        case REPORT_E_UNAVAILABLE:
+        case REPORT_E_UNAUTHORIZED:
+                return SYNC_OFFLINE;
+        case REPORT_E_CONFLICT:
+                return SYNC_PENDING;
+        default:
+                return SYNC_STALE;
+        }
+}
+
+/* Logs once that who we are is refused, whatever the state was before. True when it did: nothing
+ * more need be said. */
+static bool note_credential(TrackerStatus *status, int result, const Error *error)
+{
+        bool refused = result == REPORT_E_UNAUTHORIZED || result == REPORT_E_FORBIDDEN;
+        bool news = refused && !status->credential_refused;
+
+        status->credential_refused = refused;
+        if (news)
+                log_event(LOG_ERR, MESSAGE_CREDENTIAL_REFUSED, NULL,
+                          "The credential of [placement] is refused: %s. Claims are served from "
+                          "this host's own state; retrying slowly.",
+                          error->text);
+        return news;
+}
+
+/* Logs changes of the state, not each retry. */
+static void set_sync_state(TrackerStatus *status, SyncState state, const Error *error)
+{
+        SyncState before = status->sync_state;
+
+        status->sync_error = error ? *error : ERROR_NULL;
+        status->sync_state = state;
+        if (state == before)
+                return;
+        status->sync_since_usec = now_realtime_usec();
+        if (state == SYNC_OFFLINE)
+                log_event(LOG_WARNING, MESSAGE_PLACEMENT_LOST, NULL,
+                          "Placement cannot be used (%s). Claims are served from this host's own "
+                          "state; retrying.",
+                          error->text);
+        else if (state == SYNC_STALE)
+                log_event(LOG_WARNING, MESSAGE_UPDATE_REFUSED, NULL,
+                          "Placement is not equal to this host: %s", error->text);
+        else if (state == SYNC_SYNCED && before == SYNC_OFFLINE)
+                log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
+}
+
+void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error)
+{
+        Error words = error ? *error : ERROR_NULL;
+
+        if (!words.code)
+                error_setf(&words, result < 0 ? result : EIO, "%s",
+                           result > 0 ? report_outcome_to_text(result) : strerror(-result));
+        if (note_credential(status, result, &words))
+                status->sync_state = sync_state_of_outcome(result);
+        set_sync_state(status, sync_state_of_outcome(result), &words);
+}
+
+void tracker_status_note_synced(TrackerStatus *status)
+{
+        status->last_sync_usec = now_realtime_usec();
+        status->credential_refused = false;
+        if (status->reshape_needed) {
+                Error error;
+
+                error_setf(&error, EAGAIN,
+                           "The tree must change shape under running guests, which happens at a "
+                           "start only; the old shape is kept");
+                set_sync_state(status, SYNC_STALE, &error);
+        } else if (status->device_error.code) {
+                set_sync_state(status, SYNC_STALE, &status->device_error);
+        } else {
+                set_sync_state(status, SYNC_SYNCED, NULL);
+        }
+}
+
+void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
+{
+        if (needed && !status->reshape_needed)
+                log_event(LOG_WARNING, MESSAGE_RESHAPE_NEEDED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
+                          "The provider tree must change shape under running guests. The old shape "
+                          "is kept.");
+        status->reshape_needed = needed;
+}
+
+/* Logs each reason once. */
+void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error)
+{
+        if (error->code && strcmp(error->text, status->device_error.text) != 0)
+                log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
+                          "Some devices are not told as configured: %s", error->text);
+        status->device_error = *error;
+}
+
+void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, bool known)
+{
+        bool failed_before = status->hypervisor_error.code;
+
+        if (error && !failed_before)
+                log_event(LOG_WARNING, MESSAGE_HYPERVISOR_LOST, NULL, "%s. %s; retrying.",
+                          error->text,
+                          known ? "The host is served as it was last seen"
+                                : "Nothing is known of this host yet");
+        if (!error && failed_before)
+                log_event(LOG_NOTICE, MESSAGE_HYPERVISOR_BACK, NULL,
+                          "The hypervisor can be polled again.");
+        status->hypervisor_error = error ? *error : ERROR_NULL;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How host, hypervisor and Placement stand to each other, and the one place that logs it: when it
+ * changes, not at each retry. It decides nothing. Main thread. */
+
+#include "base/error.h"
+#include "base/uuid.h"
+
+typedef enum SyncState {
+        SYNC_STANDALONE, /* there is no Placement to tell */
+        SYNC_PENDING,    /* nothing was published yet, or a change is on its way */
+        SYNC_SYNCED,     /* Placement is equal to the host */
+        SYNC_STALE,      /* Placement refuses (part of) the tree: error has the words */
+        SYNC_OFFLINE,    /* Placement cannot be used: error has the words */
+        _SYNC_STATE_MAX,
+} SyncState;
+
+const char *sync_state_to_text(
+        SyncState state); /* the SYNC_STATE_… names of agent/bus-interface.h */
+
+typedef struct TrackerStatus {
+        SyncState sync_state;
+        Error sync_error;        /* why stale or offline */
+        Error hypervisor_error;  /* why the last poll failed; code 0 when it did not */
+        bool credential_refused; /* who we are is refused, and that was said */
+        bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
+                              */
+        Error reshape_error; /* why the last reshape failed; code 0: it did not */
+        Error device_error;  /* why some devices are not told as configured; code 0: all are */
+        uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
+        uint64_t last_sync_usec;  /* CLOCK_REALTIME of the last cycle that ended synced, 0: never */
+        uint64_t last_poll_usec;  /* CLOCK_REALTIME of the snapshot in use, 0: none */
+        uint64_t n_cycles;
+} TrackerStatus;
+
+/* The state that follows from the outcome (report/outcome.h, or a negative errno) of a request. */
+SyncState sync_state_of_outcome(int result);
+
+void tracker_status_init(TrackerStatus *status, bool standalone);
+
+/* Something is to be retried soon. */
+bool tracker_status_has_failed(const TrackerStatus *status);
+
+/* A cycle could not be ended. error may have no words: those of the result are taken then. */
+void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error);
+
+/* Placement has all that could be told. */
+void tracker_status_note_synced(TrackerStatus *status);
+
+/* root: the host, for the journal. */
+void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed);
+void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error);
+
+/* error NULL: it answers. known: an earlier poll succeeded. */
+void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, bool known);
