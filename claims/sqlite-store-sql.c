@@ -180,4 +180,5 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " SELECT claim_id, provider_uuid, request_group, device, address, mdev_type,"
                 " mdev_uuid FROM claim_devices WHERE claim_id = ?1 ORDER BY id",
         [STATEMENT_DELETE_DEVICES] = "DELETE FROM claim_devices WHERE claim_id = ?1",
+        [STATEMENT_PROBE] = "UPDATE versions SET version = version + ?1",
 };
