@@ -122,6 +122,19 @@ void host_view_usable(const HostView *view, const char *node, bool usable[])
         }
 }
 
+/* The provider of tree that one of seen is. One of the same name, with a uuid that is new, is the
+ * same: Placement knows it under another uuid than it was given here. */
+static const Provider *find_heir(const HostView *seen, const Provider *provider,
+                                 const ProviderTree *tree)
+{
+        const Provider *heir = provider_tree_find(tree, &provider->uuid);
+
+        if (heir)
+                return heir;
+        heir = provider_tree_find_name(tree, provider->name);
+        return heir && !provider_tree_find(seen->tree, &heir->uuid) ? heir : NULL;
+}
+
 /* Marks the providers of seen that the new tree lacks and that have to stay. */
 static void mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[])
 {
@@ -129,7 +142,7 @@ static void mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[
                 const Provider *provider = seen->tree->providers[i - 1];
                 size_t parent;
 
-                if (provider_tree_find(tree, &provider->uuid)) {
+                if (find_heir(seen, provider, tree)) {
                         kept[i - 1] = false;
                         continue;
                 }
@@ -155,7 +168,9 @@ static void distinct_name(const Provider *provider, char text[PROVIDER_NAME_MAX 
                  provider->uuid.text);
 }
 
-static int keep_provider(ProviderTree *tree, const Provider *provider, Error *reterr)
+/* Below parent, by its uuid in tree. */
+static int keep_provider(ProviderTree *tree, const Provider *provider, const Uuid *parent,
+                         Error *reterr)
 {
         char distinct[PROVIDER_NAME_MAX + 1];
         const char *name = provider->name;
@@ -166,7 +181,7 @@ static int keep_provider(ProviderTree *tree, const Provider *provider, Error *re
                 distinct_name(provider, distinct);
                 name = distinct;
         }
-        r = provider_tree_add(tree, &provider->uuid, name, &provider->parent, &copy, reterr);
+        r = provider_tree_add(tree, &provider->uuid, name, parent, &copy, reterr);
         if (r < 0)
                 return r;
         if (provider_copy_inventories(copy, provider) < 0 ||
@@ -203,9 +218,13 @@ static int merge_trees(ProviderTree **ret, const HostView *seen, const ProviderT
         drop_invalid(merged);
         mark_kept(seen, tree, kept);
         for (size_t i = 0; i < seen->n_providers; i++) {
-                if (!kept[i] || provider_tree_find(tree, &seen->tree->providers[i]->uuid))
+                const Provider *provider = seen->tree->providers[i],
+                               *parent = provider_tree_find(seen->tree, &provider->parent),
+                               *heir = parent ? find_heir(seen, parent, tree) : NULL;
+
+                if (!kept[i] || find_heir(seen, provider, tree))
                         continue;
-                r = keep_provider(merged, seen->tree->providers[i], reterr);
+                r = keep_provider(merged, provider, heir ? &heir->uuid : &provider->parent, reterr);
                 if (r < 0)
                         return r;
         }
@@ -228,15 +247,17 @@ int host_view_merge(HostView **ret, const HostView *seen, const ProviderTree *tr
         view->epoch = seen->epoch;
         for (size_t i = 0; i < seen->n_providers; i++) {
                 const HostProvider *from = &seen->providers[i];
+                const Provider *provider = seen->tree->providers[i],
+                               *heir = find_heir(seen, provider, tree);
                 HostProvider *to;
                 size_t index;
 
-                if (!host_view_find(view, &seen->tree->providers[i]->uuid, &index))
+                if (!host_view_find(view, heir ? &heir->uuid : &provider->uuid, &index))
                         continue;
                 to = &view->providers[index];
                 to->id = from->id;
                 to->generation = from->generation;
-                to->withheld = !provider_tree_find(tree, &seen->tree->providers[i]->uuid);
+                to->withheld = !heir;
                 if (resources_copy(&to->used, &from->used) < 0)
                         return error_oom(reterr);
         }

@@ -399,9 +399,9 @@ static int write_provider(SqliteStore *store, const HostView *wanted, size_t ind
                                      provider->uuid.text, provider->name, provider->parent.text,
                                      can_host, (int64_t)row->withheld, (int64_t)index);
         else
-                r = sqlite_store_run(store, STATEMENT_UPDATE_PROVIDER, &changed, reterr, "iissii",
+                r = sqlite_store_run(store, STATEMENT_UPDATE_PROVIDER, &changed, reterr, "iissiis",
                                      id, row->generation, provider->name, provider->parent.text,
-                                     can_host, (int64_t)row->withheld);
+                                     can_host, (int64_t)row->withheld, provider->uuid.text);
         /* Another writer inserted it first. */
         if (r == -EEXIST)
                 return STORE_E_RACE;
@@ -428,6 +428,15 @@ static int remove_provider(SqliteStore *store, const HostProvider *row, Error *r
         return changed > 0 ? STORE_DONE : STORE_E_RACE;
 }
 
+/* Under whatever uuid. */
+static bool has_row(const HostView *view, int64_t id)
+{
+        for (size_t i = 0; i < view->n_providers; i++)
+                if (view->providers[i].id == id)
+                        return true;
+        return false;
+}
+
 static int write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
                          Error *reterr)
 {
@@ -444,7 +453,7 @@ static int write_changes(SqliteStore *store, const HostView *seen, const HostVie
         }
         /* Children stand behind their parents. */
         for (size_t i = seen->n_providers; i > 0; i--) {
-                if (host_view_find(wanted, &seen->tree->providers[i - 1]->uuid, &index))
+                if (has_row(wanted, seen->providers[i - 1].id))
                         continue;
                 r = remove_provider(store, &seen->providers[i - 1], reterr);
                 if (r != 0)

@@ -79,7 +79,6 @@ typedef enum StatementId {
         STATEMENT_SET_BOOT,
         STATEMENT_END_DEVICES,
         STATEMENT_DELETE_DEVICES,
-        STATEMENT_PROBE,
         _STATEMENT_MAX,
 } StatementId;
 

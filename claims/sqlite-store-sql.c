@@ -43,7 +43,7 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_UPDATE_PROVIDER] =
                 "UPDATE resource_providers SET generation = generation + 1, name = ?3,"
                 " parent = (SELECT id FROM resource_providers WHERE uuid = ?4), can_host = ?5,"
-                " withheld = ?6 WHERE id = ?1 AND generation = ?2",
+                " withheld = ?6, uuid = ?7 WHERE id = ?1 AND generation = ?2",
         [STATEMENT_DELETE_PROVIDER] =
                 "DELETE FROM resource_providers WHERE id = ?1 AND generation = ?2",
         [STATEMENT_MOVE_PROVIDER] =
@@ -180,5 +180,4 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " SELECT claim_id, provider_uuid, request_group, device, address, mdev_type,"
                 " mdev_uuid FROM claim_devices WHERE claim_id = ?1 ORDER BY id",
         [STATEMENT_DELETE_DEVICES] = "DELETE FROM claim_devices WHERE claim_id = ?1",
-        [STATEMENT_PROBE] = "UPDATE versions SET version = version + ?1",
 };

@@ -133,9 +133,6 @@ typedef struct StoreEngine {
         int (*renew)(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
                      size_t n_devices, const Layout *layout, Error *reterr);
 
-        /* Writes, durably, what is there already: can anything be written? */
-        int (*probe)(Store *store, Error *reterr);
-
         /* How many claims live, at a cost that does not grow with them. */
         int (*count)(Store *store, uint64_t *ret, Error *reterr);
 

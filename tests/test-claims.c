@@ -391,7 +391,7 @@ static void test_vanished_provider(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* The whole host got a new identity while guests run. */
+/* The whole host got a new identity while guests run: what they have is told of it under that. */
 static void test_root_replaced(void **state)
 {
         Fixture *fixture = *state;
@@ -401,6 +401,7 @@ static void test_root_replaced(void **state)
         Inventory inventory = INVENTORY_DEFAULT(4);
 
         assert_int_equal(fixture_claim(fixture, "vm", "VGPU=3", NULL), CLAIM_DONE);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VCPU=1", NULL), CLAIM_DONE);
         assert_int_equal(provider_tree_new(&tree), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "host", NULL, &root, NULL), 0);
         assert_int_equal(provider_set_inventory(root, "VCPU", &inventory), 0);
@@ -409,8 +410,10 @@ static void test_root_replaced(void **state)
         assert_sql(fixture->path,
                    "SELECT group_concat(withheld || substr(name, 1, 5), ' ') FROM"
                    " (SELECT * FROM resource_providers ORDER BY name)",
-                   "1gpu_a 0host 1host.");
-        assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=4", NULL), CLAIM_DONE);
+                   "1gpu_a 0host");
+        assert_int_equal(fixture_used(fixture, "another", "VCPU"), 1);
+        assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=4", NULL), CLAIM_E_NO_CAPACITY);
+        assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=3", NULL), CLAIM_DONE);
         assert_int_equal(fixture_used(fixture, "another", "VCPU"), 4);
 }
 

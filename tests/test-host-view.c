@@ -109,6 +109,7 @@ static void test_merge_name_taken(void **state)
         assert_int_equal(provider_tree_new(&old), 0);
         assert_int_equal(provider_tree_new(&tree), 0);
         assert_int_equal(provider_tree_add(old, &uuids[0], name, NULL, NULL, NULL), 0);
+        assert_int_equal(provider_tree_add(old, &uuids[1], "other", NULL, NULL, NULL), 0);
         assert_int_equal(provider_tree_add(tree, &uuids[1], name, NULL, NULL, NULL), 0);
         assert_int_equal(host_view_new(&seen, old), 0);
         old = NULL;
@@ -118,6 +119,28 @@ static void test_merge_name_taken(void **state)
         assert_string_equal(name_of(merged, 0), name);
         snprintf(expected, sizeof(expected), "%.162s.%s", name, uuids[0].text);
         assert_string_equal(name_of(merged, 1), expected);
+}
+
+/* Placement has the host and one of its devices under other uuids: the rows stay. */
+static void test_merge_another_uuid(void **state)
+{
+        _cleanup_(host_view_freep) HostView *merged = NULL,
+                                            *seen = make_view("host VCPU=8; gpu<host VGPU=4; "
+                                                              "gone<host");
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        Uuid root = make_uuid("placement's"), gpu = make_uuid("nova's");
+
+        seen->providers[1].generation = 7;
+        use_some(seen, "host", "VCPU", 3);
+        use_some(seen, "gpu", "VGPU", 1);
+        assert_int_equal(provider_tree_new(&tree), 0);
+        assert_int_equal(provider_tree_add(tree, &root, "host", NULL, NULL, NULL), 0);
+        assert_int_equal(provider_tree_add(tree, &gpu, "gpu", &root, NULL, NULL), 0);
+        assert_int_equal(host_view_merge(&merged, seen, tree, NULL), 0);
+        assert_host(merged, "host/1/1 gpu/2/1");
+        assert_int_equal(merged->providers[1].generation, 7);
+        assert_true(uuid_equal(&merged->tree->providers[1]->uuid, &gpu));
+        assert_false(host_view_same_host(seen, merged));
 }
 
 static void test_equal(void **state)
@@ -156,8 +179,11 @@ static void test_equal(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_root),  cmocka_unit_test(test_usable),
-                cmocka_unit_test(test_merge), cmocka_unit_test(test_merge_name_taken),
+                cmocka_unit_test(test_root),
+                cmocka_unit_test(test_usable),
+                cmocka_unit_test(test_merge),
+                cmocka_unit_test(test_merge_name_taken),
+                cmocka_unit_test(test_merge_another_uuid),
                 cmocka_unit_test(test_equal),
         };
 
