@@ -15,6 +15,7 @@
 
 #include "base/jitter.h"
 #include "base/log.h"
+#include "report/name-holder.h"
 #include "report/step.h"
 
 #define PAUSE_MIN_USEC (50 * USEC_PER_MSEC)
@@ -44,10 +45,10 @@ typedef struct ExecutorStep {
         uint64_t pause_usec;
         SessionCall *call;
         sd_event_source *pause;
-        Provider kept;    /* what is sent when classes are in use */
-        bool told_in_use; /* the outcome has been noted */
-        char in_use[160]; /* the classes that cannot go */
-        Uuid holder;      /* who has the name that is to be created */
+        Provider kept;     /* what is sent when classes are in use */
+        bool told_in_use;  /* the outcome has been noted */
+        char in_use[160];  /* the classes that cannot go */
+        NameHolder holder; /* who has the name that is to be created */
 } ExecutorStep;
 
 /* The steps of one provider take turns. */
@@ -319,47 +320,43 @@ static void on_usages(int result, const SessionAnswer *answer, const Error *erro
         pump(executor);
 }
 
-/* The answer to "what is allocated of the provider that has our name?" */
-static void on_holder_usages(int result, const SessionAnswer *answer, const Error *error,
-                             void *userdata)
+/* The answer to "who holds something of the provider that has our name?" */
+static void on_holder_counted(int result, const SessionAnswer *answer, const Error *error,
+                              void *userdata)
 {
-        _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
         ExecutorStep *step = userdata;
+        const Provider *wanted = step_get_provider(step->executor->plan, step->step);
         Executor *executor = step->executor;
-        _cleanup_free_ char *text = NULL;
         Error words = ERROR_NULL;
 
         step->call = NULL;
-        if (result == REPORT_DONE && placement_read_usages(answer->body, &usages, NULL) >= 0)
-                text = resources_format(&usages);
-        error_setf(&words, EEXIST,
-                   "The name belongs to provider %s of another tree in Placement (allocated: "
-                   "%.60s): delete that one, or take over its uuid",
-                   step->holder.text,
-                   !text    ? "not known"
-                   : !*text ? "nothing"
-                            : text);
+        if (result == REPORT_DONE)
+                (void)name_holder_count(&step->holder, answer->body);
+        (void)name_holder_explain(&step->holder, uuid_empty(&wanted->parent), &words);
         step_fail(step, REPORT_E_DUPLICATE_NAME, &words);
         pump(executor);
 }
 
-static void judge_holder(ExecutorStep *step, const PlacementProviders *holders)
+static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
+                         uint64_t modified_sec)
 {
         _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         const PlanStep *plan_step = step->step;
         Error error = ERROR_NULL;
 
         if (holders->n_items == 0) {
-                error_setf(&error, EEXIST, "Placement has the uuid %s under another name",
+                error_setf(&error, EEXIST,
+                           "Placement has the uuid %s under another name; \"computectl identity "
+                           "check\" tells more",
                            plan_step->provider.text);
                 step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
         } else if (uuid_equal(&holders->items[0].uuid, &plan_step->provider)) {
                 error_setf(&error, ESTALE, "It was created in the meantime");
                 step_conflict(step, &error);
         } else {
-                step->holder = holders->items[0].uuid;
-                step_detour(step, placement_get_usages(&step->holder, &request), &request,
-                            on_holder_usages);
+                step->holder = name_holder_from(&holders->items[0], modified_sec);
+                step_detour(step, placement_get_provider_allocations(&step->holder.uuid, &request),
+                            &request, on_holder_counted);
         }
 }
 
@@ -375,7 +372,7 @@ static void on_holder(int result, const SessionAnswer *answer, const Error *erro
         if (result == REPORT_DONE && placement_read_providers(answer->body, &holders, &words) < 0)
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE)
-                judge_holder(step, &holders);
+                judge_holder(step, &holders, answer->modified_sec);
         else if (answer->status == 500)
                 step_retry(step, answer, result, &words);
         else

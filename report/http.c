@@ -261,6 +261,13 @@ static const char *header_of(CURL *easy, const char *name)
         return header->value;
 }
 
+static uint64_t last_modified_of(CURL *easy)
+{
+        time_t sec = curl_getdate(header_of(easy, "last-modified"), NULL);
+
+        return sec > 0 ? (uint64_t)sec : 0;
+}
+
 static void deliver_response(HttpTransfer *transfer)
 {
         HttpResponse response = {
@@ -270,6 +277,7 @@ static void deliver_response(HttpTransfer *transfer)
                 .request_id = header_of(transfer->easy, "x-openstack-request-id"),
                 .location = header_of(transfer->easy, "location"),
                 .subject_token = header_of(transfer->easy, "x-subject-token"),
+                .last_modified_sec = last_modified_of(transfer->easy),
         };
         curl_off_t retry_after = 0;
         long status = 0;

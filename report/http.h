@@ -50,6 +50,7 @@ typedef struct HttpResponse {
         const char *content_type, *request_id, *location; /* "" when the answer has none */
         const char *subject_token;                        /* the same, of Keystone; never log it */
         uint64_t retry_after_sec;                         /* 0 when the answer has none */
+        uint64_t last_modified_sec;                       /* since the epoch; 0: the same */
 } HttpResponse;
 
 /* Why there is no answer. */

@@ -107,6 +107,11 @@ static char *provider_path(const Uuid *provider, const char *what)
         return format_path("/resource_providers/%s%s", provider->text, what);
 }
 
+int placement_get_provider(const Uuid *provider, PlacementRequest *ret)
+{
+        return placement_request_fill(ret, "GET", provider_path(provider, ""), NULL);
+}
+
 int placement_get_inventories(const Uuid *provider, PlacementRequest *ret)
 {
         return placement_request_fill(ret, "GET", provider_path(provider, "/inventories"), NULL);
@@ -203,6 +208,12 @@ int placement_put_provider(const Provider *provider, PlacementRequest *ret)
         if (r == 0)
                 ret->microversion = PLACEMENT_MICROVERSION_MOVE;
         return r;
+}
+
+int placement_rename_provider(const Uuid *provider, const char *name, PlacementRequest *ret)
+{
+        return fill_with_body(ret, "PUT", provider_path(provider, ""),
+                              json_pack("{ss}", "name", name));
 }
 
 /* {"VCPU": {"total": 8, …}, …} */

@@ -47,6 +47,9 @@ int placement_get_tree(const Uuid *provider, PlacementRequest *ret);
 /* The provider of that name, in a list of one or none. */
 int placement_get_provider_by_name(const char *name, PlacementRequest *ret);
 
+/* That provider alone; the answer tells when it was changed last. */
+int placement_get_provider(const Uuid *provider, PlacementRequest *ret);
+
 int placement_get_inventories(const Uuid *provider, PlacementRequest *ret);
 int placement_get_traits(const Uuid *provider, PlacementRequest *ret);
 int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret);
@@ -68,6 +71,9 @@ int placement_post_provider(const Provider *provider, PlacementRequest *ret);
 /* Puts it below its parent, which it must have, with everything below it and all allocations (1.37,
  * facts E3). */
 int placement_put_provider(const Provider *provider, PlacementRequest *ret);
+
+/* Gives it another name, and leaves it where it is. Its generation stays (facts E3). */
+int placement_rename_provider(const Uuid *provider, const char *name, PlacementRequest *ret);
 
 /* The complete set: a class that is not in it goes. */
 int placement_put_inventories(const Provider *provider, int64_t generation, PlacementRequest *ret);

@@ -157,7 +157,8 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
                 return REPORT_DONE;
         error_setf(reterr, EEXIST,
                    "Placement knows this host (%s) as \"%.60s\", not as \"%.60s\"; a provider is "
-                   "not renamed: take the old name again, or a new uuid",
+                   "not renamed by itself: give the host its old name back, or \"computectl "
+                   "identity rename\"",
                    root->uuid.text, root->name, refresh->root_name);
         return REPORT_E_REFUSED;
 }

@@ -31,6 +31,7 @@ typedef struct SessionAnswer {
         int status;               /* 0: there was no answer */
         PlacementVerdict verdict; /* of an answer */
         const json_t *body;       /* of a 2xx with a body; else NULL */
+        uint64_t modified_sec;    /* since when it is as it is, since the epoch; 0: not told */
 } SessionAnswer;
 
 typedef struct Session Session;

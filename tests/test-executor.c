@@ -386,15 +386,14 @@ static void test_used_provider_stays(void **state)
 static void test_name_is_taken(void **state)
 {
         static const struct {
-                const char *holders, *usages;
+                const char *holders, *allocations;
                 int outcome;
                 const char *words;
         } cases[] = {
-                { HOLDER, "{\"usages\":{\"VCPU\":2}}", REPORT_E_DUPLICATE_NAME,
-                  "99999999-9999-9999-9999-999999999999 of another tree in Placement (allocated: "
-                  "VCPU" },
-                { HOLDER, "{\"usages\":{}}", REPORT_E_DUPLICATE_NAME, "(allocated: nothing)" },
-                { HOLDER, "{\"usages\":5}", REPORT_E_DUPLICATE_NAME, "(allocated: not known)" },
+                { HOLDER, "{\"allocations\":{\"a\":{},\"b\":{}}}", REPORT_E_DUPLICATE_NAME,
+                  "99999999-9999-9999-9999-999999999999 in Placement (2 consumers hold something" },
+                { HOLDER, "{\"allocations\":{}}", REPORT_E_DUPLICATE_NAME, "nothing of it is" },
+                { HOLDER, "{\"allocations\":5}", REPORT_E_DUPLICATE_NAME, "it is not known who" },
                 { "{\"resource_providers\":[]}", NULL, REPORT_E_DUPLICATE_NAME, "another name" },
                 { "{\"resource_providers\":5}", NULL, REPORT_E_UNAVAILABLE, "resource_providers" },
         };
@@ -403,7 +402,7 @@ static void test_name_is_taken(void **state)
                 FakeAnswer script[] = {
                         { .match = "POST", .status = 409, .body = FAULT("duplicate_name") },
                         { .match = "name=host", .body = cases[i].holders },
-                        { .match = "/usages", .body = cases[i].usages },
+                        { .match = "/allocations", .body = cases[i].allocations },
                 };
                 _cleanup_(run_done) Run run = { 0 };
 
@@ -414,7 +413,7 @@ static void test_name_is_taken(void **state)
                 if (!strstr(run.error.text, cases[i].words))
                         fail_msg("case %zu: %s", i, run.error.text);
                 assert_int_equal(fake_http_count("POST"), 1);
-                assert_int_equal(fake_http_get_n_requests(), cases[i].usages ? 3 : 2);
+                assert_int_equal(fake_http_get_n_requests(), cases[i].allocations ? 3 : 2);
         }
 }
 

@@ -110,6 +110,10 @@ static void test_provider_bodies(void **state)
         assert_string_equal(request.path, "/resource_providers/" CHILD);
         assert_string_equal(request.body,
                             "{\"name\":\"gpu\",\"parent_provider_uuid\":\"" ROOT "\"}");
+        assert_int_equal(placement_rename_provider(&child, "new", &request), 0);
+        assert_request(&request, "PUT", "/resource_providers/" CHILD, "{\"name\":\"new\"}");
+        assert_int_equal(placement_get_provider(&child, &request), 0);
+        assert_request(&request, "GET", "/resource_providers/" CHILD, NULL);
 }
 
 /* Bug 2068893: a query with too many names is answered 414. */

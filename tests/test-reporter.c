@@ -336,7 +336,7 @@ static void test_renamed_host(void **state)
         memcpy(name + 8, "tosh", 4);
         assert_int_equal(refresh(fixture), REPORT_E_REFUSED);
         assert_non_null(strstr(fixture->error.text, "tosh"));
-        assert_non_null(strstr(fixture->error.text, "not renamed"));
+        assert_non_null(strstr(fixture->error.text, "computectl identity rename"));
 }
 
 static void test_one_attempt_at_a_time(void **state)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/name-holder.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+
+NameHolder name_holder_from(const PlacementProvider *provider, uint64_t modified_sec)
+{
+        return (NameHolder){
+                .uuid = provider->uuid,
+                .root = uuid_empty(&provider->parent),
+                .modified_sec = modified_sec,
+        };
+}
+
+int name_holder_count(NameHolder *holder, const json_t *body)
+{
+        json_t *consumers;
+        int r = json_read_object(body, "allocations", &consumers, NULL);
+
+        if (r < 0)
+                return r;
+        holder->n_consumers = json_object_size(consumers);
+        holder->counted = true;
+        return 0;
+}
+
+static void describe_consumers(const NameHolder *holder, char *text, size_t size)
+{
+        if (!holder->counted)
+                snprintf(text, size, "it is not known who holds something of it");
+        else if (holder->n_consumers == 0)
+                snprintf(text, size, "nothing of it is allocated");
+        else
+                snprintf(text, size, "%zu consumer%s something of it", holder->n_consumers,
+                         holder->n_consumers == 1 ? " holds" : "s hold");
+}
+
+void name_holder_describe(const NameHolder *holder, char *text, size_t size)
+{
+        time_t modified = (time_t)holder->modified_sec;
+        char consumers[80], when[80] = "";
+        struct tm tm;
+
+        describe_consumers(holder, consumers, sizeof(consumers));
+        if (modified > 0 && gmtime_r(&modified, &tm))
+                (void)strftime(when, sizeof(when), ", last changed %Y-%m-%d %H:%M UTC", &tm);
+        snprintf(text, size, "%s%s", consumers, when);
+}
+
+int name_holder_explain(const NameHolder *holder, bool wants_root, Error *reterr)
+{
+        char text[160];
+
+        name_holder_describe(holder, text, sizeof(text));
+        if (wants_root && holder->root)
+                return error_setf(reterr, EEXIST,
+                                  "The name belongs to provider %s in Placement (%s). If that is "
+                                  "this host from before, stop the agent and \"computectl identity "
+                                  "adopt --force\"; if not, delete it there",
+                                  holder->uuid.text, text);
+        return error_setf(reterr, EEXIST,
+                          "The name belongs to provider %s of another tree in Placement (%s): "
+                          "delete that one; \"computectl identity check\" tells whether this host "
+                          "has the right uuid",
+                          holder->uuid.text, text);
+}
