@@ -5,27 +5,18 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/talk.h"
 #include "base/json.h"
-#include "report/reporter.h"
-#include "report/session.h"
 
 /* Allowed to nobody but who may read providers at all, and answered with little. */
 #define PROBE_PATH "/resource_providers?uuid=00000000-0000-0000-0000-000000000000"
 
 typedef struct Walk {
-        sd_event *event;
-        Auth *auth; /* borrowed: the session's */
-        Session *session;
+        Talk *talk;
         int result;
         Error error;
         uint64_t asked_usec, answered_usec; /* CLOCK_REALTIME, around the exchange */
 } Walk;
-
-static void walk_done(Walk *walk)
-{
-        session_free(walk->session);
-        sd_event_unref(walk->event);
-}
 
 static uint64_t realtime_usec(void)
 {
@@ -33,29 +24,6 @@ static uint64_t realtime_usec(void)
 
         clock_gettime(CLOCK_REALTIME, &now);
         return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
-static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
-{
-        Walk *walk = userdata;
-
-        walk->result = result;
-        walk->error = *error;
-        (void)sd_event_exit(walk->event, 0);
-}
-
-static int set_up(Walk *walk, const Config *config, Error *reterr)
-{
-        HttpConfig http;
-        int r = sd_event_new(&walk->event);
-
-        if (r < 0)
-                return error_setf(reterr, r, "Cannot set up the event loop: %s", strerror(-r));
-        r = reporter_make_auth(&config->reporter, walk->event, &walk->auth, reterr);
-        if (r < 0)
-                return r;
-        reporter_make_http_config(&config->reporter, &http);
-        return session_new(&walk->session, walk->event, &http, walk->auth, reterr);
 }
 
 /* The first request asks for the token; when there is none its failure is that of the token. */
@@ -66,14 +34,14 @@ static int walk_all(Walk *walk, Error *reterr)
                 .path = (char *)(uintptr_t)PROBE_PATH,
                 .microversion = "1.14",
         };
-        int r;
+        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
 
         walk->asked_usec = realtime_usec();
-        r = session_send(walk->session, &request, on_answer, walk, NULL, reterr);
-        if (r >= 0)
-                r = sd_event_loop(walk->event);
+        walk->result = talk_ask(walk->talk, &request, &answer, &walk->error);
         walk->answered_usec = realtime_usec();
-        return r;
+        if (walk->result < 0 && reterr)
+                *reterr = walk->error;
+        return MIN(walk->result, 0);
 }
 
 /* How far this host's clock is ahead of Keystone's, in whole seconds: Keystone rounds down. 0 where
@@ -96,7 +64,7 @@ static json_t *describe(const Walk *walk)
         const char *words = walk->result != REPORT_DONE ? walk->error.text : "";
         const char *outcome = report_outcome_to_text(walk->result);
         AuthDescription token = { .scope = "", .roles = &no_roles };
-        bool given = auth_describe(walk->auth, &token);
+        bool given = auth_describe(talk_get_auth(walk->talk), &token);
 
         return json_pack("{ss ss ss ss so ss sI ss ss}", "format", CONNECT_FORMAT, "error",
                          given ? "" : words, "outcome",
@@ -109,13 +77,15 @@ static json_t *describe(const Walk *walk)
 
 int connect_examine(const Config *config, json_t **ret, Error *reterr)
 {
-        _cleanup_(walk_done) Walk walk = { 0 };
-        int r = set_up(&walk, config, reterr);
+        Walk walk = { 0 };
+        int r = talk_new(&walk.talk, &config->reporter, reterr);
 
         if (r == 0)
                 r = walk_all(&walk, reterr);
-        if (r < 0)
-                return r;
-        *ret = describe(&walk);
-        return *ret ? 0 : error_oom(reterr);
+        if (r == 0) {
+                *ret = describe(&walk);
+                r = *ret ? 0 : error_oom(reterr);
+        }
+        talk_free(walk.talk);
+        return r;
 }

@@ -11,6 +11,7 @@
 
 #include "agent/bus-interface.h"
 #include "agent/ctl-connect.h"
+#include "agent/ctl-identity.h"
 #include "agent/ctl-json.h"
 #include "agent/ctl-text.h"
 
@@ -174,6 +175,12 @@ static int judge_connection(const CtlFacts *facts, json_t *findings)
 
 static int judge_identity(const CtlFacts *facts, json_t *findings)
 {
+        if (facts->identity_error.code)
+                return ctl_doctor_add(findings, "identity", "bad",
+                                      "\"computectl identity show\" tells more", "%s",
+                                      facts->identity_error.text);
+        if (facts->identity && strcmp(ctl_json_text(facts->identity, "state"), "unknown") != 0)
+                return ctl_identity_judge(facts->identity, findings);
         if (!is_running(facts))
                 return 0;
         return ctl_doctor_add(findings, "identity", "ok", NULL, "This host is %s (%s)",

@@ -24,6 +24,9 @@ typedef struct CtlFacts {
         Error snapshot_error;
         const json_t *connect; /* of agent/connect.h; NULL: no Keystone is used, or connect_error */
         Error connect_error;
+        const json_t *identity; /* of agent/identity-work.h; NULL: there is no Placement to compare
+                                 * with, or identity_error */
+        Error identity_error;
         bool clock_synchronised;
         uint64_t disk_free_bytes; /* of the file system of state_path */
         Error disk_error;         /* code 0 when that is known */

@@ -8,6 +8,7 @@
 #include "agent/ctl-text.h"
 
 #define HELP_COLUMN 33
+#define HELP_WIDTH  80
 #define CODE_FIRST  0x100 /* of options without a letter */
 
 /* Where the value of an option goes. */
@@ -61,10 +62,10 @@ static const Option table[] = {
         FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
         FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
         TEXT("config", 'c', "FILE",
-             "discover, verify, doctor, cat-config, check-config, migrate-inventory",
+             "discover, verify, doctor, cat-config, check-config, migrate-inventory, identity",
              "Take FILE for the configuration", config),
-        TEXT("os-cloud", 0, "NAME", "doctor", "Take this cloud of clouds.yaml ($OS_CLOUD)",
-             os_cloud),
+        TEXT("os-cloud", 0, "NAME", "doctor, identity",
+             "Take this cloud of clouds.yaml ($OS_CLOUD)", os_cloud),
         REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",
                 ctl_request_add_resources),
         REQUEST("group", "SUFFIX:VGPU=1", "What it needs from one provider (repeatable)",
@@ -106,6 +107,8 @@ static const Option table[] = {
         FLAG("undo", 0, "reshape", "Put back what the last reshape moved", undo),
         TEXT("direct", 0, "DIR", "migrate-inventory", "Start a Placement for it, configured in DIR",
              direct),
+        FLAG("dry-run", 0, "identity", "Show what would change, and change nothing", dry_run),
+        FLAG("force", 0, "identity", "Replace the uuid that this host has", force),
         FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
         TEXT("reason", 0, "TEXT", "release", "Why; kept in the history", reason),
 };
@@ -261,6 +264,15 @@ bool ctl_options_describe(size_t i, CtlOptionInfo *ret)
         return true;
 }
 
+static void print_title(const char *verbs, const CtlStyle *style, FILE *output)
+{
+        char title[CTL_TEXT_MAX];
+
+        snprintf(title, sizeof(title), "Of %s:", verbs);
+        ctl_text_wrap(title, HELP_WIDTH);
+        fprintf(output, "\n%s%s%s\n", ctl_colour(style, CTL_HEADING), title, ctl_colour_end(style));
+}
+
 void ctl_options_print_help(const CtlStyle *style, FILE *output)
 {
         const char *verb = NULL;
@@ -268,8 +280,7 @@ void ctl_options_print_help(const CtlStyle *style, FILE *output)
         fprintf(output, "\n%sOptions:%s\n", ctl_colour(style, CTL_HEADING), ctl_colour_end(style));
         for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
                 if (table[i].verb && (!verb || strcmp(verb, table[i].verb) != 0))
-                        fprintf(output, "\n%sOf %s:%s\n", ctl_colour(style, CTL_HEADING),
-                                table[i].verb, ctl_colour_end(style));
+                        print_title(table[i].verb, style, output);
                 verb = table[i].verb;
                 print_option(&table[i], output);
         }

@@ -21,8 +21,9 @@ typedef struct CtlOptions {
         const char *reason;
         const char *consumer, *project, *user, *consumer_type;
         bool history, problems;
-        bool plan, undo;    /* of reshape */
-        const char *direct; /* of migrate-inventory */
+        bool plan, undo;     /* of reshape */
+        const char *direct;  /* of migrate-inventory */
+        bool dry_run, force; /* of identity */
         bool xml;
         bool svg;
         bool resize_target;

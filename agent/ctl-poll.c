@@ -9,14 +9,16 @@
 
 #include "agent/connect.h"
 #include "agent/ctl-json.h"
+#include "agent/identity-work.h"
 #include "drivers/snapshot.h"
 #include "drivers/verify.h"
 
 #define PROGRAM  "computectl-discover"
+#define IDENTITY "computectl-identity"
 #define TEXT_MAX (64U << 20) /* of its output */
 
 /* Beside this program (an uninstalled build), else where it is installed. */
-static int find_program(char path[static PATH_MAX])
+static int find_program(const char *name, char path[static PATH_MAX])
 {
         char self[PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -27,11 +29,11 @@ static int find_program(char path[static PATH_MAX])
                 slash = strrchr(self, '/');
                 if (slash)
                         *slash = '\0';
-                if (snprintf(path, PATH_MAX, "%s/%s", self, PROGRAM) < PATH_MAX &&
+                if (snprintf(path, PATH_MAX, "%s/%s", self, name) < PATH_MAX &&
                     access(path, X_OK) == 0)
                         return 0;
         }
-        snprintf(path, PATH_MAX, "%s/%s", LIBEXECDIR, PROGRAM);
+        snprintf(path, PATH_MAX, "%s/%s", LIBEXECDIR, name);
         return access(path, X_OK) == 0 ? 0 : -errno;
 }
 
@@ -97,7 +99,7 @@ static int ask(const char *const arguments[], const char *what, const char *form
 {
         _cleanup_free_ char *text = NULL;
         char path[PATH_MAX];
-        int status = 0, r = find_program(path);
+        int status = 0, r = find_program(arguments[0], path);
 
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s; is the package installed whole?", path,
@@ -129,4 +131,17 @@ int ctl_poll_connect(const char *config, const char *cloud, json_t **ret, Error 
         const char *arguments[] = { PROGRAM, "--connect", cloud ? cloud : "", config, NULL };
 
         return ask(arguments, "The way to Placement cannot be walked", CONNECT_FORMAT, ret, reterr);
+}
+
+int ctl_poll_identity(const CtlIdentityQuestion *question, json_t **ret, Error *reterr)
+{
+        const char *arguments[] = { IDENTITY,
+                                    question->order,
+                                    question->flags,
+                                    question->name,
+                                    question->cloud ? question->cloud : "",
+                                    question->config,
+                                    NULL };
+
+        return ask(arguments, "It cannot be told who this host is", IDENTITY_FORMAT, ret, reterr);
 }

@@ -14,8 +14,20 @@
 int ctl_poll(const char *config, json_t **ret, Error *reterr);
 
 /* The same; what of the configuration does not fit the host, the document of drivers/verify.h. */
+int ctl_poll_verify(const char *config, json_t **ret, Error *reterr);
+
 /* The way over Keystone to Placement, as connect_examine() walks it: with the configuration, or
  * with a cloud of clouds.yaml (NULL: none) in the place of its [placement]. */
 int ctl_poll_connect(const char *config, const char *cloud, json_t **ret, Error *reterr);
 
-int ctl_poll_verify(const char *config, json_t **ret, Error *reterr);
+typedef struct CtlIdentityQuestion {
+        const char *order; /* "show", "adopt", "rename" */
+        const char *flags; /* "force", "dry-run", both or "" */
+        const char *name;  /* of this host; "": not known */
+        const char *cloud; /* of clouds.yaml; NULL: as configured */
+        const char *config;
+} CtlIdentityQuestion;
+
+/* Who this host is for Placement: runs computectl-identity, whose document is that of
+ * agent/identity-work.h. Blocks and fails as above. */
+int ctl_poll_identity(const CtlIdentityQuestion *question, json_t **ret, Error *reterr);

@@ -3,6 +3,7 @@
 #include "agent/ctl-verb-common.h"
 
 #include "agent/ctl-bus.h"
+#include "agent/ctl-poll.h"
 #include "agent/ctl-status.h"
 
 int ctl_need_answer(int r)
@@ -13,6 +14,24 @@ int ctl_need_answer(int r)
 int ctl_oom_or(int r, Error *reterr)
 {
         return r < 0 ? error_oom(reterr) : r;
+}
+
+void ctl_fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r = ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &document, reterr);
+
+        if (r == CTL_BUS_E_NOT_RUNNING)
+                r = ctl_poll(ctl->options.config, &document, reterr);
+        if (r == 0)
+                (void)snapshot_from_json(document, ret, reterr);
+}
+
+const char *ctl_get_cloud(const Ctl *ctl)
+{
+        const char *cloud = ctl->options.os_cloud ? ctl->options.os_cloud : getenv("OS_CLOUD");
+
+        return cloud && cloud[0] ? cloud : NULL;
 }
 
 bool ctl_wants_json(const Ctl *ctl)

@@ -7,6 +7,7 @@
 #include <systemd/sd-bus.h>
 
 #include "agent/ctl-verbs.h"
+#include "drivers/snapshot.h"
 
 /* For a verb that can do nothing without the agent: nobody there is a failure like others. */
 int ctl_need_answer(int r);
@@ -20,6 +21,13 @@ int ctl_fetch(const Ctl *ctl, const char *method, bool array, const char *format
 
 /* Makes a status document, also of an agent that does not run. */
 int ctl_fetch_status(const Ctl *ctl, json_t **ret, Error *reterr);
+
+/* The host as the service sees it, or as a poll does when it does not run. *ret stays NULL when
+ * neither works; reterr has the words. */
+void ctl_fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr);
+
+/* The cloud of clouds.yaml that --os-cloud or $OS_CLOUD names; NULL: none. */
+const char *ctl_get_cloud(const Ctl *ctl);
 
 bool ctl_wants_json(const Ctl *ctl);
 int ctl_print_json(const Ctl *ctl, const json_t *document, Error *reterr);

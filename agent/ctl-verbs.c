@@ -21,6 +21,7 @@
 #include "agent/ctl-text.h"
 #include "agent/ctl-tree.h"
 #include "agent/ctl-verb-common.h"
+#include "agent/ctl-verb-identity.h"
 #include "agent/ctl-verb-watch.h"
 #include "agent/ctl-verbs-claims.h"
 #include "agent/reshape-image.h"
@@ -75,18 +76,6 @@ static int verb_check_config(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* The host as the service sees it, or as a poll does when it does not run. */
-static void fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr)
-{
-        _cleanup_json_ json_t *document = NULL;
-        int r = ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &document, reterr);
-
-        if (r == CTL_BUS_E_NOT_RUNNING)
-                r = ctl_poll(ctl->options.config, &document, reterr);
-        if (r == 0)
-                (void)snapshot_from_json(document, ret, reterr);
-}
-
 static void count_warning(const char *text, void *userdata)
 {
         ++*(size_t *)userdata;
@@ -95,18 +84,33 @@ static void count_warning(const char *text, void *userdata)
 /* Where a cloud is named, or the configuration says Keystone. */
 static void fetch_connect(const Ctl *ctl, const Config *config, json_t **ret, Error *reterr)
 {
-        const char *cloud = ctl->options.os_cloud ? ctl->options.os_cloud : getenv("OS_CLOUD");
-        bool named = cloud && cloud[0];
+        const char *cloud = ctl_get_cloud(ctl);
 
-        if (named ||
+        if (cloud ||
             (config && config->has_placement && config->reporter.auth > REPORTER_AUTH_ADMIN_TOKEN))
-                (void)ctl_poll_connect(ctl->options.config, named ? cloud : NULL, ret, reterr);
+                (void)ctl_poll_connect(ctl->options.config, cloud, ret, reterr);
+}
+
+/* Where there is a Placement to compare with. */
+static void fetch_identity(const Ctl *ctl, const Config *config, const Snapshot *snapshot,
+                           json_t **ret, Error *reterr)
+{
+        const CtlIdentityQuestion question = {
+                .order = "show",
+                .flags = "",
+                .name = snapshot ? snapshot->nodename : "",
+                .cloud = ctl_get_cloud(ctl),
+                .config = ctl->options.config,
+        };
+
+        if (question.cloud || (config && config->has_placement))
+                (void)ctl_poll_identity(&question, ret, reterr);
 }
 
 static int verb_doctor(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        _cleanup_json_ json_t *status = NULL, *connect = NULL, *document = NULL;
+        _cleanup_json_ json_t *status = NULL, *connect = NULL, *identity = NULL, *document = NULL;
         _cleanup_(config_freep) Config *config = NULL;
         CtlFacts facts = { 0 };
         int r;
@@ -116,10 +120,12 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
         r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
-        fetch_snapshot(ctl, &snapshot, &facts.snapshot_error);
+        ctl_fetch_snapshot(ctl, &snapshot, &facts.snapshot_error);
         fetch_connect(ctl, config, &connect, &facts.connect_error);
+        fetch_identity(ctl, config, snapshot, &identity, &facts.identity_error);
         facts.config = config;
         facts.connect = connect;
+        facts.identity = identity;
         facts.status = status;
         facts.snapshot = snapshot;
         ctl_facts_measure(&facts);
@@ -346,6 +352,8 @@ const CtlVerb ctl_verbs[] = {
           verb_reshape },
         { "migrate-inventory", "", "Do what a start does, without a start", 0, LOCAL, NULL,
           verb_migrate },
+        { "identity", "ACTION", "Who this host is: show, check, adopt, rename", 1, LOCAL,
+          ctl_check_identity, ctl_verb_identity },
         { "reload", "", "Read the configuration again", 0, REMOTE, NULL, verb_reload },
         { "doctor", "", "Look for what is wrong, and tell what to do", 0, LOCAL, NULL,
           verb_doctor },

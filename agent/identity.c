@@ -175,8 +175,8 @@ static int fill_file(int fd, const Uuid *uuid)
         return 0;
 }
 
-/* -EEXIST when somebody else was faster. */
-static int create_file(int folder, const Uuid *uuid)
+/* replace: the old one goes in the same moment. Else -EEXIST when somebody else was faster. */
+static int create_file(int folder, const Uuid *uuid, bool replace)
 {
         char temporary[sizeof(FILE_NAME) + 48];
         _cleanup_close_ int fd = -EBADF;
@@ -187,21 +187,23 @@ static int create_file(int folder, const Uuid *uuid)
         if (fd < 0)
                 return -errno;
         r = fill_file(fd, uuid);
-        if (r == 0 && linkat(folder, temporary, folder, FILE_NAME, 0) < 0)
+        if (r == 0 && replace && renameat(folder, temporary, folder, FILE_NAME) < 0)
                 r = -errno;
-        if (unlinkat(folder, temporary, 0) < 0 && r == 0)
+        if (r == 0 && !replace && linkat(folder, temporary, folder, FILE_NAME, 0) < 0)
+                r = -errno;
+        if ((r < 0 || !replace) && unlinkat(folder, temporary, 0) < 0 && r == 0)
                 r = -errno;
         if (r == 0 && fsync(folder) < 0)
                 r = -errno;
         return r;
 }
 
-static int create(const char *state_path, const Uuid *uuid, Error *reterr)
+static int create(const char *state_path, const Uuid *uuid, bool replace, Error *reterr)
 {
         _cleanup_close_ int folder = open(state_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r;
 
-        r = folder < 0 ? -errno : create_file(folder, uuid);
+        r = folder < 0 ? -errno : create_file(folder, uuid, replace);
         switch (r) {
         case 0:
         case -EEXIST:
@@ -236,7 +238,7 @@ int identity_load(const char *const *config_files, const char *state_path, Uuid 
                 return r;
         if (!found.found) {
                 uuid = uuid_make_random();
-                r = create(state_path, &uuid, reterr);
+                r = create(state_path, &uuid, false, reterr);
                 if (r == -EEXIST) {
                         r = look(&found, state_path, strlen(state_path), reterr);
                         if (r == 0 && !found.found)
@@ -252,4 +254,40 @@ int identity_load(const char *const *config_files, const char *state_path, Uuid 
         if (ret_created)
                 *ret_created = !found.found;
         return 0;
+}
+
+int identity_find(const char *const *config_files, const char *state_path, Uuid *ret,
+                  char **ret_path, Error *reterr)
+{
+        Found found = {};
+        int r = look_everywhere(&found, config_files, state_path, reterr);
+
+        if (r < 0 || !found.found)
+                return r;
+        *ret_path = strdup(found.path);
+        if (!*ret_path)
+                return error_oom(reterr);
+        *ret = found.uuid;
+        return 1;
+}
+
+int identity_replace(const char *const *config_files, const char *state_path, const Uuid *uuid,
+                     Error *reterr)
+{
+        char own[PATH_MAX];
+        Found found = {};
+        int r = look_everywhere(&found, config_files, state_path, reterr);
+
+        if (r < 0)
+                return r;
+        if (snprintf(own, sizeof(own), "%s/" FILE_NAME, state_path) >= (int)sizeof(own))
+                return error_setf(reterr, ENAMETOOLONG, "%.200s: the path is too long", state_path);
+        if (found.found && strcmp(found.path, own) != 0)
+                return error_setf(reterr, EEXIST,
+                                  "%s is where an operator put it, and is not written by the "
+                                  "agent: write %s into it, or remove it",
+                                  found.path, uuid->text);
+        r = create(state_path, uuid, found.found, reterr);
+        return r == -EEXIST ? error_setf(reterr, r, "%s was made by somebody else just now", own)
+                            : r;
 }

@@ -17,3 +17,13 @@
  * on the disk. ret_created may be NULL. */
 int identity_load(const char *const *config_files, const char *state_path, Uuid *ret,
                   bool *ret_created, Error *reterr);
+
+/* Looks, and makes none: 1 when there is one (ret_path is the first file that has it, and the
+ * caller's), 0 when there is none. Errors as above, -ENOMEM. */
+int identity_find(const char *const *config_files, const char *state_path, Uuid *ret,
+                  char **ret_path, Error *reterr);
+
+/* Gives this host another uuid, in state_path alone: a file beside a configuration file is an
+ * operator's (-EEXIST with words). An old one is replaced in one step. Errors as above. */
+int identity_replace(const char *const *config_files, const char *state_path, const Uuid *uuid,
+                     Error *reterr);

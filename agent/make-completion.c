@@ -53,6 +53,9 @@ static const char bash_tail[] =
         "                mapfile -t COMPREPLY < <(compgen -W \"$(computectl claims --no-pager "
         "--no-legend 2>/dev/null |\n"
         "                        sed -n 's/^ *\\([0-9][0-9]*\\) .*/\\1/p')\" -- \"$cur\")\n"
+        "        elif [[ $verb == identity ]]; then\n"
+        "                mapfile -t COMPREPLY < <(compgen -W 'show check adopt rename' -- "
+        "\"$cur\")\n"
         "        fi\n"
         "}\n"
         "complete -F _computectl computectl\n";

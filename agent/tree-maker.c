@@ -14,7 +14,8 @@ static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr
                 return error_setf(
                         reterr, EEXIST,
                         "This host's provider %s is named \"%.60s\" in Placement, but the host is "
-                        "now \"%.60s\": give the host its old name back, or remove that provider",
+                        "now \"%.60s\": give the host its old name back, or \"computectl identity "
+                        "rename\"",
                         root->uuid.text, root->name, maker->nodename);
         return 0;
 }

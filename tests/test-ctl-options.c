@@ -50,8 +50,9 @@ static void test_usage_table(void **state)
                 { { "verify", "--config=x.conf" }, "verify", NULL },
                 { { "tree", "-c", "x" },
                   NULL,
-                  "option of discover, verify, doctor, cat-config, check-config, migrate-inventory "
-                  "alone" },
+                  "option of discover, verify, doctor, cat-config, check-config, "
+                  "migrate-inventory, "
+                  "identity alone" },
                 { { "who" }, NULL, "cell:N|GUEST is missing" },
                 { { "tree", "--svg" }, "tree", NULL },
                 { { "discover", "--svg" }, NULL, "option of tree alone" },

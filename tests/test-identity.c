@@ -282,13 +282,68 @@ static void test_race(void **state)
         }
 }
 
+static void test_find_makes_nothing(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *conf = scratch_path(folder, "etc/x.conf"), *path = NULL,
+                            *expected = scratch_path(folder, "etc/compute_id");
+        const char *const files[] = { conf, NULL };
+        Uuid uuid = UUID_NULL;
+
+        assert_int_equal(identity_find(files, folder, &uuid, &path, NULL), 0);
+        assert_null(path);
+        scratch_write(folder, "etc/compute_id", A);
+        assert_int_equal(identity_find(files, folder, &uuid, &path, NULL), 1);
+        assert_string_equal(path, expected);
+        assert_string_equal(uuid.text, A);
+        scratch_write(folder, "compute_id", B);
+        assert_int_equal(identity_find(files, folder, &uuid, &path, NULL), -EINVAL);
+}
+
+static void test_replace(void **state)
+{
+        static const struct {
+                const char *in_state, *beside; /* NULL: there is none */
+                int r;
+        } cases[] = {
+                { NULL, NULL, 0 },
+                { A, NULL, 0 },
+                { B, NULL, 0 },
+                { NULL, A, -EEXIST },
+                { A, A, -EEXIST },
+                { A, B, -EINVAL },
+                { "no uuid", NULL, -EINVAL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_free_ char *conf = scratch_path(folder, "etc/x.conf"), *path = NULL;
+                const char *const files[] = { conf, NULL };
+                Uuid uuid = UUID_NULL, found = UUID_NULL;
+                Error error = ERROR_NULL;
+
+                assert_int_equal(uuid_from_text(B, &uuid), 0);
+                if (cases[i].in_state)
+                        scratch_write(folder, "compute_id", cases[i].in_state);
+                if (cases[i].beside)
+                        scratch_write(folder, "etc/compute_id", cases[i].beside);
+                if (identity_replace(files, folder, &uuid, &error) != cases[i].r)
+                        fail_msg("case %zu: %s", i, error.text);
+                if (cases[i].r < 0)
+                        continue;
+                assert_int_equal(identity_find(files, folder, &found, &path, NULL), 1);
+                assert_string_equal(found.text, B);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_content),          cmocka_unit_test(test_nul_is_no_end),
                 cmocka_unit_test(test_copies),           cmocka_unit_test(test_file_without_folder),
                 cmocka_unit_test(test_create),           cmocka_unit_test(test_cannot_create),
-                cmocka_unit_test(test_read_only_folder), cmocka_unit_test(test_race),
+                cmocka_unit_test(test_read_only_folder), cmocka_unit_test(test_find_makes_nothing),
+                cmocka_unit_test(test_replace),          cmocka_unit_test(test_race),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,8 @@ class Completion(unittest.TestCase):
         cases = [(['re'], ['reshape', 'reload', 'release']),
                  (['claim', '--res'], ['--resources', '--resize-target']),
                  (['status', '--res'], []),
+                 (['identity', 'r'], ['rename']),
+                 (['identity', '--f'], ['--force']),
                  (['claims', '--h'], ['--help', '--host', '--history']),
                  (['status', '--json', '=', ''], ['pretty', 'short', 'off']),
                  (['--json', '=', 's'], ['short'])]

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/identity-judge.h"
+
+#include <string.h>
+
+#define NAME_MAX_CHARACTERS 200 /* facts E3 */
+
+static const struct {
+        const char *name, *advice;
+} states[_IDENTITY_STATE_MAX] = {
+        [IDENTITY_GOOD] = { "good", "" },
+        [IDENTITY_UNKNOWN] = { "unknown", "" },
+        [IDENTITY_NEW] = { "new", "Start the agent, which publishes it" },
+        [IDENTITY_RENAMED] = { "renamed", "Give the host its old name back, or \"computectl "
+                                          "identity rename\" (--dry-run shows what it would do)" },
+        [IDENTITY_TAKEN] = { "taken", NULL }, /* identity_advise() */
+        [IDENTITY_TAKEN_BELOW] = { "taken-below", "Delete that provider in Placement, or give this "
+                                                  "host another name" },
+        [IDENTITY_TWICE] = { "twice",
+                             "Decide which of the two is this host: for the one with its name, "
+                             "stop the agent and \"computectl identity adopt --force\"; for the "
+                             "one with its uuid, delete the other, then \"computectl identity "
+                             "rename\"" },
+        [IDENTITY_NO_ROOT] = { "no-root", "Remove compute_id, and start the agent, which makes "
+                                          "another; the uuid is not that of a host" },
+};
+
+static void provider_done(IdentityProvider *provider)
+{
+        free(provider->name);
+        *provider = (IdentityProvider){ 0 };
+}
+
+void identity_facts_done(IdentityFacts *facts)
+{
+        free(facts->file);
+        provider_done(&facts->own);
+        provider_done(&facts->holder);
+        *facts = (IdentityFacts){ 0 };
+}
+
+const char *identity_state_to_text(IdentityState state)
+{
+        return states[state].name;
+}
+
+IdentityState identity_judge(const IdentityFacts *facts)
+{
+        const IdentityProvider *own = &facts->own, *holder = &facts->holder;
+
+        if (!facts->asked || facts->name[0] == '\0')
+                return IDENTITY_UNKNOWN;
+        if (own->found && !own->who.root)
+                return IDENTITY_NO_ROOT;
+        if (own->found && strcmp(own->name, facts->name) == 0)
+                return IDENTITY_GOOD;
+        if (own->found)
+                return holder->found ? IDENTITY_TWICE : IDENTITY_RENAMED;
+        if (!holder->found)
+                return IDENTITY_NEW;
+        return holder->who.root ? IDENTITY_TAKEN : IDENTITY_TAKEN_BELOW;
+}
+
+const char *identity_advise(IdentityState state, bool has_file)
+{
+        if (state != IDENTITY_TAKEN)
+                return states[state].advice;
+        return has_file ? "If that provider is this host from before, stop the agent and "
+                          "\"computectl identity adopt --force\"; if not, delete it in Placement, "
+                          "or give one of the two hosts another name"
+                        : "If that provider is this host from before, \"computectl identity "
+                          "adopt\" before the first start of the agent; if not, delete it in "
+                          "Placement, or give one of the two hosts another name";
+}
+
+void identity_explain(const IdentityFacts *facts, char *text, size_t size)
+{
+        const IdentityProvider *own = &facts->own, *holder = &facts->holder;
+        char who[160];
+
+        name_holder_describe(&holder->who, who, sizeof(who));
+        switch (identity_judge(facts)) {
+        case IDENTITY_GOOD:
+                snprintf(text, size, "Placement knows this host as %.200s (%s)", own->name,
+                         own->who.uuid.text);
+                return;
+        case IDENTITY_NEW:
+                snprintf(text, size,
+                         "Placement knows nothing of this host yet, and the name "
+                         "%.200s is free",
+                         facts->name);
+                return;
+        case IDENTITY_RENAMED:
+                snprintf(text, size,
+                         "Placement knows this host as \"%.200s\", but it is \"%.200s\" now",
+                         own->name, facts->name);
+                return;
+        case IDENTITY_TAKEN:
+        case IDENTITY_TAKEN_BELOW:
+                snprintf(text, size,
+                         "The name %.200s belongs to %sprovider %s in Placement (%s), which is not "
+                         "this host's",
+                         facts->name, holder->who.root ? "" : "the child ", holder->who.uuid.text,
+                         who);
+                return;
+        case IDENTITY_TWICE:
+                snprintf(text, size,
+                         "Placement knows this host's uuid as \"%.200s\", and its name %.200s is "
+                         "that of provider %s (%s)",
+                         own->name, facts->name, holder->who.uuid.text, who);
+                return;
+        case IDENTITY_NO_ROOT:
+                snprintf(text, size,
+                         "The provider with this host's uuid is \"%.200s\", which stands below "
+                         "another one",
+                         own->name);
+                return;
+        default:
+                snprintf(text, size, "It is not known whether Placement knows this host");
+        }
+}
+
+int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
+{
+        const NameHolder *who = &facts->holder.who;
+
+        if (facts->name[0] == '\0')
+                return error_setf(reterr, ENODATA, "The name of this host is not known");
+        if (!facts->holder.found)
+                return error_setf(reterr, ENOENT,
+                                  "Placement has no provider named %.200s: there is nothing to "
+                                  "adopt",
+                                  facts->name);
+        if (!who->root)
+                return error_setf(reterr, EPERM,
+                                  "Provider %s, which has the name %.200s, stands below another "
+                                  "one: it is no host",
+                                  who->uuid.text, facts->name);
+        if (facts->file && uuid_equal(&facts->uuid, &who->uuid))
+                return error_setf(reterr, EALREADY, "This host has the uuid of %.200s already",
+                                  facts->name);
+        if (facts->file && !force)
+                return error_setf(reterr, EEXIST,
+                                  "%s says %s: with --force it will say %s. What this host was "
+                                  "published as until now stays in Placement for you to delete",
+                                  facts->file, facts->uuid.text, who->uuid.text);
+        return 0;
+}
+
+int identity_may_rename(const IdentityFacts *facts, Error *reterr)
+{
+        char text[ERROR_TEXT_MAX];
+
+        switch (identity_judge(facts)) {
+        case IDENTITY_RENAMED:
+                return 0;
+        case IDENTITY_GOOD:
+                return error_setf(reterr, EALREADY, "Placement has the name %.200s already",
+                                  facts->name);
+        case IDENTITY_UNKNOWN:
+                return error_setf(reterr, ENODATA, "The name of this host is not known");
+        default:
+                identity_explain(facts, text, sizeof(text));
+                return error_setf(reterr, EPERM, "%s", text);
+        }
+}
+
+void identity_plan_done(IdentityPlan *plan)
+{
+        for (size_t i = 0; i < plan->n_items; i++) {
+                free(plan->items[i].from);
+                free(plan->items[i].to);
+        }
+        free(plan->items);
+        *plan = (IdentityPlan){ 0 };
+}
+
+static int add_change(IdentityPlan *plan, const PlacementProvider *provider, const char *name,
+                      const char *rest, Error *reterr)
+{
+        IdentityChange *change = &plan->items[plan->n_items];
+
+        if (strlen(name) + strlen(rest) > NAME_MAX_CHARACTERS)
+                return error_setf(reterr, EINVAL,
+                                  "%.200s cannot become %.80s…: a name has %d characters at most",
+                                  provider->name, name, NAME_MAX_CHARACTERS);
+        change->uuid = provider->uuid;
+        change->from = strdup(provider->name);
+        if (asprintf(&change->to, "%s%s", name, rest) < 0)
+                change->to = NULL;
+        plan->n_items++;
+        return change->from && change->to ? 0 : error_oom(reterr);
+}
+
+static const PlacementProvider *find_root(const PlacementProviders *tree, const Uuid *root)
+{
+        for (size_t i = 0; i < tree->n_items; i++)
+                if (uuid_equal(&tree->items[i].uuid, root))
+                        return &tree->items[i];
+        return NULL;
+}
+
+int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const char *name,
+                         IdentityPlan *ret, Error *reterr)
+{
+        const PlacementProvider *old = find_root(tree, root);
+        _cleanup_(identity_plan_done) IdentityPlan plan = { 0 };
+        size_t n;
+        int r = 0;
+
+        if (!old)
+                return error_setf(reterr, ENOENT, "Placement does not know %s", root->text);
+        n = strlen(old->name);
+        plan.items = calloc(tree->n_items, sizeof(IdentityChange));
+        if (!plan.items)
+                return error_oom(reterr);
+        for (size_t i = tree->n_items; r == 0 && i > 0; i--) {
+                const PlacementProvider *item = &tree->items[i - 1];
+
+                if (item != old && strncmp(item->name, old->name, n) == 0 && item->name[n] == '_')
+                        r = add_change(&plan, item, name, item->name + n, reterr);
+        }
+        if (r == 0)
+                r = add_change(&plan, old, name, "", reterr);
+        if (r < 0)
+                return r;
+        *ret = plan;
+        plan = (IdentityPlan){ 0 };
+        return 0;
+}

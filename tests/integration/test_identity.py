@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who this host is for Placement: computectl identity, a name that is taken, Nova's children."""
+
+import json
+import unittest
+import uuid
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.placement import Placement
+from tests.env.scratch import Scratch, wait_until
+
+HOST = {
+    'format': 'compute-agent-host/1', 'online_cpus': '0-7', 'memory_kib': 8 << 20,
+    'disk_total_bytes': 1 << 40,
+    'cells': [{'id': cell, 'memory_kib': 4 << 20,
+               'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(2)]}
+
+
+class IdentityCase(unittest.TestCase):
+    """A Placement for all; a host with a name of its own, and a child for each cell, for each."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        cls.placement = Placement(cls.scratch)
+        cls.placement.start()
+        cls.bus = Bus(cls.scratch)
+        cls.bus.start()
+
+    def setUp(self):
+        self.name = 'host-' + uuid.uuid4().hex[:8]
+        self.agent = Agent(self.scratch, self.placement, bus=self.bus, options={
+            'DEFAULT': {'compute_driver': 'static'},
+            'devices': {'enabled_mdev_types': None},
+            'compute': {'numa_in_placement': 'true'},
+            'static': {'path': self.scratch.folder('host') / 'host.json'}})
+        self.addCleanup(self.agent.stop)
+        self.write_host(self.name)
+
+    def write_host(self, name):
+        path = self.agent.options['static']['path']
+        path.write_text(json.dumps({**HOST, 'nodename': name}))
+
+    def api(self, method, path, body=None):
+        answer = self.placement.request(method, path, body, record=False)
+        self.assertLess(answer.status, 300, answer.text)
+        return answer.json
+
+    def provider(self, name, parent=None):
+        """A provider that somebody else made: Nova, with a random uuid."""
+        made = str(uuid.uuid4())
+        body = {'uuid': made, 'name': name}
+        self.api('POST', '/resource_providers',
+                 {**body, 'parent_provider_uuid': parent} if parent else body)
+        return made
+
+    def allocate(self, provider, amount=1):
+        self.api('PUT', '/resource_providers/%s/inventories' % provider, {
+            'resource_provider_generation': self.api(
+                'GET', '/resource_providers/' + provider)['generation'],
+            'inventories': {'VCPU': {'total': 8}}})
+        self.api('PUT', '/allocations/%s' % uuid.uuid4(), {
+            'allocations': {provider: {'resources': {'VCPU': amount}}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+
+    def write_id(self, value):
+        (self.agent.state / 'compute_id').write_text(value + '\n')
+
+    def identity(self, *args, code=0):
+        done = self.agent.ctl('identity', *args, '--config', self.agent.config, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code == 0 else done.stdout + done.stderr
+
+    def document(self):
+        return json.loads(self.identity('show', '--json=short'))
+
+    def names(self, root):
+        return {provider['name']: provider['uuid']
+                for provider in self.placement.tree(root).values()}
+
+
+class TestShow(IdentityCase):
+    def test_from_a_new_host_to_a_published_one(self):
+        before = self.document()
+        self.assertEqual((before['state'], before['uuid'], before['file'], before['own']),
+                         ('new', '', '', None))
+        self.assertFalse((self.agent.state / 'compute_id').exists())
+        self.identity('check', code=1)
+        self.assertEqual(self.agent.run('--once').returncode, 0)
+        after = self.document()
+        self.assertEqual((after['state'], after['name'], after['uuid'], after['below']),
+                         ('good', self.name, self.agent.root(), 2))
+        self.assertEqual(after['file'], str(self.agent.state / 'compute_id'))
+        self.assertEqual(after['own']['consumers'], 0)
+        self.assertEqual(after['own']['generation'],
+                         self.placement.tree(self.agent.root())[self.agent.root()]['generation'])
+        self.assertGreater(after['own']['modified_usec'], 1e15)
+        self.identity('check')
+        text = self.identity('show')
+        for word in (self.agent.root(), str(self.agent.state / 'compute_id'), self.name,
+                     'held by 0 consumers', 'changed '):
+            self.assertIn(word, text)
+
+    def test_with_the_agent_running_and_placement_away(self):
+        self.agent.start()
+        self.agent.wait_state('synced')
+        self.identity('check')
+        self.assertIn('the agent of this host runs', self.identity('adopt', code=1).lower())
+        self.agent.stop()
+        endpoint = self.agent.options['placement']['endpoint_override']
+        self.agent.configure({'placement': {'endpoint_override': 'http://127.0.0.1:1'}})
+        away = self.document()
+        self.assertEqual((away['state'], away['uuid']), ('unknown', self.agent.root()))
+        self.assertIn('127.0.0.1:1', away['placement_error'])
+        self.identity('check', code=1)
+        self.identity('rename', code=1)
+        self.agent.configure({'placement': {'endpoint_override': endpoint}})
+
+    def test_wrong_use(self):
+        for args, words in ((('shwo',), 'did you mean "show"'), (('show', '--force'), '--force'),
+                            (('check', '--dry-run'), '--dry-run'), ((), 'missing')):
+            with self.subTest(args):
+                self.assertIn(words, self.identity(*args, code=2))
+
+
+class TestAdopt(IdentityCase):
+    def test_e3_a_name_that_is_taken_is_explained_and_adopted(self):
+        """An installation anew: the host's provider, with allocations, is in Placement already."""
+        old = self.provider(self.name)
+        cells = [self.provider('%s_NUMA%d' % (self.name, cell), old) for cell in range(2)]
+        self.allocate(old)
+        self.agent.start()
+        self.agent.wait_state('stale')
+        error = self.agent.status()['sync_error']
+        for word in (old, '1 consumer holds', 'last changed', 'computectl identity adopt'):
+            self.assertIn(word, error)
+        doctor = self.agent.ctl('doctor', '--config', self.agent.config, check=False).stdout
+        self.assertRegex(doctor, r'bad +identity +The name %s belongs to provider %s' % (
+            self.name, old))
+        self.agent.stop()
+        own = self.agent.root()
+        self.assertIn('--force', self.identity('adopt', code=1))
+        self.assertIn(old, self.identity('adopt', '--force', '--dry-run'))
+        self.assertEqual(self.agent.root(), own)
+        self.identity('check', code=1)
+        self.identity('adopt', '--force')
+        self.assertEqual(self.agent.root(), old)
+        self.identity('check')
+        mark = self.placement.mark()
+        self.agent.start()
+        self.agent.wait_state('synced')
+        # Nova's children are used under their uuids, not made again.
+        self.assertEqual(self.names(old), {
+            self.name: old, self.name + '_NUMA0': cells[0], self.name + '_NUMA1': cells[1]})
+        self.assertEqual([line for line in self.placement.requests_since(mark)
+                          if line[2] == 409 or line[:2] == ('POST', '/resource_providers')], [])
+
+    def test_a2_before_the_first_start_no_force_is_needed(self):
+        old = self.provider(self.name)
+        self.assertIn('computectl identity adopt', self.identity('check', code=1))
+        self.identity('adopt')
+        self.assertEqual(self.agent.root(), old)
+        self.assertEqual(self.agent.run('--once').returncode, 0)
+        self.assertEqual(self.names(old)[self.name], old)
+        self.assertIn('already', self.identity('adopt', code=1))
+
+    def test_claims_follow(self):
+        """What was promised before is promised of the provider that is adopted."""
+        self.agent.configure({'placement': {'endpoint_override': 'http://127.0.0.1:1'}})
+        self.agent.start()
+        wait_until(lambda: self.agent.status().get('n_providers') == 3, 30, 'the first poll')
+        self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=2')
+        self.agent.ctl('confirm', '1')
+        self.agent.stop()
+        old = self.provider(self.name)
+        for cell in range(2):
+            self.provider('%s_NUMA%d' % (self.name, cell), old)
+        self.agent.configure({'placement': {'endpoint_override': self.placement.endpoint}})
+        self.identity('adopt', '--force')
+        self.agent.start()
+        self.agent.wait_state('synced')
+        claim = self.agent.ctl_json('show', 1)
+        self.assertLessEqual({item['provider'] for item in claim['allocations']},
+                             set(self.names(old).values()))
+        self.assertEqual(self.agent.status()['n_providers'], 3)
+
+    def test_somebody_elses_child_and_nothing_at_all(self):
+        self.assertIn('nothing to adopt', self.identity('adopt', code=1))
+        parent = self.provider('parent-of-' + self.name)
+        self.provider(self.name, parent)
+        self.assertIn('no host', self.identity('adopt', code=1))
+        self.assertEqual(self.document()['state'], 'taken-below')
+        self.assertFalse((self.agent.state / 'compute_id').exists())
+
+    def test_an_operators_file_is_not_written(self):
+        old = self.provider(self.name)
+        mine = str(uuid.uuid4())
+        path = self.agent.config.parent / 'compute_id'
+        path.write_text(mine)
+        self.assertIn(str(path), self.identity('adopt', '--force', code=1))
+        self.assertEqual(path.read_text(), mine)
+        path.write_text(old)
+        self.identity('adopt', code=1)
+        self.assertEqual(self.document()['state'], 'good')
+
+
+class TestRename(IdentityCase):
+    def test_a2_a_host_that_was_renamed(self):
+        self.assertEqual(self.agent.run('--once').returncode, 0)
+        root = self.agent.root()
+        old = self.names(root)
+        foreign = self.provider('neutron-' + self.name, root)
+        new = 'new-' + self.name
+        self.write_host(new)
+        self.agent.start()
+        self.agent.wait_state('stale')
+        self.assertIn('computectl identity rename', self.agent.status()['sync_error'])
+        self.assertIn('"%s"' % self.name, self.identity('check', code=1))
+        mark = self.placement.mark()
+        plan = self.identity('rename', '--dry-run')
+        for name in old:
+            self.assertIn(name + ' ', plan.replace('→', ' →'))
+        self.assertEqual(self.placement.writes_since(mark), [])
+        self.identity('rename')
+        self.assertEqual(self.names(root), {
+            **{'new-' + name: value for name, value in old.items()},
+            'neutron-' + self.name: foreign})
+        self.identity('check')
+        self.agent.ctl('sync')
+        self.agent.wait_state('synced')
+        self.assertEqual(len(self.names(root)), 4)
+        self.assertIn('already', self.identity('rename', code=1))
+
+    def test_cut_short_it_goes_on(self):
+        """A child's new name is taken: the root keeps its name, and the rest comes later."""
+        self.assertEqual(self.agent.run('--once').returncode, 0)
+        root, new = self.agent.root(), 'new-' + self.name
+        stranger = self.provider(new + '_NUMA0')
+        self.write_host(new)
+        self.assertIn(self.name + '_NUMA0', self.identity('rename', code=1))
+        self.assertIn(self.name, self.names(root))
+        self.api('DELETE', '/resource_providers/' + stranger)
+        self.identity('rename')
+        self.assertEqual(set(self.names(root)), {new, new + '_NUMA0', new + '_NUMA1'})
+
+    def test_the_new_name_is_another_hosts(self):
+        self.assertEqual(self.agent.run('--once').returncode, 0)
+        new = 'new-' + self.name
+        other = self.provider(new)
+        self.write_host(new)
+        self.assertEqual(self.document()['state'], 'twice')
+        self.assertIn(other, self.identity('rename', code=1))
+        self.assertIn(self.name, self.names(self.agent.root()))
+
+
+if __name__ == '__main__':
+    unittest.main()

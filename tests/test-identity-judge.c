@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/identity-judge.h"
+
+#include "tests/test.h"
+
+#define OWN   "11111111-1111-4111-8111-111111111111"
+#define OTHER "22222222-2222-4222-8222-222222222222"
+
+typedef struct Case {
+        const char *file, *name;
+        const char *own;    /* "host", "<host": below another; NULL: Placement has none */
+        const char *holder; /* "=": the same as own, "root", "<": below another; NULL: nobody */
+        bool away;
+        IdentityState state;
+        int adopt, adopt_by_force, rename;
+        const char *words;
+} Case;
+
+static const Case cases[] = {
+        { "f", "host", "host", "=", false, IDENTITY_GOOD, -EALREADY, -EALREADY, -EALREADY,
+          "knows this host as host" },
+        { "f", "host", NULL, NULL, true, IDENTITY_UNKNOWN, -ENOENT, -ENOENT, -ENODATA,
+          "not known" },
+        { "f", "", "host", NULL, false, IDENTITY_UNKNOWN, -ENODATA, -ENODATA, -ENODATA,
+          "not known" },
+        { "f", "host", NULL, NULL, false, IDENTITY_NEW, -ENOENT, -ENOENT, -EPERM,
+          "nothing of this" },
+        { NULL, "host", NULL, NULL, false, IDENTITY_NEW, -ENOENT, -ENOENT, -EPERM, "is free" },
+        { "f", "new", "host", NULL, false, IDENTITY_RENAMED, -ENOENT, -ENOENT, 0,
+          "as \"host\", but it is \"new\" now" },
+        { "f", "host", NULL, "root", false, IDENTITY_TAKEN, -EEXIST, 0, -EPERM,
+          "belongs to provider " OTHER },
+        { NULL, "host", NULL, "root", false, IDENTITY_TAKEN, 0, 0, -EPERM, OTHER },
+        { "f", "host", NULL, "<", false, IDENTITY_TAKEN_BELOW, -EPERM, -EPERM, -EPERM,
+          "the child provider " OTHER },
+        { "f", "new", "host", "root", false, IDENTITY_TWICE, -EEXIST, 0, -EPERM,
+          "uuid as \"host\", and its name new is that of provider " OTHER },
+        { "f", "host", "<host", "=", false, IDENTITY_NO_ROOT, -EPERM, -EPERM, -EPERM,
+          "stands below another" },
+};
+
+static IdentityProvider make_provider(const char *uuid, const char *name, bool root)
+{
+        IdentityProvider provider = { .found = true, .name = strdup(name) };
+
+        assert_non_null(provider.name);
+        assert_int_equal(uuid_from_text(uuid, &provider.who.uuid), 0);
+        provider.who.root = root;
+        return provider;
+}
+
+static void make_facts(const Case *c, IdentityFacts *facts)
+{
+        bool same = c->holder && c->holder[0] == '=';
+        bool own_root = c->own && c->own[0] != '<';
+
+        *facts = (IdentityFacts){ .name = c->name, .asked = !c->away };
+        facts->file = c->file ? strdup(c->file) : NULL;
+        if (c->file)
+                assert_int_equal(uuid_from_text(OWN, &facts->uuid), 0);
+        if (c->own)
+                facts->own = make_provider(OWN, c->own + !own_root, own_root);
+        if (c->holder)
+                facts->holder = make_provider(same ? OWN : OTHER, c->name,
+                                              same ? own_root : c->holder[0] != '<');
+}
+
+static void test_judge(void **state)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(identity_facts_done) IdentityFacts facts = { 0 };
+                char text[ERROR_TEXT_MAX];
+
+                make_facts(&cases[i], &facts);
+                identity_explain(&facts, text, sizeof(text));
+                if (identity_judge(&facts) != cases[i].state || !strstr(text, cases[i].words))
+                        fail_msg("case %zu: %s: %s", i,
+                                 identity_state_to_text(identity_judge(&facts)), text);
+        }
+}
+
+static void test_what_is_allowed(void **state)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(identity_facts_done) IdentityFacts facts = { 0 };
+                const struct {
+                        int expected, got;
+                } results[] = {
+                        { cases[i].adopt, (make_facts(&cases[i], &facts),
+                                           identity_may_adopt(&facts, false, NULL)) },
+                        { cases[i].adopt_by_force, identity_may_adopt(&facts, true, NULL) },
+                        { cases[i].rename, identity_may_rename(&facts, NULL) },
+                };
+
+                for (size_t j = 0; j < ARRAY_SIZE(results); j++)
+                        if (results[j].got != results[j].expected)
+                                fail_msg("case %zu, %zu: %d", i, j, results[j].got);
+        }
+}
+
+/* Whoever is not well is told what to do. */
+static void test_advice(void **state)
+{
+        for (int i = 0; i < _IDENTITY_STATE_MAX; i++)
+                for (int has_file = 0; has_file < 2; has_file++)
+                        assert_int_equal(identity_advise((IdentityState)i, has_file)[0] != '\0',
+                                         i != IDENTITY_GOOD && i != IDENTITY_UNKNOWN);
+        assert_non_null(strstr(identity_advise(IDENTITY_TAKEN, true), "adopt --force"));
+        assert_null(strstr(identity_advise(IDENTITY_TAKEN, false), "--force"));
+}
+
+static void test_plan_rename(void **state)
+{
+        PlacementProvider items[] = {
+                { .name = (char *)(uintptr_t) "host" },
+                { .name = (char *)(uintptr_t) "host_NUMA0" },
+                { .name = (char *)(uintptr_t) "host_NUMA0_gpu" },
+                { .name = (char *)(uintptr_t) "host2_NUMA0" },
+                { .name = (char *)(uintptr_t) "neutron-host" },
+        };
+        const PlacementProviders tree = { items, ARRAY_SIZE(items) };
+        _cleanup_(identity_plan_done) IdentityPlan plan = { 0 };
+        char long_name[220] = "";
+        Uuid stranger = uuid_make_random();
+
+        for (size_t i = 0; i < ARRAY_SIZE(items); i++)
+                items[i].uuid = uuid_make_random();
+        assert_int_equal(identity_plan_rename(&tree, &items[0].uuid, "new", &plan, NULL), 0);
+        assert_int_equal(plan.n_items, 3);
+        assert_string_equal(plan.items[0].from, "host_NUMA0_gpu");
+        assert_string_equal(plan.items[0].to, "new_NUMA0_gpu");
+        assert_string_equal(plan.items[1].to, "new_NUMA0");
+        assert_string_equal(plan.items[2].to, "new");
+        assert_true(uuid_equal(&plan.items[2].uuid, &items[0].uuid));
+        memset(long_name, 'x', 195);
+        assert_int_equal(identity_plan_rename(&tree, &items[0].uuid, long_name, &plan, NULL),
+                         -EINVAL);
+        assert_int_equal(identity_plan_rename(&tree, &stranger, "new", &plan, NULL), -ENOENT);
+        assert_int_equal(plan.n_items, 3);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_judge),
+                cmocka_unit_test(test_what_is_allowed),
+                cmocka_unit_test(test_advice),
+                cmocka_unit_test(test_plan_rename),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
