@@ -70,6 +70,14 @@ int resource_request_group(ResourceRequest *request, const char *suffix, Request
         return 0;
 }
 
+void resource_request_remove(ResourceRequest *request, size_t group)
+{
+        group_done(&request->groups[group]);
+        request->n_groups--;
+        memmove(request->groups + group, request->groups + group + 1,
+                (request->n_groups - group) * sizeof(RequestGroup));
+}
+
 int resource_request_add_subtree(ResourceRequest *request, const StringSet *suffixes, Error *reterr)
 {
         RequestSubtree *subtree = &request->subtrees[request->n_subtrees];
@@ -118,6 +126,7 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request)
                     string_set_copy(&to->forbidden, &from->forbidden) < 0)
                         return -ENOMEM;
                 to->in_tree = from->in_tree;
+                to->provider = from->provider;
         }
         resource_request_done(ret);
         *ret = copy;

@@ -18,6 +18,8 @@ typedef struct RequestGroup {
         StringSet required;  /* traits the provider must have */
         StringSet forbidden; /* traits it must not have */
         Uuid in_tree;        /* only from the tree that this provider is in; UUID_NULL: any */
+        Uuid provider;       /* only from this one, which somebody chose; UUID_NULL: any. It is not
+                                part of the query */
 } RequestGroup;
 
 /* Groups of which one's provider must be an ancestor of the others', or the same. */
@@ -47,6 +49,9 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request);
  * suffix, -ENOMEM. */
 int resource_request_group(ResourceRequest *request, const char *suffix, RequestGroup **ret,
                            Error *reterr);
+
+/* Takes away the group at that place. */
+void resource_request_remove(ResourceRequest *request, size_t group);
 
 /* Adds same_subtree=A,B,…. -EINVAL with words for less than two suffixes, a bad one or too many
  * lists; -ENOMEM. */

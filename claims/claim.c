@@ -5,6 +5,7 @@
 #include <string.h>
 
 static const char *const state_texts[_CLAIM_STATE_MAX] = {
+        [CLAIM_STATE_PENDING] = "pending",
         [CLAIM_STATE_CLAIMED] = "claimed",
         [CLAIM_STATE_CONFIRMED] = "confirmed",
         [CLAIM_STATE_RELEASED] = "released",
@@ -21,6 +22,27 @@ ClaimState claim_state_from_text(const char *text)
                 if (strcmp(text, state_texts[i]) == 0)
                         return (ClaimState)i;
         return _CLAIM_STATE_INVALID;
+}
+
+static const char *const standing_texts[_CLAIM_STANDING_MAX] = {
+        [CLAIM_STANDING_NONE] = "",
+        [CLAIM_STANDING_PENDING] = "pending",
+        [CLAIM_STANDING_WRITTEN] = "written",
+        [CLAIM_STANDING_OWED] = "owed",
+};
+
+const char *claim_standing_to_text(ClaimStanding standing)
+{
+        return standing >= 0 && standing < _CLAIM_STANDING_MAX ? standing_texts[standing]
+                                                               : "unknown";
+}
+
+ClaimStanding claim_standing_from_text(const char *text)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(standing_texts); i++)
+                if (strcmp(text, standing_texts[i]) == 0)
+                        return (ClaimStanding)i;
+        return _CLAIM_STANDING_INVALID;
 }
 
 int claim_new(Claim **ret)

@@ -13,6 +13,7 @@
 #define CLAIM_TEXT_MAX 255
 
 typedef enum ClaimState {
+        CLAIM_STATE_PENDING,   /* on disk, and nobody was told: Placement is being asked */
         CLAIM_STATE_CLAIMED,   /* promised; expires unless confirmed */
         CLAIM_STATE_CONFIRMED, /* a guest uses it */
         CLAIM_STATE_RELEASED,  /* ended; kept as history */
@@ -20,8 +21,22 @@ typedef enum ClaimState {
         _CLAIM_STATE_INVALID = -EINVAL,
 } ClaimState;
 
-const char *claim_state_to_text(ClaimState state); /* "claimed", "confirmed", "released" */
+const char *claim_state_to_text(
+        ClaimState state); /* "pending", "claimed", "confirmed", "released" */
 ClaimState claim_state_from_text(const char *text);
+
+/* What Placement was told of a claim by this agent. */
+typedef enum ClaimStanding {
+        CLAIM_STANDING_NONE,    /* nothing: there is no Placement, or somebody else wrote there */
+        CLAIM_STANDING_PENDING, /* it may have been told; nobody was promised anything yet */
+        CLAIM_STANDING_WRITTEN, /* the allocations are ours to remove */
+        CLAIM_STANDING_OWED,    /* promised while Placement was away: it is to be told */
+        _CLAIM_STANDING_MAX,
+        _CLAIM_STANDING_INVALID = -EINVAL,
+} ClaimStanding;
+
+const char *claim_standing_to_text(ClaimStanding standing); /* "", "pending", "written", "owed" */
+ClaimStanding claim_standing_from_text(const char *text);
 
 /* Which provider a request group got something from. The unsuffixed group can have several. */
 typedef struct ClaimMapping {
@@ -44,7 +59,8 @@ typedef struct Claim {
         int64_t id;
         Uuid consumer; /* instance_uuid of the specification's table */
         ClaimState state;
-        bool resize_target; /* stands beside the first claim of the same consumer */
+        ClaimStanding standing; /* NONE of an ended one */
+        bool resize_target;     /* stands beside the first claim of the same consumer */
         char *host, *node;
         char *project_id, *user_id; /* "" when not given */
         char *consumer_type;        /* "" when not given */

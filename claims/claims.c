@@ -15,6 +15,7 @@
 #include "claims/claims-internal.h"
 #include "claims/device-choice.h"
 #include "claims/fit-numa.h"
+#include "claims/placed.h"
 #include "claims/sqlite-store.h"
 
 uint64_t claims_now_usec(void)
@@ -392,80 +393,134 @@ int claims_choose_devices(Claims *claims, const ResourceRequest *request, const 
         return 0;
 }
 
-static int claim_new_one(Claims *claims, const ClaimRequest *request, const char *text, Claim **ret,
-                         Error *reterr)
+/* A request on its way to being a claim. */
+typedef struct Order {
+        const ClaimRequest *request;
+        const char *text;
+        const ClaimPlacing *placing;
+        bool ambiguous;
+} Order;
+
+static int placed_outcome(int r)
+{
+        return r == PLACED_E_OTHER     ? CLAIM_E_OTHER
+               : r == PLACED_E_NO_ROOM ? CLAIM_E_NO_CAPACITY
+                                       : r;
+}
+
+/* Fits what was placed where it was placed; bound is what the fit's pieces refer to. */
+static int fit_placed(Claims *claims, const ClaimPlacing *placing, Placed *placed, Fit *ret,
+                      Error *reterr)
+{
+        int r = fit_request_numa(placed->view, claims->facts, claims->node, &placed->request, ret,
+                                 reterr);
+
+        return r != 0 ? fit_outcome(r)
+                      : placed_outcome(placed_check(placed, placing->holding, ret, reterr));
+}
+
+static int choose(Claims *claims, Order *order, Placed *placed, Fit *ret, Error *reterr)
+{
+        const ResourceRequest *request = &order->request->resources;
+        int r;
+
+        if (!order->placing->holding)
+                return fit_outcome(fit_request_numa(claims->view, claims->facts, claims->node,
+                                                    request, ret, reterr));
+        r = placed_make(claims->view, claims->node, request, order->placing->holding,
+                        order->placing->mappings, placed, reterr);
+        order->ambiguous = placed->ambiguous;
+        return r != 0 ? placed_outcome(r) : fit_placed(claims, order->placing, placed, ret, reterr);
+}
+
+static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         _cleanup_(device_list_done) DeviceList devices = { 0 };
+        _cleanup_(placed_done) Placed placed = PLACED_NULL;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
+        ClaimRequest request = *order->request;
         uint64_t now = claims_now_usec();
         StoreClaim claim = {
-                .request = request,
-                .request_text = text,
+                .request = &request,
+                .request_text = order->text,
                 .host = claims->host,
                 .node = claims->node,
                 .boot_id = claims->boot_id,
                 .created_usec = now,
                 .expires_usec = expiry_from(claims, now),
+                .standing = order->placing->standing,
+                .layout = &fit.layout,
         };
         int r;
 
         r = claims_load_view(claims, reterr);
-        if (r < 0)
-                return r;
-        r = fit_request_numa(claims->view, claims->facts, claims->node, &request->resources, &fit,
-                             reterr);
+        if (r == 0)
+                r = choose(claims, order, &placed, &fit, reterr);
         if (r != 0)
-                return fit_outcome(r);
-        r = claims_choose_devices(claims, &request->resources, &fit, &devices, reterr);
+                return r;
+        if (order->placing->holding)
+                request.resources = placed.request;
+        r = claims_choose_devices(claims, &request.resources, &fit, &devices, reterr);
         if (r != 0)
                 return r;
         claim.devices = devices.devices;
         claim.n_devices = devices.n_devices;
-        claim.layout = &fit.layout;
         r = claims->store->engine->insert(claims->store, &claim, claims->view, &fit, ret, reterr);
         return r > 0 ? CLAIM_E_BUSY : r;
 }
 
 /* CLAIM_E_BUSY: to be tried again. */
-static int claim_once(Claims *claims, const ClaimRequest *request, const char *text, Claim **ret,
-                      Error *reterr)
+static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
+        const ClaimRequest *request = order->request;
         _cleanup_(claim_freep) Claim *held = NULL;
         int r;
 
         r = claims->store->engine->find(claims->store, &request->consumer, request->resize_target,
                                         &held, reterr);
         if (r == STORE_E_NOT_FOUND)
-                return claim_new_one(claims, request, text, ret, reterr);
+                return claim_new_one(claims, order, ret, reterr);
         if (r != 0)
                 return r;
-        r = answer_with(claims, request, text, held, reterr);
+        r = answer_with(claims, request, order->text, held, reterr);
         if (r == CLAIM_DONE)
                 *ret = TAKE_PTR(held);
         return r;
 }
 
-int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim, Error *reterr)
+int claims_claim_placed(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
+                        Claim **ret_claim, bool *ret_ambiguous, Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
+        Order order = { .request = request, .placing = placing };
         int r;
 
         r = claim_request_check(request, reterr);
         if (r < 0)
                 return r;
-        text = claim_request_format(&request->resources);
+        order.text = text = claim_request_format(&request->resources);
         if (!text)
                 return error_oom(reterr);
         for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
                 r = claims_begin_attempt(claims, attempt, reterr);
                 if (r < 0)
                         return claims_finish(r);
-                r = claim_once(claims, request, text, ret_claim, reterr);
+                r = claim_once(claims, &order, ret_claim, reterr);
                 claims->store->engine->drop_turn(claims->store);
-                if (r != CLAIM_E_BUSY)
+                if (r != CLAIM_E_BUSY) {
+                        if (r == 0 && ret_ambiguous)
+                                *ret_ambiguous = order.ambiguous;
                         return claims_finish(r);
+                }
         }
         return claims_lost_race(reterr);
+}
+
+int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim, Error *reterr)
+{
+        static const ClaimPlacing free_choice = { .standing = CLAIM_STANDING_NONE };
+
+        return claims_claim_placed(claims, request, &free_choice, ret_claim, NULL, reterr);
 }
 
 int claims_explain(Claims *claims, const ResourceRequest *request, FitVerdicts *ret, Error *reterr)

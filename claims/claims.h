@@ -25,6 +25,7 @@
 #include "claims/store.h"
 
 #include "base/provider-tree.h"
+#include "base/request-mappings.h"
 
 /* Expected outcomes. */
 typedef enum ClaimOutcome {
@@ -34,7 +35,9 @@ typedef enum ClaimOutcome {
         CLAIM_E_CONFLICT,        /* the consumer holds a different claim; or the claim's state does
                                     not allow it */
         CLAIM_E_NOT_FOUND,       /* no live claim of that id */
-        CLAIM_E_BUSY, /* lost the race to another writer too often, or the file stays locked */
+        CLAIM_E_OTHER, /* what was placed for the consumer is not what it asks for; reterr says what
+                        */
+        CLAIM_E_BUSY,  /* lost the race to another writer too often, or the file stays locked */
         _CLAIM_OUTCOME_MAX,
 } ClaimOutcome;
 
@@ -88,6 +91,20 @@ void claims_set_facts(Claims *claims, const HostFacts *facts);
  * CLAIM_DONE alone. -EINVAL with words for a request that no host could take
  * (claim_request_check()). */
 int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim, Error *reterr);
+
+/* What is known of a claim beside its request. */
+typedef struct ClaimPlacing {
+        const Consumer *holding;         /* what was chosen for it: nothing else will do; NULL: the
+                                            fit chooses */
+        const RequestMappings *mappings; /* which group got what of it; NULL: not known */
+        ClaimStanding standing;
+} ClaimPlacing;
+
+/* As claims_claim(), which it is for a placing of zeros. What of the holding is not of this host is
+ * no part of the claim (claims/placed.h). ret_ambiguous (may be NULL): the amounts alone did not
+ * tell which group got which provider. CLAIM_E_OTHER. */
+int claims_claim_placed(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
+                        Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
 
 /* Whether a request would fit now (an outcome of claims_claim(), with its words), and what each
  * provider says to it. Promises nothing. ret must be zeroed. */

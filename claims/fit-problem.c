@@ -113,9 +113,13 @@ static const Provider *root_of(const ProviderTree *tree, const Provider *provide
 bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, size_t provider)
 {
         const ProviderTree *tree = problem->view->tree;
-        const Uuid *in_tree = &problem->request->groups[item->group].in_tree;
+        const RequestGroup *group = &problem->request->groups[item->group];
+        const Uuid *in_tree = &group->in_tree;
         const Provider *named;
 
+        if (!uuid_empty(&group->provider) &&
+            !uuid_equal(&group->provider, &tree->providers[provider]->uuid))
+                return false;
         if (uuid_empty(in_tree))
                 return true;
         named = provider_tree_find(tree, in_tree);
@@ -203,7 +207,7 @@ static bool groups_equal(const RequestGroup *a, const RequestGroup *b)
         return resources_equal(&a->resources, &b->resources) &&
                string_set_equal(&a->required, &b->required) &&
                string_set_equal(&a->forbidden, &b->forbidden) &&
-               uuid_equal(&a->in_tree, &b->in_tree);
+               uuid_equal(&a->in_tree, &b->in_tree) && uuid_equal(&a->provider, &b->provider);
 }
 
 static void number_kinds(FitProblem *problem)

@@ -60,7 +60,8 @@ int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
 FitProblem *fit_problem_free(FitProblem *problem);
 DEFINE_CLEANUP(FitProblem *, fit_problem_free);
 
-/* Is the provider in the tree that the item's group names? True when it names none. */
+/* Is the provider the one, and in the tree, that the item's group names? True when it names none.
+ */
 bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, size_t provider);
 
 static inline const FitRoom *fit_problem_room(const FitProblem *problem, size_t provider,

@@ -44,6 +44,34 @@ int host_view_new(HostView **ret, ProviderTree *tree)
         return 0;
 }
 
+int host_view_copy(HostView **ret, const HostView *view)
+{
+        _cleanup_(host_view_freep) HostView *copy = NULL;
+        ProviderTree *tree;
+
+        if (provider_tree_copy(&tree, view->tree) < 0 || host_view_new(&copy, tree) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < view->n_providers; i++) {
+                const HostProvider *from = &view->providers[i];
+
+                copy->providers[i] = (HostProvider){ .id = from->id,
+                                                     .generation = from->generation,
+                                                     .withheld = from->withheld };
+                if (resources_copy(&copy->providers[i].used, &from->used) < 0)
+                        return -ENOMEM;
+        }
+        copy->cell_usages = calloc(view->n_cell_usages + 1, sizeof(HostCellUsage));
+        if (!copy->cell_usages || cpu_set_copy(&copy->held, &view->held) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < view->n_cell_usages; i++)
+                copy->cell_usages[i] = view->cell_usages[i];
+        copy->n_cell_usages = view->n_cell_usages;
+        copy->n_cell_usages_allocated = view->n_cell_usages + 1;
+        copy->epoch = view->epoch;
+        *ret = TAKE_PTR(copy);
+        return 0;
+}
+
 HostView *host_view_free(HostView *view)
 {
         if (!view)

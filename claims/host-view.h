@@ -40,6 +40,7 @@ typedef struct HostView {
 
 /* Takes the tree, also on failure; it must not change any more. -ENOMEM. */
 int host_view_new(HostView **ret, ProviderTree *tree);
+int host_view_copy(HostView **ret, const HostView *view); /* -ENOMEM */
 HostView *host_view_free(HostView *view);
 DEFINE_CLEANUP(HostView *, host_view_free);
 

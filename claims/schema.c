@@ -292,15 +292,44 @@ static const char version_4[] =
         " cpus TEXT NOT NULL);"
         "CREATE INDEX ended_cpus_claim ON ended_cpus (claim_id);";
 
+/* - standing: what Placement was told of a claim (ClaimStanding). A claim that ends while something
+ *   of it may be there leaves a departure, whatever ends it: a trigger cannot forget.
+ * - consumer_moves: a claim that is about to change hands.
+ * - allocations may change hands, and nothing else. */
+static const char version_5[] =
+        "ALTER TABLE claims ADD COLUMN standing TEXT NOT NULL DEFAULT ''"
+        " CHECK (standing IN ('', 'pending', 'written', 'owed'));"
+        "CREATE INDEX claims_standing ON claims (standing) WHERE standing IN ('pending', 'owed');"
+        "CREATE TABLE departures ("
+        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " claim_id INTEGER NOT NULL,"
+        " consumer TEXT NOT NULL);"
+        "CREATE TRIGGER claims_depart AFTER DELETE ON claims"
+        " WHEN OLD.standing IN ('pending', 'written') BEGIN"
+        " INSERT INTO departures (claim_id, consumer) VALUES (OLD.id, OLD.instance_uuid);"
+        "END;"
+        "CREATE TABLE consumer_moves ("
+        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " from_consumer TEXT NOT NULL UNIQUE,"
+        " to_consumer TEXT NOT NULL UNIQUE,"
+        " to_type TEXT NOT NULL);"
+        "DROP TRIGGER allocations_update;"
+        "CREATE TRIGGER allocations_update BEFORE UPDATE OF"
+        " id, resource_provider_id, resource_class, used, claim_id, request_group"
+        " ON allocations BEGIN"
+        " SELECT RAISE(ABORT, 'allocations are inserted and deleted, never updated');"
+        "END;";
+
 static const char *const to_version_1[] = { version_1, NULL };
 static const char *const to_version_2[] = { version_2_claims, version_2_providers,
                                             version_2_allocations, version_2_rows, NULL };
 static const char *const to_version_3[] = { version_3, NULL };
 
 static const char *const to_version_4[] = { version_4, NULL };
+static const char *const to_version_5[] = { version_5, NULL };
 
 static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2, to_version_3,
-                                                         to_version_4 };
+                                                         to_version_4, to_version_5 };
 
 int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
 {

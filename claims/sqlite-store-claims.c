@@ -28,6 +28,7 @@ enum {
         COLUMN_USED,
         COLUMN_GROUP,
         COLUMN_CONSUMER_TYPE,
+        COLUMN_STANDING,
 };
 
 static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
@@ -79,6 +80,21 @@ static int read_texts(SqliteStore *store, sqlite3_stmt *statement, Claim *claim,
         return 0;
 }
 
+static int read_standing(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+{
+        const char *text;
+        int r = sqlite_column(store->sqlite, statement, COLUMN_STANDING, &text, reterr);
+
+        if (r < 0)
+                return r;
+        claim->standing = claim_standing_from_text(text);
+        if (claim->standing < 0)
+                return damaged(store, claim->id, "what Placement was told", reterr);
+        if (claim->standing == CLAIM_STANDING_PENDING)
+                claim->state = CLAIM_STATE_PENDING;
+        return 0;
+}
+
 static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -104,6 +120,8 @@ static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, 
         claim->expires_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_EXPIRES_USEC);
         claim->ended_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_ENDED_USEC);
         r = read_texts(store, statement, claim, reterr);
+        if (r >= 0)
+                r = read_standing(store, statement, claim, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(claim);
@@ -300,6 +318,25 @@ int sqlite_store_list_device(Store *base, const char *device, ClaimList *ret, Er
         int r;
 
         r = sqlite_store_query(store, STATEMENT_LIST_DEVICE, &statement, reterr, "s", device);
+        if (r < 0)
+                return r;
+        r = read_claims(store, statement, &list, reterr);
+        if (r < 0)
+                return r;
+        *ret = list;
+        list = (ClaimList){ 0 };
+        return 0;
+}
+
+int sqlite_store_list_standing(Store *base, ClaimStanding standing, ClaimList *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r;
+
+        r = sqlite_store_query(store, STATEMENT_LIST_STANDING, &statement, reterr, "s",
+                               claim_standing_to_text(standing));
         if (r < 0)
                 return r;
         r = read_claims(store, statement, &list, reterr);

@@ -79,6 +79,15 @@ typedef enum StatementId {
         STATEMENT_SET_BOOT,
         STATEMENT_END_DEVICES,
         STATEMENT_DELETE_DEVICES,
+        STATEMENT_SET_STANDING,
+        STATEMENT_LIST_STANDING,
+        STATEMENT_NEXT_DEPARTURE,
+        STATEMENT_END_DEPARTURE,
+        STATEMENT_BEGIN_HANDOVER,
+        STATEMENT_NEXT_HANDOVER,
+        STATEMENT_END_HANDOVER,
+        STATEMENT_HAND_OVER,
+        STATEMENT_HAND_OVER_ALLOCATIONS,
         _STATEMENT_MAX,
 } StatementId;
 
@@ -112,10 +121,23 @@ int sqlite_store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
 int sqlite_store_list(Store *store, bool history, ClaimList *ret, Error *reterr);
 int sqlite_store_list_device(Store *store, const char *device, ClaimList *ret, Error *reterr);
 int sqlite_store_list_laid_out(Store *store, ClaimList *ret, Error *reterr);
+int sqlite_store_list_standing(Store *store, ClaimStanding standing, ClaimList *ret, Error *reterr);
 int sqlite_store_taken(Store *store, const char *device, StringSet *ret, Error *reterr);
 int sqlite_store_count(Store *store, uint64_t *ret, Error *reterr);
 int sqlite_store_usage(Store *store, Allocations **ret, Error *reterr);
 int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
+
+/* What Placement is told: sqlite-store-placement.c. */
+int sqlite_store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
+                              Error *reterr);
+int sqlite_store_next_departure(Store *store, int64_t after, const Uuid *consumer,
+                                StoreDeparture *ret, Error *reterr);
+int sqlite_store_end_departure(Store *store, int64_t id, Error *reterr);
+int sqlite_store_begin_handover(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
+                                int64_t *ret_id, Error *reterr);
+int sqlite_store_next_handover(Store *store, int64_t after, StoreHandover *ret, Error *reterr);
+int sqlite_store_end_handover(Store *store, const StoreHandover *handover, bool done,
+                              Error *reterr);
 
 /* A claim's layout, within a transaction. write: STORE_E_EXISTS when another claim has one of the
  * host CPUs that are held. read: into a claim that has none. */

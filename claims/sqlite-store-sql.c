@@ -6,14 +6,15 @@
 #define CLAIM_COLUMNS                                                                    \
         "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"       \
-        " p.uuid, p.name, a.resource_class, a.used, a.request_group, c.consumer_type"    \
+        " p.uuid, p.name, a.resource_class, a.used, a.request_group, c.consumer_type,"   \
+        " c.standing"                                                                    \
         " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"                    \
         " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
 #define ENDED_COLUMNS                                                                       \
         "c.id, c.instance_uuid, 'released', c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, c.ended_usec,"   \
         " c.end_reason, a.provider_uuid, a.provider_name, a.resource_class, a.used,"        \
-        " a.request_group, c.consumer_type"                                                 \
+        " a.request_group, c.consumer_type, ''"                                             \
         " FROM ended_claims c LEFT JOIN ended_allocations a ON a.claim_id = c.id"
 
 /* Allocations of a claim, a provider and a class. */
@@ -63,8 +64,9 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_INSERT_CLAIM] =
                 "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
                 " resize_target, created_at, created_usec, state, expires_usec, project_id,"
-                " user_id, request, boot_id, consumer_type)"
-                " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, ?12, ?7, ?8, ?9, ?10, ?11, ?13)",
+                " user_id, request, boot_id, consumer_type, standing)"
+                " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, ?12, ?7, ?8, ?9, ?10, ?11, ?13,"
+                " ?14)",
         [STATEMENT_INSERT_ALLOCATION] =
                 "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
                 " claim_id, request_group) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -74,7 +76,8 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "SELECT id, instance_uuid, node, vcpus, memory_mb, disk_gb FROM claims"
                 " WHERE placed = 0 AND id > ?1 ORDER BY id LIMIT 1",
         [STATEMENT_CONFIRM] =
-                "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHERE id = ?1",
+                "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHERE id = ?1"
+                " AND standing <> 'pending'",
         [STATEMENT_EXTEND] =
                 "UPDATE claims SET expires_usec = ?2 WHERE id = ?1 AND state = 'claimed'",
         [STATEMENT_PROMOTE] =
@@ -180,4 +183,23 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " SELECT claim_id, provider_uuid, request_group, device, address, mdev_type,"
                 " mdev_uuid FROM claim_devices WHERE claim_id = ?1 ORDER BY id",
         [STATEMENT_DELETE_DEVICES] = "DELETE FROM claim_devices WHERE claim_id = ?1",
+        [STATEMENT_SET_STANDING] =
+                "UPDATE claims SET standing = ?3 WHERE id = ?1 AND standing = ?2",
+        [STATEMENT_LIST_STANDING] = "SELECT " CLAIM_COLUMNS " WHERE c.standing = ?1 ORDER BY c.id",
+        [STATEMENT_NEXT_DEPARTURE] = "SELECT id, claim_id, consumer FROM departures WHERE id > ?1"
+                                     " AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1",
+        [STATEMENT_END_DEPARTURE] = "DELETE FROM departures WHERE id = ?1",
+        [STATEMENT_BEGIN_HANDOVER] =
+                "INSERT INTO consumer_moves (from_consumer, to_consumer, to_type)"
+                " SELECT instance_uuid, ?2, ?3 FROM claims WHERE instance_uuid = ?1"
+                " AND resize_target = 0 AND standing <> 'pending'",
+        [STATEMENT_NEXT_HANDOVER] =
+                "SELECT id, from_consumer, to_consumer, to_type FROM consumer_moves"
+                " WHERE id > ?1 ORDER BY id LIMIT 1",
+        [STATEMENT_END_HANDOVER] = "DELETE FROM consumer_moves WHERE id = ?1",
+        [STATEMENT_HAND_OVER] = "UPDATE claims SET instance_uuid = ?2, consumer_type = ?3"
+                                " WHERE instance_uuid = ?1 AND resize_target = 0",
+        [STATEMENT_HAND_OVER_ALLOCATIONS] =
+                "UPDATE allocations SET consumer_id = ?1 WHERE claim_id IN"
+                " (SELECT id FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)",
 };

@@ -155,12 +155,12 @@ static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_
 
         format_time(claim->created_usec, created_at);
         r = sqlite_store_run(
-                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiissssss", claim->host,
+                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiisssssss", claim->host,
                 claim->node, request->consumer.text, (int64_t)request->resize_target, created_at,
                 (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
                 request->user_id, claim->request_text, claim->boot_id,
                 claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED),
-                request->consumer_type);
+                request->consumer_type, claim_standing_to_text(claim->standing));
         if (r == -EEXIST)
                 return STORE_E_EXISTS;
         if (r < 0)
@@ -477,6 +477,13 @@ static const StoreEngine sqlite_engine = {
         .list_laid_out = sqlite_store_list_laid_out,
         .taken = sqlite_store_taken,
         .renew = renew,
+        .set_standing = sqlite_store_set_standing,
+        .list_standing = sqlite_store_list_standing,
+        .next_departure = sqlite_store_next_departure,
+        .end_departure = sqlite_store_end_departure,
+        .begin_handover = sqlite_store_begin_handover,
+        .next_handover = sqlite_store_next_handover,
+        .end_handover = sqlite_store_end_handover,
         .count = sqlite_store_count,
         .usage = sqlite_store_usage,
 };

@@ -34,6 +34,7 @@ typedef struct StoreClaim {
         const char *host, *node, *boot_id;
         uint64_t created_usec, expires_usec;
         bool confirmed; /* of a guest that runs already */
+        ClaimStanding standing;
         const ClaimDevice *devices;
         size_t n_devices;
         const Layout *layout;
@@ -46,6 +47,20 @@ typedef struct StoreUnplaced {
         char *node;
         uint64_t vcpus, memory_mb, disk_gb;
 } StoreUnplaced;
+
+/* A claim that ended while Placement may have had something of it. */
+typedef struct StoreDeparture {
+        int64_t id;
+        int64_t claim;
+        Uuid consumer;
+} StoreDeparture;
+
+/* A claim that is to change hands. */
+typedef struct StoreHandover {
+        int64_t id;
+        Uuid from, to;
+        char *to_type; /* owned by whoever reads it */
+} StoreHandover;
 
 /* An amount that a living claim holds, and where it goes. */
 typedef struct StoreMove {
@@ -132,6 +147,29 @@ typedef struct StoreEngine {
          * has none, this layout (NULL: none). STORE_E_NOT_FOUND, STORE_E_EXISTS. */
         int (*renew)(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
                      size_t n_devices, const Layout *layout, Error *reterr);
+
+        /* What Placement was told of a living claim, if it is from. STORE_E_NOT_FOUND. */
+        int (*set_standing)(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
+                            Error *reterr);
+
+        /* The living claims of that standing. ret must be zeroed. */
+        int (*list_standing)(Store *store, ClaimStanding standing, ClaimList *ret, Error *reterr);
+
+        /* The first departure with an id above after; those of a consumer come with after 0 and the
+         * consumer (else NULL). STORE_E_NOT_FOUND. */
+        int (*next_departure)(Store *store, int64_t after, const Uuid *consumer,
+                              StoreDeparture *ret, Error *reterr);
+        int (*end_departure)(Store *store, int64_t id, Error *reterr);
+
+        /* Writes down that the first claim of a consumer is to be another's. STORE_E_NOT_FOUND:
+         * there is none that is promised; STORE_E_EXISTS: one of them is on the way already, or to
+         * has a claim. */
+        int (*begin_handover)(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
+                              int64_t *ret_id, Error *reterr);
+        int (*next_handover)(Store *store, int64_t after, StoreHandover *ret, Error *reterr);
+
+        /* It was done, and the claim is the other's from now on; or it was not. */
+        int (*end_handover)(Store *store, const StoreHandover *handover, bool done, Error *reterr);
 
         /* How many claims live, at a cost that does not grow with them. */
         int (*count)(Store *store, uint64_t *ret, Error *reterr);

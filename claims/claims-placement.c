@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/claims-placement.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "claims/claims-internal.h"
+
+int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
+                        Error *reterr)
+{
+        int r = claims->store->engine->set_standing(claims->store, id, from, to, reterr);
+
+        if (r != STORE_E_NOT_FOUND)
+                return claims_finish(r);
+        error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that is %s", id,
+                   claim_standing_to_text(from));
+        return CLAIM_E_NOT_FOUND;
+}
+
+int claims_list_standing(Claims *claims, ClaimStanding standing, ClaimList *ret, Error *reterr)
+{
+        return claims_finish(
+                claims->store->engine->list_standing(claims->store, standing, ret, reterr));
+}
+
+int claims_next_departure(Claims *claims, int64_t after, const Uuid *consumer, ClaimDeparture *ret,
+                          Error *reterr)
+{
+        StoreDeparture departure;
+        int r = claims->store->engine->next_departure(claims->store, after, consumer, &departure,
+                                                      reterr);
+
+        if (r == STORE_E_NOT_FOUND)
+                return CLAIM_E_NOT_FOUND;
+        if (r == 0)
+                *ret = (ClaimDeparture){ .id = departure.id,
+                                         .claim = departure.claim,
+                                         .consumer = departure.consumer };
+        return claims_finish(r);
+}
+
+int claims_end_departure(Claims *claims, int64_t id, Error *reterr)
+{
+        return claims_finish(claims->store->engine->end_departure(claims->store, id, reterr));
+}
+
+void claim_handover_done(ClaimHandover *handover)
+{
+        free(handover->to_type);
+        *handover = (ClaimHandover){ 0 };
+}
+
+int claims_begin_handover(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
+                          ClaimHandover *ret, Error *reterr)
+{
+        ClaimHandover handover = { .from = *from, .to = *to, .to_type = strdup(to_type) };
+        int r;
+
+        if (!handover.to_type)
+                return error_oom(reterr);
+        r = claims->store->engine->begin_handover(claims->store, from, to, to_type, &handover.id,
+                                                  reterr);
+        if (r == 0) {
+                *ret = handover;
+                return 0;
+        }
+        claim_handover_done(&handover);
+        if (r == STORE_E_NOT_FOUND) {
+                error_setf(reterr, ENOENT, "Consumer %s has no claim", from->text);
+                return CLAIM_E_NOT_FOUND;
+        }
+        if (r == STORE_E_EXISTS) {
+                error_setf(reterr, EEXIST,
+                           "Consumer %s has a claim, or something is on its way to it or from %s",
+                           to->text, from->text);
+                return CLAIM_E_CONFLICT;
+        }
+        return claims_finish(r);
+}
+
+int claims_next_handover(Claims *claims, int64_t after, ClaimHandover *ret, Error *reterr)
+{
+        StoreHandover handover;
+        int r = claims->store->engine->next_handover(claims->store, after, &handover, reterr);
+
+        if (r == STORE_E_NOT_FOUND)
+                return CLAIM_E_NOT_FOUND;
+        if (r == 0)
+                *ret = (ClaimHandover){ .id = handover.id,
+                                        .from = handover.from,
+                                        .to = handover.to,
+                                        .to_type = handover.to_type };
+        return claims_finish(r);
+}
+
+int claims_end_handover(Claims *claims, const ClaimHandover *handover, bool done, Error *reterr)
+{
+        const StoreHandover row = { .id = handover->id,
+                                    .from = handover->from,
+                                    .to = handover->to,
+                                    .to_type = handover->to_type };
+
+        return claims_finish(
+                claims->store->engine->end_handover(claims->store, &row, done, reterr));
+}

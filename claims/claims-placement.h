@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What Placement was told of the claims, and what it is still to be told: an outbox on disk. This
+ * folder knows no HTTP; whoever tells Placement asks here what to tell, and says what became of it.
+ * Blocking and results as in claims.h. */
+
+#include "claims/claims.h"
+
+/* From one standing to another, if it is the first one. CLAIM_E_NOT_FOUND. */
+int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
+                        Error *reterr);
+
+/* The living claims of a standing, oldest first. ret must be zeroed. */
+int claims_list_standing(Claims *claims, ClaimStanding standing, ClaimList *ret, Error *reterr);
+
+/* A claim that ended while it was pending or written: what Placement has of it is to be removed. */
+typedef struct ClaimDeparture {
+        int64_t id;
+        int64_t claim; /* that ended */
+        Uuid consumer;
+} ClaimDeparture;
+
+/* The first one with an id above after (of a consumer, or NULL: of any). CLAIM_E_NOT_FOUND: no
+ * more.
+ */
+int claims_next_departure(Claims *claims, int64_t after, const Uuid *consumer, ClaimDeparture *ret,
+                          Error *reterr);
+int claims_end_departure(Claims *claims, int64_t id, Error *reterr);
+
+/* A claim that is to be another consumer's: a migration's, or the instance's again. */
+typedef struct ClaimHandover {
+        int64_t id;
+        Uuid from, to;
+        char *to_type; /* "MIGRATION"; owned */
+} ClaimHandover;
+
+void claim_handover_done(ClaimHandover *handover);
+
+/* Writes the intention down. CLAIM_E_NOT_FOUND: from has no claim that is promised;
+ * CLAIM_E_CONFLICT: to has one, or one of both changes hands already. */
+int claims_begin_handover(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
+                          ClaimHandover *ret, Error *reterr);
+
+/* The first one with an id above after. CLAIM_E_NOT_FOUND: no more. */
+int claims_next_handover(Claims *claims, int64_t after, ClaimHandover *ret, Error *reterr);
+
+/* done: the claim, with all it has, is to's from now on; else everything is as before. */
+int claims_end_handover(Claims *claims, const ClaimHandover *handover, bool done, Error *reterr);

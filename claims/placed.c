@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/placed.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "claims/group-match.h"
+
+void placed_done(Placed *placed)
+{
+        resource_request_done(&placed->request);
+        host_view_free(placed->view);
+        *placed = PLACED_NULL;
+}
+
+/* What is held of this host, of all that is held. */
+typedef struct Share {
+        const HostView *view;
+        bool *usable;
+        const Consumer *holding;
+        Resources sum; /* of this host's */
+} Share;
+
+static void share_done(Share *share)
+{
+        free(share->usable);
+        resources_done(&share->sum);
+}
+
+static bool is_ours(const Share *share, const Allocation *allocation, size_t *ret_index)
+{
+        return host_view_find(share->view, &allocation->provider, ret_index) &&
+               share->usable[*ret_index];
+}
+
+static int add_up(Share *share, const char *node)
+{
+        share->usable = calloc(share->view->n_providers + 1, sizeof(bool));
+        if (!share->usable)
+                return -ENOMEM;
+        host_view_usable(share->view, node, share->usable);
+        for (size_t i = 0; i < share->holding->n_allocations; i++) {
+                const Allocation *allocation = &share->holding->allocations[i];
+                size_t index;
+
+                for (size_t j = 0;
+                     is_ours(share, allocation, &index) && j < allocation->resources.n_items; j++)
+                        if (resources_add(&share->sum,
+                                          allocation->resources.items[j].resource_class,
+                                          allocation->resources.items[j].amount) < 0)
+                                return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Takes out of the request what the consumer holds of a provider elsewhere: the group that is
+ * mapped there, else classes of the group without a suffix. */
+static int take_out(ResourceRequest *request, const Allocation *allocation,
+                    const RequestMappings *mappings)
+{
+        for (size_t i = request->n_groups; i > 0; i--)
+                if (request->groups[i - 1].suffix[0] && mappings &&
+                    request_mappings_contain(mappings, request->groups[i - 1].suffix,
+                                             &allocation->provider))
+                        resource_request_remove(request, i - 1);
+        for (size_t i = 0; i < allocation->resources.n_items; i++) {
+                const ResourceAmount *amount = &allocation->resources.items[i];
+                Resources *plain = request->n_groups > 0 && !request->groups[0].suffix[0]
+                                           ? &request->groups[0].resources
+                                           : NULL;
+
+                if (plain && resources_get(plain, amount->resource_class) == amount->amount &&
+                    resources_set(plain, amount->resource_class, 0) < 0)
+                        return -ENOMEM;
+        }
+        if (request->n_groups > 0 && !request->groups[0].suffix[0] &&
+            request->groups[0].resources.n_items == 0)
+                resource_request_remove(request, 0);
+        return 0;
+}
+
+/* Does this host's share lack something that the provider elsewhere could be there for? A consumer
+ * that moves can hold all of it twice. */
+static int lacks_some(const Share *share, const ResourceRequest *request,
+                      const Allocation *allocation, bool *ret)
+{
+        _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
+        bool lacks = false;
+
+        if (resource_request_sum(request, &asked) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < allocation->resources.n_items; i++) {
+                const char *resource_class = allocation->resources.items[i].resource_class;
+
+                lacks = lacks || resources_get(&asked, resource_class) >
+                                         resources_get(&share->sum, resource_class);
+        }
+        *ret = lacks;
+        return 0;
+}
+
+static int take_out_others(const Share *share, const RequestMappings *mappings,
+                           ResourceRequest *request)
+{
+        for (size_t i = 0; i < share->holding->n_allocations; i++) {
+                const Allocation *allocation = &share->holding->allocations[i];
+                bool lacks;
+                size_t index;
+
+                if (is_ours(share, allocation, &index))
+                        continue;
+                if (lacks_some(share, request, allocation, &lacks) < 0 ||
+                    (lacks && take_out(request, allocation, mappings) < 0))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int differ(const Share *share, const char *resource_class, uint64_t held, uint64_t asked,
+                  Error *reterr)
+{
+        error_setf(reterr, ESTALE,
+                   "Consumer %s holds %" PRIu64 " of %s here, and the request asks for %" PRIu64,
+                   share->holding->uuid.text, held, resource_class, asked);
+        return PLACED_E_OTHER;
+}
+
+static int compare_sums(const Share *share, const ResourceRequest *request, Error *reterr)
+{
+        _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
+
+        if (resource_request_sum(request, &asked) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < asked.n_items; i++) {
+                uint64_t held = resources_get(&share->sum, asked.items[i].resource_class);
+
+                if (held != asked.items[i].amount)
+                        return differ(share, asked.items[i].resource_class, held,
+                                      asked.items[i].amount, reterr);
+        }
+        for (size_t i = 0; i < share->sum.n_items; i++)
+                if (resources_get(&asked, share->sum.items[i].resource_class) == 0)
+                        return differ(share, share->sum.items[i].resource_class,
+                                      share->sum.items[i].amount, 0, reterr);
+        return 0;
+}
+
+/* The inventory in which the amount is all that is left. */
+static int narrow(Provider *provider, const Inventory *inventory, const ResourceAmount *amount,
+                  uint64_t used, Error *reterr)
+{
+        uint64_t capacity = inventory_capacity(inventory), wanted = 0;
+        Inventory narrow = *inventory;
+
+        if (u64_add_overflow(used, amount->amount, &wanted) || wanted > capacity) {
+                error_setf(reterr, ENOSPC,
+                           "%s: %s has %" PRIu64 " left for claims, and %" PRIu64
+                           " of it was given to this consumer",
+                           amount->resource_class, provider->name,
+                           capacity > used ? capacity - used : 0, amount->amount);
+                return PLACED_E_NO_ROOM;
+        }
+        narrow.total = wanted;
+        narrow.reserved = 0;
+        narrow.allocation_ratio = 1.0;
+        return provider_set_inventory(provider, amount->resource_class, &narrow) < 0
+                       ? error_oom(reterr)
+                       : 0;
+}
+
+static int narrow_provider(const Share *share, size_t index, const Resources *held,
+                           Provider *provider, Error *reterr)
+{
+        const Provider *from = share->view->tree->providers[index];
+
+        provider_clear_inventories(provider);
+        for (size_t i = 0; held && i < held->n_items; i++) {
+                const ResourceAmount *amount = &held->items[i];
+                const Inventory *inventory = provider_find_inventory(from, amount->resource_class);
+                uint64_t used =
+                        resources_get(&share->view->providers[index].used, amount->resource_class);
+                int r;
+
+                if (!inventory) {
+                        error_setf(reterr, ENOSPC, "%s: %s has none of it", amount->resource_class,
+                                   from->name);
+                        return PLACED_E_NO_ROOM;
+                }
+                r = narrow(provider, inventory, amount, used, reterr);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int narrow_view(const Share *share, HostView *view, Error *reterr)
+{
+        for (size_t i = 0; i < view->n_providers; i++) {
+                Provider *provider = view->tree->providers[i];
+                const Resources *held =
+                        share->usable[i] ? consumer_find(share->holding, &provider->uuid) : NULL;
+                int r = narrow_provider(share, i, held, provider, reterr);
+
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+static void bind_groups(ResourceRequest *request, const RequestMappings *mappings)
+{
+        for (size_t i = 0; i < mappings->n_items; i++)
+                for (size_t j = 0; j < request->n_groups; j++)
+                        if (mappings->items[i].suffix[0] &&
+                            strcmp(request->groups[j].suffix, mappings->items[i].suffix) == 0)
+                                request->groups[j].provider = mappings->items[i].provider;
+}
+
+static int bind(const Share *share, const RequestMappings *mappings, Placed *placed, Error *reterr)
+{
+        int r;
+
+        if (mappings)
+                bind_groups(&placed->request, mappings);
+        r = group_match(share->view, share->holding, &placed->request);
+        /* What the fit finds is one way of maybe several. */
+        placed->ambiguous = r == GROUP_MATCH_AMBIGUOUS || r == GROUP_MATCH_E_NONE;
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+int placed_make(const HostView *view, const char *node, const ResourceRequest *request,
+                const Consumer *holding, const RequestMappings *mappings, Placed *ret,
+                Error *reterr)
+{
+        _cleanup_(share_done) Share share = { .view = view, .holding = holding };
+        _cleanup_(placed_done) Placed placed = PLACED_NULL;
+        int r;
+
+        if (add_up(&share, node) < 0 || resource_request_copy(&placed.request, request) < 0 ||
+            take_out_others(&share, mappings, &placed.request) < 0 ||
+            host_view_copy(&placed.view, view) < 0)
+                return error_oom(reterr);
+        if (share.sum.n_items == 0) {
+                error_setf(reterr, ESTALE, "Consumer %s holds nothing of this host",
+                           holding->uuid.text);
+                return PLACED_E_OTHER;
+        }
+        if ((r = compare_sums(&share, &placed.request, reterr)) != 0 ||
+            (r = narrow_view(&share, placed.view, reterr)) != 0 ||
+            (r = bind(&share, mappings, &placed, reterr)) != 0)
+                return r;
+        *ret = placed;
+        placed = PLACED_NULL;
+        return 0;
+}
+
+int placed_check(const Placed *placed, const Consumer *holding, const Fit *fit, Error *reterr)
+{
+        _cleanup_(consumer_freep) Consumer *taken = NULL;
+
+        if (consumer_new(&taken, &holding->uuid) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                const FitPiece *piece = &fit->pieces[i];
+                const Uuid *provider = &placed->view->tree->providers[piece->provider]->uuid;
+
+                if (consumer_add(taken, provider, piece->resource_class, piece->amount) < 0)
+                        return error_oom(reterr);
+        }
+        for (size_t i = 0; i < taken->n_allocations; i++) {
+                const Resources *held = consumer_find(holding, &taken->allocations[i].provider);
+
+                if (held && resources_equal(held, &taken->allocations[i].resources))
+                        continue;
+                error_setf(reterr, ESTALE,
+                           "Consumer %s holds something else of provider %s than the layout takes "
+                           "there",
+                           holding->uuid.text, taken->allocations[i].provider.text);
+                return PLACED_E_OTHER;
+        }
+        return PLACED_DONE;
+}

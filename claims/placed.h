@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A request whose providers somebody chose already: a scheduler that wrote the allocations, or one
+ * of Placement's candidates. Pure.
+ *
+ * It becomes a request and a host on which nothing else can be chosen, so that the fit need not
+ * know of it: the host has what was placed, and no more; each suffixed group names its provider.
+ * What the consumer holds of providers that are not this host's is taken out of the request. */
+
+#include "base/allocation.h"
+#include "base/request-mappings.h"
+#include "claims/fit.h"
+
+typedef enum PlacedOutcome {
+        PLACED_DONE = 0,
+        PLACED_E_OTHER = 1, /* what is held is not what the request asks for; reterr says what */
+        PLACED_E_NO_ROOM,   /* this host has promised what was placed; reterr names the class */
+        _PLACED_OUTCOME_MAX,
+} PlacedOutcome;
+
+/* A request bound to what was placed. */
+typedef struct Placed {
+        ResourceRequest request;
+        HostView *view; /* the providers of the view it was made from, at the same places */
+        bool ambiguous; /* groups could have got other providers, as far as the amounts tell */
+} Placed;
+
+#define PLACED_NULL ((Placed){ 0 })
+
+void placed_done(Placed *placed);
+
+/* mappings NULL: not told. ret must be PLACED_NULL. -ENOMEM. */
+int placed_make(const HostView *view, const char *node, const ResourceRequest *request,
+                const Consumer *holding, const RequestMappings *mappings, Placed *ret,
+                Error *reterr);
+
+/* Does a fit of the bound request take all that was placed? PLACED_E_OTHER when it does not: a
+ * layout has its own mind about cells. */
+int placed_check(const Placed *placed, const Consumer *holding, const Fit *fit, Error *reterr);

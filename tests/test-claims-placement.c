@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What Placement was told of claims, and what is still to be told, in the file. */
+
+#include "claims/claims-placement.h"
+
+#include "tests/claims-fixture.h"
+#include "tests/test.h"
+
+static void claim_as(Fixture *fixture, const char *name, ClaimStanding standing, Claim **ret)
+{
+        const ClaimPlacing placing = { .standing = standing };
+        ClaimRequest request = { .consumer = make_uuid(name), .consumer_type = "INSTANCE" };
+        Error error = ERROR_NULL;
+
+        make_request(&request.resources, "VCPU=1");
+        if (claims_claim_placed(fixture->claims, &request, &placing, ret, NULL, &error) != 0)
+                fail_msg("%s", error.text);
+        resource_request_done(&request.resources);
+}
+
+static void open_host(Fixture *fixture)
+{
+        fixture_open(fixture);
+        fixture_set_host(fixture, "host VCPU=16; gpu<host VGPU=4");
+}
+
+static void test_pending(void **state)
+{
+        Fixture *fixture = *state;
+        ClaimList list = { 0 };
+        Claim *claim = NULL;
+        int64_t id;
+
+        open_host(fixture);
+        claim_as(fixture, "a", CLAIM_STANDING_PENDING, &claim);
+        id = claim->id;
+        assert_int_equal(claim->state, CLAIM_STATE_PENDING);
+        claim_free(claim);
+        /* Nobody was promised it yet. */
+        assert_int_equal(claims_confirm(fixture->claims, id, NULL), CLAIM_E_NOT_FOUND);
+        fixture_close(fixture);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        assert_int_equal(claims_list_standing(fixture->claims, CLAIM_STANDING_PENDING, &list, NULL),
+                         0);
+        assert_int_equal(list.n_claims, 1);
+        assert_int_equal(list.claims[0]->id, id);
+        claim_list_done(&list);
+        assert_int_equal(claims_set_standing(fixture->claims, id, CLAIM_STANDING_PENDING,
+                                             CLAIM_STANDING_WRITTEN, NULL),
+                         0);
+        assert_int_equal(claims_set_standing(fixture->claims, id, CLAIM_STANDING_PENDING,
+                                             CLAIM_STANDING_WRITTEN, &fixture->error),
+                         CLAIM_E_NOT_FOUND);
+        assert_int_equal(claims_confirm(fixture->claims, id, NULL), 0);
+        assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
+        assert_int_equal(claim->state, CLAIM_STATE_CONFIRMED);
+        claim_free(claim);
+}
+
+/* Whatever ends a claim: what Placement may have of it is remembered in the same transaction. */
+static void test_departures(void **state)
+{
+        static const struct {
+                ClaimStanding standing;
+                bool departs;
+        } cases[] = {
+                { CLAIM_STANDING_NONE, false },
+                { CLAIM_STANDING_OWED, false },
+                { CLAIM_STANDING_PENDING, true },
+                { CLAIM_STANDING_WRITTEN, true },
+        };
+        Fixture *fixture = *state;
+        ClaimDeparture departure;
+
+        open_host(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(cases) * 2; i++) {
+                bool departs = cases[i / 2].departs;
+                Uuid consumer = make_uuid("a"), other = make_uuid("b");
+                Claim *claim = NULL;
+                uint64_t n;
+
+                claim_as(fixture, "a", cases[i / 2].standing, &claim);
+                if (i % 2 == 0)
+                        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                else
+                        assert_int_equal(claims_expire(fixture->claims, INT64_MAX, &n, NULL), 0);
+                assert_int_equal(
+                        claims_next_departure(fixture->claims, 0, &other, &departure, NULL),
+                        CLAIM_E_NOT_FOUND);
+                assert_int_equal(
+                        claims_next_departure(fixture->claims, 0, &consumer, &departure, NULL),
+                        departs ? 0 : CLAIM_E_NOT_FOUND);
+                if (departs) {
+                        assert_int_equal(departure.claim, claim->id);
+                        assert_true(uuid_equal(&departure.consumer, &consumer));
+                        assert_int_equal(claims_next_departure(fixture->claims, departure.id, NULL,
+                                                               &departure, NULL),
+                                         CLAIM_E_NOT_FOUND);
+                        assert_int_equal(claims_end_departure(fixture->claims, departure.id, NULL),
+                                         0);
+                }
+                claim_free(claim);
+        }
+        assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL),
+                         CLAIM_E_NOT_FOUND);
+        assert_store_sane(fixture->path);
+}
+
+static void test_handover(void **state)
+{
+        Uuid a = make_uuid("a"), b = make_uuid("b"), c = make_uuid("c");
+        Fixture *fixture = *state;
+        ClaimHandover handover = { 0 }, read = { 0 };
+        Claim *claim = NULL;
+        int64_t id;
+
+        open_host(fixture);
+        assert_int_equal(claims_begin_handover(fixture->claims, &a, &b, "MIGRATION", &handover,
+                                               &fixture->error),
+                         CLAIM_E_NOT_FOUND);
+        claim_as(fixture, "a", CLAIM_STANDING_WRITTEN, &claim);
+        id = claim->id;
+        claim_free(claim);
+        assert_int_equal(
+                claims_begin_handover(fixture->claims, &a, &b, "MIGRATION", &handover, NULL), 0);
+        assert_int_equal(
+                claims_begin_handover(fixture->claims, &a, &c, "MIGRATION", &read, &fixture->error),
+                CLAIM_E_CONFLICT);
+        /* It survives, and ends as it was. */
+        fixture_close(fixture);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        assert_int_equal(claims_next_handover(fixture->claims, 0, &read, NULL), 0);
+        assert_true(uuid_equal(&read.from, &a) && uuid_equal(&read.to, &b));
+        assert_string_equal(read.to_type, "MIGRATION");
+        assert_int_equal(claims_end_handover(fixture->claims, &read, false, NULL), 0);
+        claim_handover_done(&read);
+        assert_int_equal(claims_next_handover(fixture->claims, 0, &read, NULL), CLAIM_E_NOT_FOUND);
+        claim_handover_done(&handover);
+
+        assert_int_equal(
+                claims_begin_handover(fixture->claims, &a, &b, "MIGRATION", &handover, NULL), 0);
+        assert_int_equal(claims_end_handover(fixture->claims, &handover, true, NULL), 0);
+        claim_handover_done(&handover);
+        assert_int_equal(claims_find(fixture->claims, &a, false, &claim, NULL), CLAIM_E_NOT_FOUND);
+        assert_int_equal(claims_find(fixture->claims, &b, false, &claim, NULL), 0);
+        assert_int_equal(claim->id, id);
+        assert_string_equal(claim->consumer_type, "MIGRATION");
+        assert_int_equal(claim->standing, CLAIM_STANDING_WRITTEN);
+        claim_free(claim);
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
+        /* Nobody takes it from who has one. */
+        claim_as(fixture, "a", CLAIM_STANDING_NONE, &claim);
+        claim_free(claim);
+        assert_int_equal(claims_begin_handover(fixture->claims, &b, &a, "INSTANCE", &handover,
+                                               &fixture->error),
+                         CLAIM_E_CONFLICT);
+        assert_store_sane(fixture->path);
+}
+
+/* A scheduler's choice is kept to, with its devices' groups, and survives in the file. */
+static void test_placed(void **state)
+{
+        ClaimRequest request = { .consumer = make_uuid("a") };
+        Uuid host = make_uuid("host"), gpu = make_uuid("gpu");
+        Fixture *fixture = *state;
+        Consumer *holding;
+        ClaimPlacing placing;
+        Claim *claim = NULL;
+        _cleanup_free_ char *text = NULL;
+        bool ambiguous = true;
+
+        open_host(fixture);
+        make_request(&request.resources, "VCPU=2 _G:VGPU=1");
+        assert_int_equal(consumer_new(&holding, &request.consumer), 0);
+        assert_int_equal(consumer_set(holding, &host, "VCPU", 2), 0);
+        assert_int_equal(consumer_set(holding, &gpu, "VGPU", 2), 0);
+        placing = (ClaimPlacing){ .holding = holding };
+        assert_int_equal(claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL,
+                                             &fixture->error),
+                         CLAIM_E_OTHER);
+        assert_int_equal(consumer_set(holding, &gpu, "VGPU", 1), 0);
+        assert_int_equal(claims_claim_placed(fixture->claims, &request, &placing, &claim,
+                                             &ambiguous, &fixture->error),
+                         0);
+        assert_false(ambiguous);
+        text = format_claim(claim);
+        assert_int_equal(claim->n_mappings, 2);
+        assert_string_equal(claim->mappings[1].suffix, "_G");
+        assert_true(uuid_equal(&claim->mappings[1].provider, &gpu));
+        assert_non_null(strstr(text, "VGPU=1 on gpu"));
+        claim_free(claim);
+        consumer_free(holding);
+        resource_request_done(&request.resources);
+        assert_store_sane(fixture->path);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_pending),
+                TEST(test_departures),
+                TEST(test_handover),
+                TEST(test_placed),
+        };
+
+        use_vfs_without_sync();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Requests whose providers somebody chose: which group got what (group-match.h, matching.h), and
+ * the fit that may choose nothing else (placed.h). */
+
+#include "claims/placed.h"
+
+#include "claims/group-match.h"
+#include "claims/matching.h"
+#include "tests/claims-fixture.h"
+#include "tests/test.h"
+
+/* "host VCPU=2,MEMORY_MB=5; gpu VGPU=1" */
+static Consumer *make_holding(const char *text)
+{
+        _cleanup_free_ char *copy = strdup(text);
+        char *save = NULL;
+        Consumer *holding;
+        Uuid consumer = make_uuid("consumer");
+
+        assert_int_equal(consumer_new(&holding, &consumer), 0);
+        for (char *item = strtok_r(copy, ";", &save); item; item = strtok_r(NULL, ";", &save)) {
+                _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
+                char name[40], amounts[200];
+                Uuid provider;
+
+                assert_int_equal(sscanf(item, "%39s %199s", name, amounts), 2);
+                provider = make_uuid(name);
+                assert_int_equal(resources_parse(amounts, &resources, NULL), 0);
+                for (size_t i = 0; i < resources.n_items; i++)
+                        assert_int_equal(consumer_set(holding, &provider,
+                                                      resources.items[i].resource_class,
+                                                      resources.items[i].amount),
+                                         0);
+        }
+        return holding;
+}
+
+/* "_1=eth0 _2=eth1"; NULL: not told. */
+static bool make_mappings(const char *text, RequestMappings *ret)
+{
+        _cleanup_free_ char *copy = text ? strdup(text) : NULL;
+        char *save = NULL;
+
+        for (char *word = copy ? strtok_r(copy, " ", &save) : NULL; word;
+             word = strtok_r(NULL, " ", &save)) {
+                char *equals = strchr(word, '=');
+                Uuid provider = make_uuid(equals + 1);
+
+                *equals = '\0';
+                assert_int_equal(request_mappings_add(ret, word, &provider), 0);
+        }
+        return text;
+}
+
+static void test_matching(void **state)
+{
+        static const struct {
+                size_t n_left, n_right;
+                const char *edges; /* rows of 0 and 1 */
+                const char *capacity, *right;
+                bool ambiguous;
+        } cases[] = {
+                { 0, 0, "", "", "", false },
+                { 1, 1, "1", "1", "0", false },
+                { 1, 1, "0", "1", "-", false },
+                { 2, 2, "10 01", "11", "01", false },
+                { 2, 2, "11 10", "11", "10", false }, /* the first one has to make room */
+                { 2, 2, "11 11", "11", "01", true },
+                { 2, 2, "10 10", "11", "0-", false },
+                { 2, 1, "1 1", "2", "00", false },
+                { 1, 2, "11", "11", "0", true },
+                { 3, 3, "110 011 101", "111", "012", true },
+                { 3, 3, "110 010 011", "111", "012", false },
+                { 3, 2, "11 10 10", "21", "100", false },
+                { 3, 2, "11 11 10", "21", "100", true },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                bool edges[9] = { false }, ambiguous, whole = true;
+                size_t capacity[3] = { 0 }, right[3], n = 0, n_matched;
+                MatchingProblem problem = { cases[i].n_left, cases[i].n_right, edges, capacity };
+
+                for (const char *c = cases[i].edges; *c; c++)
+                        if (*c != ' ')
+                                edges[n++] = *c == '1';
+                for (size_t j = 0; j < cases[i].n_right; j++)
+                        capacity[j] = (size_t)(cases[i].capacity[j] - '0');
+                assert_int_equal(matching_find(&problem, right, &n_matched), 0);
+                n = 0;
+                for (size_t j = 0; j < cases[i].n_left; j++) {
+                        bool none = right[j] == MATCHING_NOBODY;
+                        char c = none ? '-' : (char)('0' + right[j]);
+
+                        if (c != cases[i].right[j])
+                                fail_msg("case %zu: left %zu has %c", i, j, c);
+                        n += !none;
+                        whole = whole && !none;
+                }
+                assert_int_equal(n, n_matched);
+                if (!whole)
+                        continue;
+                assert_int_equal(matching_is_ambiguous(&problem, right, &ambiguous), 0);
+                if (ambiguous != cases[i].ambiguous)
+                        fail_msg("case %zu: ambiguous %d", i, ambiguous);
+        }
+}
+
+#define NICS                                                                       \
+        "host VCPU=8 MEMORY_MB=1024; eth0<host EGR=2000 IGR=2000 +NET_1;"          \
+        " eth1<host EGR=2000 IGR=2000 +NET_1; eth2<host EGR=4000 IGR=4000 +NET_2;" \
+        " eth3<host EGR=4000 IGR=4000 +NET_2"
+
+typedef struct Case {
+        const char *host, *used, *request, *holding, *mappings;
+        int r;
+        const char *text; /* the fit, or a part of the words */
+        bool ambiguous;
+} Case;
+
+static void run_case(size_t i, const Case *c)
+{
+        _cleanup_(host_view_freep) HostView *view = make_view(c->host);
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(request_mappings_done) RequestMappings mappings = REQUEST_MAPPINGS_INIT;
+        _cleanup_(consumer_freep) Consumer *holding = make_holding(c->holding);
+        _cleanup_(placed_done) Placed placed = PLACED_NULL;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        _cleanup_free_ char *text = NULL;
+        bool told = make_mappings(c->mappings, &mappings);
+        char provider[64], resource_class[64];
+        Error error = ERROR_NULL;
+        unsigned amount;
+        int r;
+
+        if (c->used && sscanf(c->used, "%63s %63s %u", provider, resource_class, &amount) == 3)
+                use_some(view, provider, resource_class, amount);
+        make_request(&request, c->request);
+        r = placed_make(view, "host", &request, holding, told ? &mappings : NULL, &placed, &error);
+        if (r == 0) {
+                r = fit_request(placed.view, "host", &placed.request, &fit, &error);
+                r = r > 0 ? 10 + r : r;
+        }
+        if (r == 0)
+                r = placed_check(&placed, holding, &fit, &error);
+        text = r == 0 ? format_fit(view, &placed.request, &fit) : strdup(error.text);
+        if (r != c->r || !strstr(text, c->text) || (r == 0 && strcmp(text, c->text) != 0) ||
+            (r == 0 && placed.ambiguous != c->ambiguous))
+                fail_msg("case %zu: \"%s\" of \"%s\"\n  yields    %d %s%s\n  expected  %d %s", i,
+                         c->request, c->holding, r, text, placed.ambiguous ? " (ambiguous)" : "",
+                         c->r, c->text);
+}
+
+static void run_cases(const Case *cases, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                run_case(i, &cases[i]);
+}
+
+#define GPUS    "host VCPU=8 MEMORY_MB=1024 DISK_GB=100; gpu_a<host VGPU=4 +A; gpu_b<host VGPU=4 +B"
+#define NO_ROOM (PLACED_E_NO_ROOM)
+#define OTHER   (PLACED_E_OTHER)
+#define NO_FIT  (10 + FIT_E_NO_CAPACITY)
+
+static void test_placed(void **state)
+{
+        static const Case cases[] = {
+                { GPUS, NULL, "VCPU=2,MEMORY_MB=64", "host VCPU=2,MEMORY_MB=64", NULL, 0,
+                  "MEMORY_MB=64 on host, VCPU=2 on host", false },
+                /* The fit by itself would take gpu_a. */
+                { GPUS, NULL, "VGPU=1", "gpu_b VGPU=1", NULL, 0, "VGPU=1 on gpu_b", false },
+                { GPUS, NULL, "_G:VGPU=1", "gpu_b VGPU=1", "_G=gpu_b", 0, "_G VGPU=1 on gpu_b",
+                  false },
+                { GPUS, NULL, "_G:VGPU=1", "gpu_b VGPU=1", NULL, 0, "_G VGPU=1 on gpu_b", false },
+                /* What was promised here counts, whatever Placement thinks. */
+                { GPUS, "gpu_b VGPU 4", "VGPU=1", "gpu_b VGPU=1", NULL, NO_ROOM,
+                  "VGPU: gpu_b has 0 left for claims, and 1 of it was given", false },
+                { GPUS, NULL, "VGPU=1", "host VGPU=1", NULL, NO_ROOM, "VGPU: host has none of it",
+                  false },
+                { GPUS, NULL, "VGPU=1", "gpu_b VGPU=2", NULL, OTHER,
+                  "holds 2 of VGPU here, and the request asks for 1", false },
+                { GPUS, NULL, "VGPU=1,VCPU=1", "gpu_b VGPU=1", NULL, OTHER, "holds 0 of VCPU here",
+                  false },
+                { GPUS, NULL, "VCPU=1", "host VCPU=1,DISK_GB=5", NULL, OTHER,
+                  "holds 5 of DISK_GB here, and the request asks for 0", false },
+                /* The disk is on a provider that is not of this host. */
+                { GPUS, NULL, "VCPU=1,DISK_GB=5", "host VCPU=1; shared DISK_GB=5", NULL, 0,
+                  "VCPU=1 on host", false },
+                { GPUS, NULL, "VCPU=1 _G:VGPU=1 _H:VGPU=1", "host VCPU=1; gpu_a VGPU=1; x VGPU=1",
+                  "_G=x _H=gpu_a", 0, "VCPU=1 on host, _H VGPU=1 on gpu_a", false },
+                /* A consumer that moves holds all of it twice. */
+                { GPUS, NULL, "VCPU=1", "host VCPU=1; other VCPU=1", NULL, 0, "VCPU=1 on host",
+                  false },
+                { GPUS, NULL, "VCPU=1", "other VCPU=1", NULL, OTHER, "holds nothing of this host",
+                  false },
+                /* The traits of where it was placed are looked at here, too. */
+                { GPUS, NULL, "_G:VGPU=1:A", "gpu_b VGPU=1", "_G=gpu_b", NO_FIT, "", false },
+        };
+
+        run_cases(cases, ARRAY_SIZE(cases));
+}
+
+/* Specification 5: ports by their amounts. */
+static void test_mappings(void **state)
+{
+        static const Case cases[] = {
+                /* Example 2: one of two ways does. */
+                { NICS, NULL, "_1:EGR=1000,IGR=1000 _2:EGR=1000,IGR=2000 isolate",
+                  "eth0 EGR=1000,IGR=1000; eth1 EGR=1000,IGR=2000", NULL, 0,
+                  "_1 EGR=1000 on eth0, _1 IGR=1000 on eth0, _2 EGR=1000 on eth1, "
+                  "_2 IGR=2000 on eth1",
+                  false },
+                { NICS, NULL, "_1:EGR=1000,IGR=1000 _2:EGR=1000,IGR=2000 isolate",
+                  "eth1 EGR=1000,IGR=1000; eth0 EGR=1000,IGR=2000", NULL, 0,
+                  "_1 EGR=1000 on eth1, _1 IGR=1000 on eth1, _2 EGR=1000 on eth0, "
+                  "_2 IGR=2000 on eth0",
+                  false },
+                /* Four ports on four providers. */
+                { NICS, NULL, "_1:EGR=100 _2:EGR=200 _3:EGR=300:NET_2 _4:EGR=300:NET_1 isolate",
+                  "eth0 EGR=200; eth1 EGR=300; eth2 EGR=300; eth3 EGR=100", NULL, 0,
+                  "_1 EGR=100 on eth3, _2 EGR=200 on eth0, _3 EGR=300 on eth2, _4 EGR=300 on eth1",
+                  false },
+                /* Equal ports: the amounts cannot tell; the mappings can. */
+                { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=100; eth1 EGR=100", NULL,
+                  0, "_1 EGR=100 on eth0, _2 EGR=100 on eth1", true },
+                { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=100; eth1 EGR=100",
+                  "_1=eth1 _2=eth0", 0, "_1 EGR=100 on eth1, _2 EGR=100 on eth0", false },
+                /* Groups that share a provider. */
+                { NICS, NULL, "_1:EGR=100 _2:EGR=100 _3:EGR=100", "eth0 EGR=200; eth1 EGR=100",
+                  NULL, 0, "_1 EGR=100 on eth0, _2 EGR=100 on eth0, _3 EGR=100 on eth1", true },
+                { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=200", NULL, NO_FIT, "",
+                  false },
+                /* Of different size: left to the fit. */
+                { NICS, NULL, "_1:EGR=100 _2:EGR=200 _3:EGR=300", "eth0 EGR=300; eth1 EGR=300",
+                  NULL, 0, "_1 EGR=100 on eth1, _2 EGR=200 on eth1, _3 EGR=300 on eth0", true },
+                /* The group without a suffix has some of the class, too. */
+                { NICS, NULL, "EGR=50 _1:EGR=100", "eth0 EGR=100; eth1 EGR=50", NULL, 0,
+                  "EGR=50 on eth1, _1 EGR=100 on eth0", true },
+                { NICS, NULL, "VCPU=1 _1:EGR=100", "host VCPU=1; eth1 EGR=100", NULL, 0,
+                  "VCPU=1 on host, _1 EGR=100 on eth1", false },
+        };
+
+        run_cases(cases, ARRAY_SIZE(cases));
+}
+
+/* 64 ports of which each amount is there once, in the other order. */
+static void test_64_ports(void **state)
+{
+        char host[8000] = "host VCPU=8", request[8000] = "isolate", holding[8000] = "host VCPU=1";
+        _cleanup_(resource_request_done) ResourceRequest wanted = RESOURCE_REQUEST_INIT;
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        _cleanup_(consumer_freep) Consumer *held = NULL;
+        char part[100];
+
+        for (int i = 0; i < 64; i++) {
+                snprintf(part, sizeof(part), "; eth%d<host EGR=100000", i);
+                strcat(host, part);
+                snprintf(part, sizeof(part), "; eth%d EGR=%d", i, (64 - i) * 100);
+                strcat(holding, part);
+                snprintf(part, sizeof(part), " _P%d:EGR=%d", i, (i + 1) * 100);
+                strcat(request, part);
+        }
+        view = make_view(host);
+        held = make_holding(holding);
+        make_request(&wanted, request);
+        assert_int_equal(group_match(view, held, &wanted), GROUP_MATCH_DONE);
+        for (int i = 0; i < 64; i++) {
+                char suffix[8], name[8];
+                RequestGroup *group;
+                Uuid uuid;
+
+                snprintf(suffix, sizeof(suffix), "_P%d", i);
+                snprintf(name, sizeof(name), "eth%d", 63 - i);
+                uuid = make_uuid(name);
+                assert_int_equal(resource_request_group(&wanted, suffix, &group, NULL), 0);
+                assert_string_equal(group->provider.text, uuid.text);
+        }
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_matching),
+                cmocka_unit_test(test_placed),
+                cmocka_unit_test(test_mappings),
+                cmocka_unit_test(test_64_ports),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
