@@ -62,7 +62,11 @@
 /* Properties, all with change signals: Version s, NodeName s, RootProvider s, Driver s, SyncState
  * s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t, LastPollUSec t, HypervisorError s,
  * NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t, ClaimError s (why claims cannot be
- * taken, "" when they can), StatusText s */
+ * taken, "" when they can), ReshapeAccess s, StatusText s */
+
+#define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
+#define RESHAPE_ACCESS_ALLOWED "allowed"
+#define RESHAPE_ACCESS_REFUSED "refused" /* the user of [placement] lacks the role service */
 
 #define SYNC_STATE_STANDALONE "standalone" /* no [placement] section */
 #define SYNC_STATE_SYNCED     "synced"     /* Placement is equal to the host */

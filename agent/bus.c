@@ -288,6 +288,8 @@ static int get_text(sd_bus *bus, const char *path, const char *interface, const 
                 text = status->hypervisor_error.text;
         else if (strcmp(property, "ClaimError") == 0)
                 text = claim_error->text;
+        else if (strcmp(property, "ReshapeAccess") == 0)
+                text = reshape_access_to_text(status->reshape_access);
         else if (strcmp(property, "StatusText") == 0)
                 text = status_text(status, claim_error, count_providers(service),
                                    claim_service_count(service->config.claims), line, sizeof(line));
@@ -384,6 +386,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("SyncError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("HypervisorError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("ClaimError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("ReshapeAccess", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("StatusText", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncStateSinceUSec", "t", get_number, 0,
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
@@ -568,7 +571,7 @@ void bus_service_changed(BusService *service)
                 return;
         (void)sd_bus_emit_properties_changed(
                 service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "SyncState",
-                "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "StatusText",
-                "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites", "NConflicts", "NProviders",
-                "NClaims", NULL);
+                "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "ReshapeAccess",
+                "StatusText", "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites", "NConflicts",
+                "NProviders", "NClaims", NULL);
 }

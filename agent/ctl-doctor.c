@@ -164,6 +164,18 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
         return ctl_doctor_add(findings, "placement", "ok", NULL, "It is equal to this host");
 }
 
+static int judge_reshape(const CtlFacts *facts, json_t *findings)
+{
+        if (strcmp(ctl_json_text(facts->status, "reshape_access"), RESHAPE_ACCESS_REFUSED) != 0)
+                return 0;
+        return ctl_doctor_add(
+                findings, "reshape", "warning",
+                "\"openstack role add --user USER --project PROJECT service\", then \"systemctl "
+                "reload compute-agent\"",
+                "The user of [placement] lacks the role service: the tree cannot change shape "
+                "under running guests");
+}
+
 static int judge_connection(const CtlFacts *facts, json_t *findings)
 {
         if (facts->connect_error.code)
@@ -218,8 +230,8 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static int (*const judges[])(const CtlFacts *, json_t *) = {
-                judge_config,     judge_service,  judge_hypervisor, judge_devices, judge_placement,
-                judge_connection, judge_identity, judge_clock,      judge_disk,
+                judge_config,  judge_service,    judge_hypervisor, judge_devices, judge_placement,
+                judge_reshape, judge_connection, judge_identity,   judge_clock,   judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 

@@ -30,6 +30,7 @@ const CtlStatusProperty ctl_status_properties[] = {
         { "NWrites", "n_writes", 't' },
         { "NConflicts", "n_conflicts", 't' },
         { "ClaimError", "claim_error", 's' },
+        { "ReshapeAccess", "reshape_access", 's' },
         { "StatusText", "status", 's' },
         { NULL, NULL, 0 },
 };
@@ -207,6 +208,9 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
                                       "last published", ctl_json_u64(status, "last_sync_usec"));
         if (r >= 0 && !standalone && strcmp(sync_state, SYNC_STATE_SYNCED) != 0)
                 r = print_since(status, style, output);
+        if (r >= 0 && strcmp(ctl_json_text(status, "reshape_access"), RESHAPE_ACCESS_REFUSED) == 0)
+                r = print_field(style, output, CTL_YELLOW, "",
+                                "The user lacks the role service: it may not reshape");
         return r < 0 ? r : print_error(status, "sync_error", style, output);
 }
 

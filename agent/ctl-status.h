@@ -6,8 +6,8 @@
  * The document: {"format": "compute-agent-status/1", "state": "ok" | "pending" | "degraded" |
  * "not-running", "summary", "version", "node", "root", "driver", "sync_state", "sync_error",
  * "sync_since_usec", "last_sync_usec", "last_poll_usec", "hypervisor_error", "n_providers",
- * "n_claims", "n_requests", "n_writes", "n_conflicts", "claim_error", "status"}; of "not-running"
- * the first three alone. Times are microseconds of CLOCK_REALTIME, 0: never. */
+ * "n_claims", "n_requests", "n_writes", "n_conflicts", "claim_error", "reshape_access", "status"};
+ * of "not-running" the first three alone. Times are microseconds of CLOCK_REALTIME, 0: never. */
 
 #include <jansson.h>
 

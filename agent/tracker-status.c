@@ -21,6 +21,13 @@ const char *sync_state_to_text(SyncState state)
         return names[state];
 }
 
+const char *reshape_access_to_text(ReshaperAccess access)
+{
+        return access == RESHAPER_ALLOWED     ? RESHAPE_ACCESS_ALLOWED
+               : access == RESHAPER_FORBIDDEN ? RESHAPE_ACCESS_REFUSED
+                                              : RESHAPE_ACCESS_UNKNOWN;
+}
+
 static uint64_t now_realtime_usec(void)
 {
         struct timespec now;
@@ -133,6 +140,16 @@ void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool n
                           "The provider tree must change shape under running guests. The old shape "
                           "is kept.");
         status->reshape_needed = needed;
+}
+
+void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
+{
+        if (access == RESHAPER_FORBIDDEN && status->reshape_access != RESHAPER_FORBIDDEN)
+                log_event(LOG_WARNING, MESSAGE_RESHAPE_FORBIDDEN, NULL,
+                          "The user of [placement] may not reshape: it lacks the role service. "
+                          "Everything else is published; a change of shape under running guests "
+                          "will fail.");
+        status->reshape_access = access;
 }
 
 /* Logs each reason once. */

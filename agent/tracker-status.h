@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/uuid.h"
+#include "report/reshaper-probe.h"
 
 typedef enum SyncState {
         SYNC_STANDALONE, /* there is no Placement to tell */
@@ -18,12 +19,14 @@ typedef enum SyncState {
 
 const char *sync_state_to_text(
         SyncState state); /* the SYNC_STATE_… names of agent/bus-interface.h */
+const char *reshape_access_to_text(ReshaperAccess access); /* the RESHAPE_ACCESS_… names */
 
 typedef struct TrackerStatus {
         SyncState sync_state;
-        Error sync_error;        /* why stale or offline */
-        Error hypervisor_error;  /* why the last poll failed; code 0 when it did not */
-        bool credential_refused; /* who we are is refused, and that was said */
+        Error sync_error;              /* why stale or offline */
+        Error hypervisor_error;        /* why the last poll failed; code 0 when it did not */
+        bool credential_refused;       /* who we are is refused, and that was said */
+        ReshaperAccess reshape_access; /* whether Placement lets this user reshape */
         bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
                               */
         Error reshape_error; /* why the last reshape failed; code 0: it did not */
@@ -50,6 +53,7 @@ void tracker_status_note_synced(TrackerStatus *status);
 
 /* root: the host, for the journal. */
 void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed);
+void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
 void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error);
 
 /* error NULL: it answers. known: an earlier poll succeeded. */

@@ -202,6 +202,7 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
 {
         Tracker *tracker = userdata;
 
+        tracker_status_note_access(&tracker->status, reporter_get_reshaper_access(reporter));
         if (retry_conflict(tracker, result))
                 return;
         if (result != 0)

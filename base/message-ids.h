@@ -20,6 +20,8 @@
 #define MESSAGE_RESHAPE_BLOCKED \
         "a4c7d2e19f0b4d3a8e6c5b7f1d2a3c21" /* a consumer cannot be placed: its class stays */
 #define MESSAGE_RESHAPE_FAILED "6e1f9b3d7c5a4820b4d6e8f0a2c1b322" /* the old shape is kept */
+#define MESSAGE_RESHAPE_FORBIDDEN \
+        "c83e5a0f7d1b46929e4f60b8a7d5c133" /* the role service is missing */
 #define MESSAGE_CLAIM_DB_SET_ASIDE \
         "9d8e7f6a5b4c4d3e8f2a1b0c9d8e7f17" /* the claim database was unreadable and was renamed */
 #define MESSAGE_NO_BUS         "2c4e6a8b0d1f4357a9bcdef012345618" /* no system bus: D-Bus is not served */

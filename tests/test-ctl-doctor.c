@@ -30,21 +30,26 @@ static void test_table(void **state)
 {
         static const struct {
                 const char *status;
-                const char *service, *hypervisor, *placement;
+                const char *service, *hypervisor, *placement, *reshape;
                 bool well;
         } cases[] = {
-                { "{'state': 'ok', 'sync_state': 'synced'}", "ok", "ok", "ok", true },
-                { "{'state': 'ok', 'sync_state': 'standalone'}", "ok", "ok", "warning", true },
-                { "{'state': 'pending', 'sync_state': 'pending'}", "ok", "ok", "warning", true },
+                { "{'state': 'ok', 'sync_state': 'synced'}", "ok", "ok", "ok", "", true },
+                { "{'state': 'ok', 'sync_state': 'standalone'}", "ok", "ok", "warning", "", true },
+                { "{'state': 'pending', 'sync_state': 'pending'}", "ok", "ok", "warning", "",
+                  true },
                 { "{'state': 'degraded', 'sync_state': 'offline', 'sync_error': 'x'}", "ok", "ok",
-                  "bad", false },
+                  "bad", "", false },
                 { "{'state': 'degraded', 'sync_state': 'stale', 'sync_error': 'x'}", "ok", "ok",
-                  "bad", false },
+                  "bad", "", false },
                 { "{'state': 'degraded', 'sync_state': 'synced', 'hypervisor_error': 'x'}", "ok",
-                  "bad", "ok", false },
+                  "bad", "ok", "", false },
                 { "{'state': 'degraded', 'sync_state': 'synced', 'claim_error': 'x'}", "bad", "ok",
-                  "ok", false },
-                { "{'state': 'not-running', 'summary': 'x'}", "bad", "ok", "", false },
+                  "ok", "", false },
+                { "{'state': 'not-running', 'summary': 'x'}", "bad", "ok", "", "", false },
+                { "{'state': 'ok', 'sync_state': 'synced', 'reshape_access': 'allowed'}", "ok",
+                  "ok", "ok", "", true },
+                { "{'state': 'ok', 'sync_state': 'synced', 'reshape_access': 'refused'}", "ok",
+                  "ok", "ok", "warning", true },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -69,6 +74,7 @@ static void test_table(void **state)
                 assert_string_equal(state_of(document, "service"), cases[i].service);
                 assert_string_equal(state_of(document, "hypervisor"), cases[i].hypervisor);
                 assert_string_equal(state_of(document, "placement"), cases[i].placement);
+                assert_string_equal(state_of(document, "reshape"), cases[i].reshape);
                 assert_int_equal(ctl_doctor_is_well(document), cases[i].well);
         }
 }

@@ -46,7 +46,7 @@ static void test_verdict_table(void **state)
                                     cases[i].state);
                 assert_int_equal(ctl_status_exit(status), cases[i].code);
                 assert_true(json_string_length(json_object_get(status, "summary")) > 0);
-                assert_int_equal(json_object_size(status), 3 + 17); /* always every member */
+                assert_int_equal(json_object_size(status), 3 + 18); /* always every member */
         }
 }
 
@@ -77,6 +77,18 @@ static void test_page(void **state)
                 "     Claims: 0\n"
                 "  Placement: 5 requests, 0 writes, 0 conflicts\n"
                 "    Version: 1.0\n");
+}
+
+static void test_a_missing_role_is_shown(void **state)
+{
+        _cleanup_(capture_done) Capture refused, allowed;
+
+        print("{" WELL ", \"sync_state\": \"synced\", \"reshape_access\": \"refused\"}", STYLE_PIPE,
+              &refused);
+        assert_contains(refused.text, "lacks the role service");
+        print("{" WELL ", \"sync_state\": \"synced\", \"reshape_access\": \"allowed\"}", STYLE_PIPE,
+              &allowed);
+        assert_lacks(allowed.text, "role");
 }
 
 static void test_errors_are_shown_and_harmless(void **state)
@@ -135,6 +147,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_verdict_table),
                 cmocka_unit_test(test_page),
+                cmocka_unit_test(test_a_missing_role_is_shown),
                 cmocka_unit_test(test_errors_are_shown_and_harmless),
                 cmocka_unit_test(test_long_errors_are_wrapped),
                 cmocka_unit_test(test_standalone_says_nothing_of_placement),

@@ -25,6 +25,7 @@ typedef struct World {
         int gather_results[16];
         bool starts;
         size_t n_refreshes, n_prepares, n_publishes, n_gathers, n_reshapes;
+        ReshaperAccess access;
         ReporterDone done;
         void *done_userdata;
         int done_result;
@@ -223,6 +224,11 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
 {
         return &world.statistics;
+}
+
+ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
+{
+        return world.access;
 }
 
 const char *report_outcome_to_text(int outcome)
@@ -538,6 +544,17 @@ static void test_a_reshape_is_reported_and_the_old_shape_kept(void **state)
         assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
 }
 
+/* Also when a publish fails for another reason. */
+static void test_the_right_to_reshape_is_told(void **state)
+{
+        start(&reporter_config, false);
+        world.publish_results[0] = REPORT_E_REFUSED;
+        world.access = RESHAPER_FORBIDDEN;
+        assert_int_equal(run_cycle()->reshape_access, RESHAPER_FORBIDDEN);
+        world.access = RESHAPER_ALLOWED;
+        assert_int_equal(run_cycle()->reshape_access, RESHAPER_ALLOWED);
+}
+
 static void test_a_renamed_host_is_refused(void **state)
 {
         start(&reporter_config, false);
@@ -615,6 +632,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_standalone, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_reshape_is_reported_and_the_old_shape_kept,
                                                 set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_the_right_to_reshape_is_told, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_a_renamed_host_is_refused, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_root_under_another_name_is_refused, set_up,
                                                 tear_down),

@@ -75,6 +75,24 @@ class TestPlacement(TroubleCase):
                     agent.ctl('sync')
                     self.assertEqual(agent.status()['sync_state'], 'synced')
 
+    def test_e1_a_user_without_the_service_role(self):
+        """It is said once, and everything is published without POST /reshaper."""
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.server_error(403, method='POST', path='/reshaper'))
+            agent = self.make_agent(placement=proxy.endpoint)
+            agent.start()
+            self.wait_equal(agent)
+            agent.ctl('sync')
+            self.assertEqual(agent.status()['reshape_access'], 'refused')
+            self.assertIn('lacks the role service', agent.ctl('status').stdout)
+            self.assertRegex(agent.ctl('doctor', '--config', agent.config, check=False).stdout,
+                             r'warning +reshape +The user of \[placement\] lacks')
+            self.assertEqual(agent.log().count('lacks the role service'), 1)
+            self.assertEqual(proxy.count('POST', '/reshaper'), 1)
+            proxy.clear()
+            agent.ctl('reload')
+            self.assertEqual(agent.status()['reshape_access'], 'allowed')
+
     def test_placement_hangs(self):
         agent = self.start_agent({'placement': {'timeout': 2}})
         with self.placement.paused():
