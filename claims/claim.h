@@ -12,6 +12,9 @@
 /* Bytes of an end reason, of a project and of a user. */
 #define CLAIM_TEXT_MAX 255
 
+/* Consumer type of claims that were made of a domain, and not asked for by who placed the guest. */
+#define CLAIM_TYPE_GUEST "LIBVIRT"
+
 typedef enum ClaimState {
         CLAIM_STATE_PENDING,   /* on disk, and nobody was told: Placement is being asked */
         CLAIM_STATE_CLAIMED,   /* promised; expires unless confirmed */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Claims of guests that are there already: made from what their domain has, or checked against it.
- * A guest that runs holds what it holds; these functions write that down and say what is wrong with
- * it, and never refuse for want of room. */
+/* Claims of guests by their domain: made from what it has, or checked against it. A guest that runs
+ * holds what it holds: that is written down, with words for what is wrong with it, and never
+ * refused for want of room. One that is about to run gets all of it or no claim. */
 
 #include <inttypes.h>
 #include <string.h>
@@ -259,11 +259,13 @@ static void check_room(Adoption *adoption, Error *reterr)
         }
 }
 
-static int write_adoption(Adoption *adoption, Claim **ret, Error *reterr)
+static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *reterr)
 {
         Claims *claims = adoption->claims;
         const ClaimRequest request = { .consumer = adoption->domain->uuid,
+                                       .consumer_type = CLAIM_TYPE_GUEST,
                                        .resources = adoption->request };
+        uint64_t now = claims_now_usec();
         _cleanup_free_ char *text = claim_request_format(&adoption->request);
         const StoreClaim claim = {
                 .request = &request,
@@ -271,8 +273,9 @@ static int write_adoption(Adoption *adoption, Claim **ret, Error *reterr)
                 .host = claims->host,
                 .node = claims->node,
                 .boot_id = claims->boot_id,
-                .created_usec = claims_now_usec(),
-                .confirmed = true,
+                .created_usec = now,
+                .expires_usec = runs ? 0 : claims_expiry_from(claims, now),
+                .confirmed = runs,
                 .devices = adoption->devices.devices,
                 .n_devices = adoption->devices.n_devices,
                 .layout = &adoption->layout,
@@ -303,7 +306,7 @@ static int adopt_once(Claims *claims, const HostDomain *domain, Claim **ret, Err
                 return CLAIM_E_CONFLICT;
         }
         check_room(&adoption, reterr);
-        r = write_adoption(&adoption, ret, reterr);
+        r = write_adoption(&adoption, true, ret, reterr);
         return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : adoption.outcome;
 }
 
@@ -314,6 +317,121 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
 
                 if (r == 0)
                         r = adopt_once(claims, domain, ret_claim, reterr);
+                claims->store->engine->drop_turn(claims->store);
+                if (r != CLAIM_E_BUSY)
+                        return claims_finish(r);
+        }
+        return claims_lost_race(reterr);
+}
+
+/* A guest that is about to start. */
+
+/* What it asks for and no provider of this host has. */
+static const char *find_uncounted(const Adoption *adoption)
+{
+        const Resources *asked = &adoption->request.groups[0].resources;
+
+        for (size_t i = 0; i < asked->n_items; i++) {
+                bool found = false;
+
+                for (size_t j = 0; j < adoption->fit.n_pieces; j++)
+                        found |= strcmp(adoption->fit.pieces[j].resource_class,
+                                        asked->items[i].resource_class) == 0;
+                if (!found)
+                        return asked->items[i].resource_class;
+        }
+        return NULL;
+}
+
+/* All rules of an inventory, and not its capacity alone. */
+static void check_limits(Adoption *adoption, Error *reterr)
+{
+        const HostView *view = adoption->claims->view;
+
+        for (size_t i = 0; adoption->outcome == CLAIM_DONE && i < adoption->fit.n_pieces; i++) {
+                const FitPiece *piece = &adoption->fit.pieces[i];
+                const Provider *provider = view->tree->providers[piece->provider];
+                const Inventory *inventory =
+                        provider_find_inventory(provider, piece->resource_class);
+                uint64_t used = resources_get(&view->providers[piece->provider].used,
+                                              piece->resource_class);
+                InventoryFit fit = inventory_fit(inventory, used, piece->amount);
+                char text[128];
+
+                if (fit == INVENTORY_FITS)
+                        continue;
+                error_setf(reterr, ENOSPC, "%s: %s on %s", piece->resource_class,
+                           inventory_fit_explain(fit, inventory, used, piece->amount, text,
+                                                 sizeof(text)),
+                           provider->name);
+                adoption->outcome = CLAIM_E_NO_CAPACITY;
+        }
+}
+
+static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+{
+        _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
+        const char *uncounted;
+        int r;
+
+        r = claims_load_view(claims, reterr);
+        if (r < 0)
+                return r;
+        r = collect(&adoption, reterr);
+        if (r == 0 && adoption.outcome == CLAIM_DONE)
+                r = take_layout(&adoption, reterr);
+        if (r < 0)
+                return r;
+        uncounted = find_uncounted(&adoption);
+        if (adoption.outcome == CLAIM_DONE && uncounted) {
+                error_setf(reterr, ENODEV, "%s: no provider of this host has it", uncounted);
+                return CLAIM_E_UNKNOWN_CLASS;
+        }
+        check_limits(&adoption, reterr);
+        if (adoption.outcome != CLAIM_DONE)
+                return adoption.outcome;
+        r = write_adoption(&adoption, false, ret, reterr);
+        return r > 0 ? CLAIM_E_BUSY : r;
+}
+
+/* A claim that was made of the domain at an earlier start. */
+static int end_left_over(Claims *claims, const HostDomain *domain, Claim **ret_ended, Error *reterr)
+{
+        const HostDomain *seen = host_facts_find_domain(claims->facts, &domain->uuid);
+        _cleanup_(claim_freep) Claim *held = NULL;
+        int r = claims_find(claims, &domain->uuid, false, &held, reterr);
+
+        if (r != CLAIM_DONE)
+                return r == CLAIM_E_NOT_FOUND ? 0 : r;
+        if ((seen && seen->running) || strcmp(held->consumer_type, CLAIM_TYPE_GUEST) != 0)
+                return 0;
+        r = claims_release(claims, held->id, "its guest starts anew", reterr);
+        if (r == CLAIM_DONE)
+                *ret_ended = TAKE_PTR(held);
+        return r == CLAIM_E_NOT_FOUND ? 0 : r;
+}
+
+static int prepare_once(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+{
+        int r = claims->store->engine->find(claims->store, &domain->uuid, false, ret, reterr);
+
+        return r == STORE_E_NOT_FOUND ? prepare_new(claims, domain, ret, reterr) : r;
+}
+
+int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
+                   Error *reterr)
+{
+        int r;
+
+        if (!claims->facts)
+                return error_setf(reterr, EAGAIN, "The host was not polled yet");
+        r = end_left_over(claims, domain, ret_ended, reterr);
+        if (r != 0)
+                return r;
+        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
+                r = claims_begin_attempt(claims, attempt, reterr);
+                if (r == 0)
+                        r = prepare_once(claims, domain, ret_claim, reterr);
                 claims->store->engine->drop_turn(claims->store);
                 if (r != CLAIM_E_BUSY)
                         return claims_finish(r);

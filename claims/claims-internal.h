@@ -20,6 +20,9 @@ struct Claims {
 };
 
 uint64_t claims_now_usec(void);
+
+/* When a claim that is made now expires; 0: never. */
+uint64_t claims_expiry_from(const Claims *claims, uint64_t now_usec);
 int claims_load_view(Claims *claims, Error *reterr);
 
 /* From the second attempt on the turn is taken before anything is read. */

@@ -26,7 +26,7 @@ uint64_t claims_now_usec(void)
         return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
 }
 
-static uint64_t expiry_from(const Claims *claims, uint64_t now)
+uint64_t claims_expiry_from(const Claims *claims, uint64_t now)
 {
         uint64_t expires;
 
@@ -237,7 +237,7 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
         if (held->state == CLAIM_STATE_CONFIRMED || held->expires_usec == 0 ||
             held->expires_usec > now)
                 return CLAIM_DONE;
-        held->expires_usec = expiry_from(claims, now);
+        held->expires_usec = claims_expiry_from(claims, now);
         r = claims->store->engine->extend(claims->store, held->id, held->expires_usec, reterr);
         return r == STORE_E_NOT_FOUND ? CLAIM_E_BUSY : r;
 }
@@ -447,7 +447,7 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
                 .node = claims->node,
                 .boot_id = claims->boot_id,
                 .created_usec = now,
-                .expires_usec = expiry_from(claims, now),
+                .expires_usec = claims_expiry_from(claims, now),
                 .standing = order->placing->standing,
                 .layout = &fit.layout,
         };

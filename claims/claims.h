@@ -152,14 +152,23 @@ int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr);
 int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim **ret,
                 Error *reterr);
 
-/* A guest that is there and has no claim gets one, confirmed, whether it fits or not: what runs
- * takes its part, whoever promised it. CLAIM_E_NO_CAPACITY with words: it has its claim, and the
- * host has less than all that is on it; CLAIM_E_CONFLICT: it has its claim but for the devices and
- * host CPUs that another claim has and the mdevs that are of no device of this host, or none when
- * nothing of it can be counted. CLAIM_E_BUSY: it has none. ret_claim (owned by the caller) is set
- * with the first three.
+/* A guest that is there and has no claim gets one, of CLAIM_TYPE_GUEST and confirmed, whether it
+ * fits or not: what runs takes its part, whoever promised it. CLAIM_E_NO_CAPACITY with words: it
+ * has its claim, and the host has less than all that is on it; CLAIM_E_CONFLICT: it has its claim
+ * but for the devices and host CPUs that another claim has and the mdevs that are of no device of
+ * this host, or none when nothing of it can be counted. CLAIM_E_BUSY: it has none. ret_claim (owned
+ * by the caller) is set with the first three.
  */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
+
+/* Promises what a guest that is about to start has in its domain: counted as claims_adopt() does
+ * it, but only when all of it fits, with the very devices and host CPUs that the domain names. The
+ * claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed. A consumer that somebody else
+ * claimed for keeps that claim, and it is yielded; one that was left over from an earlier start of
+ * the guest is ended, and yielded in ret_ended (owned by the caller; written whatever is returned).
+ * -EAGAIN before claims_set_facts(). */
+int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
+                   Error *reterr);
 
 /* Checks a living claim again, of another boot, without the devices that it should name, or that
  * does not say where its guest is: it is of this boot from now on, says that, and names the devices

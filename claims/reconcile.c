@@ -303,6 +303,9 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
 {
         const HostDomain *domain = host_facts_find_domain(input->facts, &claim->consumer);
 
+        if (domain && input->started_only && !domain->running &&
+            strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0)
+                domain = NULL;
         if (must_check(input, claim, domain) &&
             add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0)
                 return -ENOMEM;
@@ -343,6 +346,7 @@ static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memor
                 const HostDomain *domain = &input->facts->domains[i];
 
                 if (!has_claim(input->claims, &domain->uuid) &&
+                    (domain->running || !input->started_only) &&
                     add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain) < 0)
                         return -ENOMEM;
         }

@@ -11,7 +11,8 @@
  *   claim of another boot, or that lacks a device
  *     or does not say where its guest is           check again
  *
- * A guest is a domain that is defined or runs; it and its claim have the same uuid. "For longer"
+ * A guest is a domain that is defined or runs (with started_only: that runs); it and its claim have
+ * the same uuid. "For longer"
  * counts from the first poll that missed the guest, so that a domain which is undefined and defined
  * again, or an agent that was off, costs no guest its claim. Unconfirmed claims without a guest
  * expire by themselves.
@@ -81,6 +82,8 @@ typedef struct ReconcileInput {
         const char *node;
         const char *boot_id;
         uint64_t expiry_usec; /* 0: claims never expire, and there are no orphans */
+        bool started_only;    /* guests claim when they start: one that is shut off holds nothing,
+                               * but by a claim that somebody asked for */
 } ReconcileInput;
 
 /* ret must be zeroed. -ENOMEM leaves memory as it was. */

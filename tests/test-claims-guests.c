@@ -189,14 +189,127 @@ static void test_checking_again(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* What prepare says to a guest of that many CPUs with those mdevs, which does not run. */
+static int prepare(Fixture *fixture, FactsFixture *facts, char letter, uint64_t vcpus,
+                   const char *mdevs, Claim **ret, Claim **ret_ended)
+{
+        HostDomain *guest;
+
+        facts->facts.n_domains = 0;
+        guest = facts_guest(facts, letter, mdevs);
+        guest->vcpus = vcpus;
+        guest->running = false;
+        fixture->error = ERROR_NULL;
+        return claims_prepare(fixture->claims, guest, ret, ret_ended, &fixture->error);
+}
+
+static void test_a_guest_that_starts_gets_what_it_names(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL, *ended = NULL;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        assert_int_equal(prepare(fixture, &facts, 'g', 2, "3 4", &claim, &ended), CLAIM_DONE);
+        assert_null(ended);
+        assert_int_equal(claim->state, CLAIM_STATE_CLAIMED);
+        assert_true(claim->expires_usec > claim->created_usec);
+        assert_string_equal(claim->consumer_type, CLAIM_TYPE_GUEST);
+        assert_int_equal(claim->n_devices, 2);
+        assert_true(claim_has_mdev(claim, &facts.mdevs[2].uuid));
+        assert_true(claim_has_mdev(claim, &facts.mdevs[3].uuid));
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 2);
+
+        /* The next start is another one: its domain may be another one, too. */
+        assert_int_equal(prepare(fixture, &facts, 'g', 4, "3", &again, &ended), CLAIM_DONE);
+        assert_int_equal(ended->id, claim->id);
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 4);
+        assert_int_equal(fixture_used(fixture, "host_b", "VGPU"), 0);
+        assert_store_sane(fixture->path);
+}
+
+static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
+{
+        static const struct {
+                uint64_t vcpus;
+                const char *mdevs;
+                int outcome;
+                const char *words;
+        } cases[] = {
+                { 9, "", CLAIM_E_NO_CAPACITY, "VCPU" },
+                { 2, "1", CLAIM_E_CONFLICT, "promised to another" },
+                { 2, "2", CLAIM_E_CONFLICT, "does not offer" },
+                { 2, "9", CLAIM_E_CONFLICT, "is not on this host" },
+        };
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *rival = NULL;
+        FactsFixture facts;
+        uint64_t n = 0;
+
+        open_host(fixture, &facts);
+        assert_int_equal(fixture_claim(fixture, "vm", "VGPU=1", &rival), CLAIM_DONE);
+        assert_true(claim_has_mdev(rival, &facts.mdevs[0].uuid));
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Claim *claim = NULL, *ended = NULL;
+
+                assert_int_equal(prepare(fixture, &facts, 'g', cases[i].vcpus, cases[i].mdevs,
+                                         &claim, &ended),
+                                 cases[i].outcome);
+                assert_null(claim);
+                assert_non_null(strstr(fixture->error.text, cases[i].words));
+        }
+        assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
+        assert_int_equal(n, 1);
+        fixture_set_host(fixture, "host MEMORY_MB=4096 PCPU=4");
+        assert_int_equal(prepare(fixture, &facts, 'g', 2, "", NULL, NULL), CLAIM_E_UNKNOWN_CLASS);
+        assert_non_null(strstr(fixture->error.text, "VCPU"));
+        claims_set_facts(fixture->claims, NULL);
+        assert_int_equal(prepare(fixture, &facts, 'g', 2, "", NULL, NULL), -EAGAIN);
+}
+
+/* Who placed the guest claimed for it, and goes on to hold the claim. */
+static void test_a_claim_of_somebody_else_is_kept(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *adopted = NULL, *claim = NULL, *ended = NULL;
+        Claim *held = NULL;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        assert_int_equal(prepare(fixture, &facts, 'g', 2, "", &held, &ended), CLAIM_DONE);
+        free(run_sql(fixture->path, "UPDATE claims SET consumer_type = 'INSTANCE'"));
+        assert_int_equal(prepare(fixture, &facts, 'g', 4, "1", &claim, &ended), CLAIM_DONE);
+        assert_null(ended);
+        assert_int_equal(claim->id, held->id);
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 2);
+        claim_free(held);
+
+        /* What runs is not started, whoever says so. */
+        claim = claim_free(claim);
+        facts.facts.n_domains = 0;
+        facts_guest(&facts, 'k', "");
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &adopted, NULL),
+                         CLAIM_DONE);
+        assert_int_equal(claims_prepare(fixture->claims, &facts.domains[0], &claim, &ended, NULL),
+                         CLAIM_DONE);
+        assert_null(ended);
+        assert_int_equal(claim->id, adopted->id);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(test_a_claim_names_its_devices),     TEST(test_no_device_is_no_claim),
-                TEST(test_not_before_the_host_is_known),  TEST(test_adoption),
-                TEST(test_adoption_of_what_does_not_fit), TEST(test_checking_again),
+                TEST(test_a_claim_names_its_devices),
+                TEST(test_no_device_is_no_claim),
+                TEST(test_not_before_the_host_is_known),
+                TEST(test_adoption),
+                TEST(test_adoption_of_what_does_not_fit),
+                TEST(test_checking_again),
+                TEST(test_a_guest_that_starts_gets_what_it_names),
+                TEST(test_a_guest_that_does_not_fit_gets_nothing),
+                TEST(test_a_claim_of_somebody_else_is_kept),
         };
 
         use_vfs_without_sync();

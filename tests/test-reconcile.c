@@ -231,6 +231,53 @@ static void make_layout(Layout *ret, unsigned host_cell, int cpu, uint64_t page_
                 assert_int_equal(cpu_set_add(&layout_add_cpu(ret)->cpus, (unsigned)cpu), 0);
 }
 
+/* Guests claim when they start: shut off, they hold only what somebody asked for. */
+static void test_started_only(void **state)
+{
+        static const struct {
+                const char *type;
+                bool running;
+                const char *first, *later; /* actions; "" for none */
+        } cases[] = {
+                { NULL, true, "adopt g", "" },      { NULL, false, "", "" },
+                { CLAIM_TYPE_GUEST, true, "", "" }, { CLAIM_TYPE_GUEST, false, "", "release 1" },
+                { "INSTANCE", false, "", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+                _cleanup_(claim_list_done) ClaimList list = { 0 };
+                FactsFixture facts;
+
+                make_facts(&facts);
+                facts_guest(&facts, 'g', "")->running = cases[i].running;
+                if (cases[i].type) {
+                        const Row row = { .consumer = 'g', .state = CONFIRMED, .vcpus = 2 };
+
+                        add_claim(&list, &row);
+                        free(list.claims[0]->consumer_type);
+                        list.claims[0]->consumer_type = strdup(cases[i].type);
+                }
+                for (int later = 0; later < 2; later++) {
+                        _cleanup_(reconcile_done) Reconcile result = { 0 };
+                        const ReconcileInput input = { .claims = &list,
+                                                       .facts = &facts.facts,
+                                                       .node = "host",
+                                                       .boot_id = "boot",
+                                                       .expiry_usec = EXPIRY,
+                                                       .started_only = true };
+                        char text[256];
+
+                        if (later && !cases[i].type)
+                                break;
+                        facts.facts.taken_usec += later ? EXPIRY : 0;
+                        assert_int_equal(reconcile_make(&input, &memory, &result), 0);
+                        format_actions(&result, text);
+                        assert_string_equal(text, later ? cases[i].later : cases[i].first);
+                }
+        }
+}
+
 static void test_layouts(void **state)
 {
         static const struct {
@@ -298,9 +345,8 @@ static void test_layouts(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_layouts),
-                cmocka_unit_test(test_orphan),
+                cmocka_unit_test(test_table),      cmocka_unit_test(test_started_only),
+                cmocka_unit_test(test_layouts),    cmocka_unit_test(test_orphan),
                 cmocka_unit_test(test_no_orphans),
         };
 
