@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What bus-claims.c (methods that change), bus-claims-query.c (methods that read) and bus-request.c
- * (what they are asked) share. */
+/* What bus-claims.c (methods that change), bus-guests.c (those of libvirt's hook),
+ * bus-claims-query.c (methods that read) and bus-request.c (what they are asked) share. */
 
 #include <systemd/sd-bus.h>
 
@@ -14,6 +14,12 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
 
 /* The open database, or a bus error. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
+
+/* CLOCK_REALTIME, as in claims. */
+uint64_t bus_claims_now_usec(void);
+
+/* What became of the claim, for those who watch. */
+void bus_claims_tell(ClaimService *service, Claims *claims, ClaimEvent event, int64_t id);
 
 /* Reads groups and options. A malformed message is -EINVAL with words; what sd-bus itself says goes
  * through. */

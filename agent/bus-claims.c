@@ -77,7 +77,7 @@ static void log_claim(const Claim *claim)
                   "Claim %" PRId64 ": promised to %s.", claim->id, claim->consumer.text);
 }
 
-static uint64_t now_usec(void)
+uint64_t bus_claims_now_usec(void)
 {
         struct timespec now;
 
@@ -90,7 +90,7 @@ int bus_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
         _cleanup_(claim_request_done) ClaimRequest request = { 0 };
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
-        uint64_t begin = now_usec();
+        uint64_t begin = bus_claims_now_usec();
         Claims *claims;
         int r;
 
@@ -110,8 +110,7 @@ int bus_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
         return reply_claim(call, service, claim);
 }
 
-/* What became of the claim, for those who watch. */
-static void tell(ClaimService *service, Claims *claims, ClaimEvent event, int64_t id)
+void bus_claims_tell(ClaimService *service, Claims *claims, ClaimEvent event, int64_t id)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
 
@@ -135,7 +134,7 @@ int bus_confirm(sd_bus_message *call, ClaimService *service, sd_bus_error *error
         r = claims_confirm(claims, id, &words);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
-        tell(service, claims, CLAIM_EVENT_CHANGED, id);
+        bus_claims_tell(service, claims, CLAIM_EVENT_CHANGED, id);
         return sd_bus_reply_method_return(call, NULL);
 }
 
@@ -156,7 +155,7 @@ int bus_extend(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
         r = claims_extend(claims, id, expires_usec, &words);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
-        tell(service, claims, CLAIM_EVENT_CHANGED, id);
+        bus_claims_tell(service, claims, CLAIM_EVENT_CHANGED, id);
         return sd_bus_reply_method_return(call, NULL);
 }
 
@@ -179,7 +178,7 @@ static int end_claim(sd_bus_message *call, ClaimService *service, bool abort, sd
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
         log_info("Claim %" PRId64 ": %s.", id, abort ? "aborted" : "released");
-        tell(service, claims, CLAIM_EVENT_REMOVED, id);
+        bus_claims_tell(service, claims, CLAIM_EVENT_REMOVED, id);
         return sd_bus_reply_method_return(call, NULL);
 }
 

@@ -38,6 +38,9 @@
 
 /* Confirm(x id), Release(x id, s reason), Abort(x id, s reason), Extend(x id, t expires_usec) */
 
+/* What libvirt's hook asks (agent/ctl-hook.h): PrepareGuest(s xml) -> x id,
+ * GuestStarted(s consumer), GuestReleased(s consumer, s reason) */
+
 /* ListClaims(b history) -> a(claim): id, consumer, state, resize_target, project, user, created,
  * expires and ended in microseconds of CLOCK_REALTIME (0: never, not yet), end reason, allocations,
  * devices, boot id, consumer type, cells, cpus.

@@ -188,6 +188,9 @@ CHANGING_METHOD(confirm)
 CHANGING_METHOD(extend)
 CHANGING_METHOD(release)
 CHANGING_METHOD(abort)
+CHANGING_METHOD(prepare_guest)
+CHANGING_METHOD(guest_started)
+CHANGING_METHOD(guest_released)
 READING_METHOD(list_claims)
 READING_METHOD(get_claim)
 READING_METHOD(find_claims)
@@ -247,6 +250,9 @@ GUARDED(confirm, POLKIT_ACTION_CLAIM)
 GUARDED(extend, POLKIT_ACTION_CLAIM)
 GUARDED(release, POLKIT_ACTION_CLAIM)
 GUARDED(abort, POLKIT_ACTION_CLAIM)
+GUARDED(prepare_guest, POLKIT_ACTION_CLAIM)
+GUARDED(guest_started, POLKIT_ACTION_CLAIM)
+GUARDED(guest_released, POLKIT_ACTION_CLAIM)
 GUARDED(sync, POLKIT_ACTION_MANAGE)
 GUARDED(reload, POLKIT_ACTION_MANAGE)
 GUARDED(reshape, POLKIT_ACTION_RESHAPE)
@@ -348,6 +354,12 @@ static const sd_bus_vtable vtable[] = {
                                 method_abort, FREE),
         SD_BUS_METHOD_WITH_ARGS("Extend", SD_BUS_ARGS("x", id, "t", expires_usec), SD_BUS_NO_RESULT,
                                 method_extend, FREE),
+        SD_BUS_METHOD_WITH_ARGS("PrepareGuest", SD_BUS_ARGS("s", xml), SD_BUS_RESULT("x", id),
+                                method_prepare_guest, FREE),
+        SD_BUS_METHOD_WITH_ARGS("GuestStarted", SD_BUS_ARGS("s", consumer), SD_BUS_NO_RESULT,
+                                method_guest_started, FREE),
+        SD_BUS_METHOD_WITH_ARGS("GuestReleased", SD_BUS_ARGS("s", consumer, "s", reason),
+                                SD_BUS_NO_RESULT, method_guest_released, FREE),
         SD_BUS_METHOD_WITH_ARGS("ListClaims", SD_BUS_ARGS("b", history),
                                 SD_BUS_RESULT("a" BUS_CLAIM, claims), method_list_claims, FREE),
         SD_BUS_METHOD_WITH_ARGS("GetClaim", SD_BUS_ARGS("x", id), SD_BUS_RESULT(BUS_CLAIM, claim),

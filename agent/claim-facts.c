@@ -152,26 +152,28 @@ static int add_cells(const DriverConfig *config, const Snapshot *snapshot, HostF
         return r;
 }
 
+int claim_facts_make_domain(const SnapshotDomain *domain, const HostFacts *facts, HostDomain *ret)
+{
+        *ret = (HostDomain){
+                .uuid = domain->uuid,
+                .name = domain->name,
+                .running = domain->state != DOMAIN_SHUTOFF,
+                .vcpus = domain->vcpus,
+                .memory_mb = domain->memory_kib / 1024 + (domain->memory_kib % 1024 > 0),
+                .mdevs = domain->mdevs,
+                .n_mdevs = domain->n_mdevs,
+                .pci = (const char(*)[HOST_ADDRESS_SIZE])domain->pci_addresses,
+                .n_pci = domain->n_pci_addresses,
+        };
+        return claim_layout_make(domain, facts, &ret->layout);
+}
+
 static int add_domains(const Snapshot *snapshot, HostFacts *facts)
 {
-        for (size_t i = 0; i < snapshot->n_domains; i++) {
-                const SnapshotDomain *domain = &snapshot->domains[i];
-                HostDomain *to = &facts->domains[facts->n_domains++];
-
-                *to = (HostDomain){
-                        .uuid = domain->uuid,
-                        .name = domain->name,
-                        .running = domain->state != DOMAIN_SHUTOFF,
-                        .vcpus = domain->vcpus,
-                        .memory_mb = domain->memory_kib / 1024 + (domain->memory_kib % 1024 > 0),
-                        .mdevs = domain->mdevs,
-                        .n_mdevs = domain->n_mdevs,
-                        .pci = (const char(*)[HOST_ADDRESS_SIZE])domain->pci_addresses,
-                        .n_pci = domain->n_pci_addresses,
-                };
-                if (claim_layout_make(domain, facts, &to->layout) < 0)
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                if (claim_facts_make_domain(&snapshot->domains[i], facts,
+                                            &facts->domains[facts->n_domains++]) < 0)
                         return -ENOMEM;
-        }
         return 0;
 }
 

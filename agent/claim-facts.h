@@ -10,3 +10,6 @@
 /* Borrows from both, which must outlive it. ret must be zeroed. -ENOMEM. */
 int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, HostFacts *ret);
 void claim_facts_done(HostFacts *facts);
+
+/* One domain, of no poll: borrows from domain alone. The caller frees ret->layout. -ENOMEM. */
+int claim_facts_make_domain(const SnapshotDomain *domain, const HostFacts *facts, HostDomain *ret);

@@ -10,8 +10,12 @@
 
 #define ORPHAN_REASON "orphan: its guest is gone"
 
+/* A poll that began before a guest stopped may tell of it so much later. */
+#define POLL_AGE_USEC (30 * USEC_PER_SEC)
+
 typedef struct Work {
         ClaimService *service;
+        const HostFacts *facts;
         Claims *claims;
         ReconcileProblems *problems; /* of this time */
 } Work;
@@ -41,12 +45,32 @@ static int forward(int r, const Error *words, Error *reterr)
         return r;
 }
 
+/* Where guests claim when they start: did this one give its claim back while the host was polled?
+ */
+static bool has_just_stopped(const Work *work, const Uuid *consumer)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+
+        if (!claim_service_is_started_only(work->service) ||
+            claims_list(work->claims, true, &list, NULL) != 0)
+                return false;
+        for (size_t i = 0; i < list.n_claims; i++)
+                if (uuid_equal(&list.claims[i]->consumer, consumer) &&
+                    list.claims[i]->ended_usec + POLL_AGE_USEC > work->facts->taken_usec)
+                        return true;
+        return false;
+}
+
 static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
         char id[24] = "";
-        int r = claims_adopt(work->claims, action->domain, &claim, &words);
+        int r;
+
+        if (has_just_stopped(work, &action->consumer))
+                return 0;
+        r = claims_adopt(work->claims, action->domain, &claim, &words);
 
         if (r < 0 || r == CLAIM_E_BUSY)
                 return forward(r, &words, reterr);
@@ -144,15 +168,17 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
                 log_notice("Claims and guests agree again.");
 }
 
-static int decide(Claims *claims, const HostFacts *facts, uint64_t expiry_usec,
+static int decide(const Work *work, const HostFacts *facts, uint64_t expiry_usec,
                   ReconcileMemory *memory, Reconcile *ret, Error *reterr)
 {
+        Claims *claims = work->claims;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         ReconcileInput input = { .claims = &list,
                                  .facts = facts,
                                  .node = claims_node(claims),
                                  .boot_id = claims_boot_id(claims),
-                                 .expiry_usec = expiry_usec };
+                                 .expiry_usec = expiry_usec,
+                                 .started_only = claim_service_is_started_only(work->service) };
         int r;
 
         r = claims_list(claims, false, &list, reterr);
@@ -193,10 +219,12 @@ int claim_reconcile(ClaimService *service, Claims *claims, const HostFacts *fact
 {
         _cleanup_(reconcile_done) Reconcile reconcile = { 0 }, after = { 0 };
         _cleanup_(reconcile_problems_done) ReconcileProblems found = { 0 };
-        const Work work = { .service = service, .claims = claims, .problems = &found };
+        const Work work = {
+                .service = service, .facts = facts, .claims = claims, .problems = &found
+        };
         int r;
 
-        r = decide(claims, facts, expiry_usec, memory, &reconcile, reterr);
+        r = decide(&work, facts, expiry_usec, memory, &reconcile, reterr);
         if (r != 0)
                 return r;
         r = act_on_all(&work, &reconcile, reterr);
@@ -204,7 +232,7 @@ int claim_reconcile(ClaimService *service, Claims *claims, const HostFacts *fact
                 return r;
         /* What is wrong now, not what was before it was put right. */
         if (reconcile.n_actions > 0)
-                r = decide(claims, facts, expiry_usec, memory, &after, reterr);
+                r = decide(&work, facts, expiry_usec, memory, &after, reterr);
         if (r != 0)
                 return r;
         if (merge(&found, reconcile.n_actions > 0 ? &after.problems : &reconcile.problems) < 0)

@@ -25,6 +25,7 @@ struct ClaimService {
         HostFacts facts;
         bool reconcile_due; /* the snapshot was not looked at yet */
         bool compared;      /* it was, in this cycle */
+        bool started_only;
         ReconcileMemory memory;
         ReconcileProblems problems;
         ClaimWatch watch;
@@ -302,6 +303,16 @@ void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
         service->expiry_usec = expiry_usec;
         service->claims = claims_free(service->claims);
         claim_service_tend(service);
+}
+
+void claim_service_set_started_only(ClaimService *service, bool started_only)
+{
+        service->started_only = started_only;
+}
+
+bool claim_service_is_started_only(const ClaimService *service)
+{
+        return service->started_only;
 }
 
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)

@@ -38,6 +38,10 @@ void claim_service_tend(ClaimService *service);
 void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
                               const DriverConfig *driver);
 
+/* Guests claim when they start (claims/reconcile.h, started_only). */
+void claim_service_set_started_only(ClaimService *service, bool started_only);
+bool claim_service_is_started_only(const ClaimService *service);
+
 /* The host that claims are fitted to; copied. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
 

@@ -5,6 +5,7 @@
 #include <locale.h>
 #include <string.h>
 
+#include "agent/ctl-hook.h"
 #include "agent/ctl-verbs.h"
 
 #define EXIT_USAGE_ERROR 2
@@ -88,6 +89,24 @@ static int run(Ctl *ctl, int argc, char *argv[])
         return r < 0 ? fail_verb(ctl, &error, r) : r;
 }
 
+/* libvirt calls a hook by its file's name, and with its own arguments. */
+static int run_as_called(Ctl *ctl, int argc, char *argv[])
+{
+        char verb[] = "hook", end_of_options[] = "--";
+        _cleanup_free_ char **arguments = NULL;
+
+        if (argc < 1 || strcmp(basename(argv[0]), CTL_HOOK_NAME) != 0)
+                return run(ctl, argc, argv);
+        arguments = calloc((size_t)argc + 3, sizeof(char *));
+        if (!arguments)
+                return EXIT_FAILURE;
+        arguments[0] = argv[0];
+        arguments[1] = verb;
+        arguments[2] = end_of_options;
+        memcpy(arguments + 3, argv + 1, (size_t)(argc - 1) * sizeof(char *));
+        return run(ctl, argc + 2, arguments);
+}
+
 int main(int argc, char *argv[])
 {
         Ctl ctl = { 0 };
@@ -95,7 +114,7 @@ int main(int argc, char *argv[])
 
         /* Of the locale only what the terminal can show. */
         setlocale(LC_CTYPE, "");
-        r = finish(&ctl, run(&ctl, argc, argv));
+        r = finish(&ctl, run_as_called(&ctl, argc, argv));
         ctl_options_done(&ctl.options);
         return r;
 }

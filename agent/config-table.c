@@ -25,6 +25,12 @@ static const ConfigWord startup_failures[] = {
         {},
 };
 
+static const ConfigWord hook_aways[] = {
+        { "allow", CONFIG_HOOK_ALLOW },
+        { "deny", CONFIG_HOOK_DENY },
+        {},
+};
+
 static const ConfigWord auth_types[] = {
         { "none", REPORTER_AUTH_NONE },
         { "admin_token", REPORTER_AUTH_ADMIN_TOKEN },
@@ -194,6 +200,10 @@ static const ConfigOption options[] = {
         NUMBER("agent", "reshape_timeout", CONFIG_SECONDS, reshape_patience_usec, "300", 1, 86400),
         WORD("agent", "on_startup_failure", on_startup_failure, "degraded", startup_failures,
              "degraded or exit"),
+
+        BOOL("hook", "enabled", hook_enabled, "false"),
+        NUMBER("hook", "timeout", CONFIG_SECONDS, hook_timeout_usec, "10", 1, 300),
+        WORD("hook", "when_agent_is_away", hook_when_away, "allow", hook_aways, "allow or deny"),
 
         CPUS("compute", "cpu_shared_set", driver.cpu_shared_set),
         CPUS("compute", "cpu_dedicated_set", driver.cpu_dedicated_set),

@@ -24,6 +24,13 @@ typedef enum ConfigStartupFailure {
         _CONFIG_STARTUP_FAILURE_MAX,
 } ConfigStartupFailure;
 
+/* [hook] when_agent_is_away */
+typedef enum ConfigHookAway {
+        CONFIG_HOOK_ALLOW, /* the guest starts, and gets its claim when the agent is back */
+        CONFIG_HOOK_DENY,
+        _CONFIG_HOOK_AWAY_MAX,
+} ConfigHookAway;
+
 typedef struct Config {
         /* [DEFAULT] */
         char *state_path;              /* "/var/lib/compute-agent" */
@@ -46,6 +53,10 @@ typedef struct Config {
         char *metrics_file;             /* NULL: no metrics */
         uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */
         int on_startup_failure;         /* ConfigStartupFailure */
+        /* [hook] */
+        bool hook_enabled;
+        uint64_t hook_timeout_usec; /* timeout, seconds; 10 */
+        int hook_when_away;         /* ConfigHookAway */
         /* [libvirt], [static], [devices], [mdev_*], [pci]: in driver, which borrows from strings
          * owned here, but for mdev_types and pci_specs, which it owns */
         char *connection_uri;

@@ -669,6 +669,28 @@ int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret, Error *reter
         return *ret ? CTL_BUS_DONE : error_oom(reterr);
 }
 
+int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
+                  uint64_t timeout_usec, bool *ret_refused, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r = new_call(bus, method, &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", argument);
+        if (r >= 0 && argument2)
+                r = sd_bus_message_append(m, "s", argument2);
+        if (r < 0)
+                return append_failed(r, reterr);
+        r = sd_bus_call(bus, m, timeout_usec, &error, &reply);
+        if (r >= 0)
+                return CTL_BUS_DONE;
+        *ret_refused = sd_bus_error_has_names(&error, BUS_ERROR_INVALID, BUS_ERROR_NO_CAPACITY,
+                                              BUS_ERROR_UNKNOWN_CLASS, BUS_ERROR_CONFLICT);
+        return explain(r, &error, reterr);
+}
+
 int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;

@@ -11,6 +11,7 @@
 #include "agent/ctl-doctor.h"
 #include "agent/ctl-draw.h"
 #include "agent/ctl-findings.h"
+#include "agent/ctl-hook.h"
 #include "agent/ctl-host.h"
 #include "agent/ctl-journal.h"
 #include "agent/ctl-migrate.h"
@@ -369,6 +370,8 @@ const CtlVerb ctl_verbs[] = {
         { "confirm", "ID", "Keep a claim: the guest runs", 1, REMOTE, ctl_check_id,
           ctl_verb_confirm },
         { "release", "ID", "Give a claim back", 1, REMOTE, ctl_check_id, ctl_verb_release },
+        { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "What libvirt runs as its hook", 4, LOCAL,
+          NULL, ctl_verb_hook },
         { NULL, NULL, NULL, 0, LOCAL, NULL, NULL },
 };
 

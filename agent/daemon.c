@@ -283,6 +283,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
 
         bus_service_set_tracker(daemon->bus, engine->tracker, config->compute_driver);
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
+        claim_service_set_started_only(daemon->claims, config->hook_enabled);
         claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver);
         engine_done(&daemon->engine);
         daemon->engine = *engine;
@@ -418,9 +419,10 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
                 .node = config->host[0] ? config->host : host, /* until the first poll */
                 .expiry_usec = config->claim_expiry_usec,
         };
-        return claim_service_new(&daemon->claims, &claims_config, &config->driver) < 0
-                       ? error_oom(reterr)
-                       : 0;
+        if (claim_service_new(&daemon->claims, &claims_config, &config->driver) < 0)
+                return error_oom(reterr);
+        claim_service_set_started_only(daemon->claims, config->hook_enabled);
+        return 0;
 }
 
 /* Who starts the service may ask it something next: it is ready when it can be asked. */

@@ -43,5 +43,8 @@
         "1d7a3e5c9b204f6e8a1c5d7f9b3e2a1c" /* a guest without a claim was given one */
 #define MESSAGE_CLAIM_ORPHAN \
         "2e8b4f6d0c315a7f9b2d6e8a0c4f3b1d" /* the claim of a guest that is gone was released */
+#define MESSAGE_GUEST_REFUSED                                                                    \
+        "96f5f1a85c7e4d5c8c4a51a1de2f3b70" /* libvirt's hook asked for a guest that does not fit \
+                                            */
 #define MESSAGE_CLAIM_DISAGREES \
         "3f9c5a7e1d426b8a0c3e7f9b1d5a4c1e" /* a guest has something else than its claim */

@@ -52,7 +52,7 @@ static void test_usage_table(void **state)
                   NULL,
                   "option of discover, verify, doctor, cat-config, check-config, "
                   "migrate-inventory, "
-                  "identity alone" },
+                  "identity, hook alone" },
                 { { "who" }, NULL, "cell:N|GUEST is missing" },
                 { { "tree", "--svg" }, "tree", NULL },
                 { { "discover", "--svg" }, NULL, "option of tree alone" },

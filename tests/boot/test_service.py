@@ -18,7 +18,8 @@ KILLS = int(os.environ.get('COMPUTE_AGENT_KILLS', '12'))
 REFUSED = 'Access denied|Interactive authentication'
 READS = {'GetTree', 'GetPlan', 'Discover', 'ListClaims', 'GetClaim', 'FindClaims', 'ListProblems',
          'Explain'}
-CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'Sync', 'Reload', 'GetReshape',
+CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'PrepareGuest', 'GuestStarted',
+           'GuestReleased', 'Sync', 'Reload', 'GetReshape',
            'Reshape', 'UndoReshape'}
 
 

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Claims of guests that libvirt starts and stops, as its hook tells of them. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/bus-claims-internal.h"
+#include "agent/bus-claims.h"
+#include "agent/bus-interface.h"
+#include "agent/claim-facts.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "drivers/domain.h"
+
+#define XML_MAX (4 * 1024 * 1024)
+
+/* A domain as its XML has it, and what the claims want of it. */
+typedef struct Guest {
+        SnapshotDomain domain;
+        HostDomain facts;
+} Guest;
+
+static void guest_done(Guest *guest)
+{
+        snapshot_domain_done(&guest->domain);
+        layout_done(&guest->facts.layout);
+}
+
+static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest, Error *reterr)
+{
+        const char *xml;
+        int r = sd_bus_message_read(call, "s", &xml);
+
+        if (r < 0)
+                return r;
+        if (strlen(xml) > XML_MAX)
+                return error_setf(reterr, EINVAL, "The domain's XML is longer than %d bytes",
+                                  XML_MAX);
+        r = domain_parse(xml, &guest->domain, reterr);
+        if (r < 0)
+                return r;
+        return claim_facts_make_domain(&guest->domain, facts, &guest->facts) < 0 ? error_oom(reterr)
+                                                                                 : 0;
+}
+
+static void note(const ClaimService *service, const char *name, const Claim *claim)
+{
+        char id[24];
+
+        snprintf(id, sizeof(id), "%" PRId64, claim->id);
+        log_event(LOG_INFO, NULL,
+                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text),
+                  "Claim %s: promised to guest %s, which starts.", id, name);
+}
+
+static void note_refused(const Guest *guest, const Error *words)
+{
+        log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
+                  LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
+                  "Guest %s may not start: %s.", guest->domain.name, words->text);
+}
+
+static int reply_prepared(sd_bus_message *call, ClaimService *service, const Guest *guest,
+                          uint64_t begin_usec, const Claim *claim)
+{
+        if (claim->created_usec >= begin_usec) {
+                note(service, guest->domain.name, claim);
+                claim_service_tell(service, CLAIM_EVENT_ADDED, claim);
+        }
+        return sd_bus_reply_method_return(call, "x", claim->id);
+}
+
+int bus_prepare_guest(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        const HostFacts *facts = claim_service_facts(service);
+        _cleanup_(claim_freep) Claim *claim = NULL, *ended = NULL;
+        _cleanup_(guest_done) Guest guest = { 0 };
+        uint64_t begin_usec = bus_claims_now_usec();
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int r;
+
+        if (!facts)
+                return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "The host was not polled yet");
+        r = read_guest(call, facts, &guest, &words);
+        if (r < 0)
+                return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        r = claims_prepare(claims, &guest.facts, &claim, &ended, &words);
+        if (ended)
+                claim_service_tell(service, CLAIM_EVENT_REMOVED, ended);
+        if (r > 0 && r != CLAIM_E_BUSY)
+                note_refused(&guest, &words);
+        return r != 0 ? bus_claims_error(service, error, r, &words)
+                      : reply_prepared(call, service, &guest, begin_usec, claim);
+}
+
+/* The first claim of the guest that the message begins with. */
+static int find_guest(sd_bus_message *call, ClaimService *service, Claims **ret_claims, Claim **ret,
+                      sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        const char *consumer;
+        Uuid uuid;
+        int r = sd_bus_message_read(call, "s", &consumer);
+
+        if (r < 0)
+                return r;
+        if (uuid_from_text(consumer, &uuid) < 0)
+                return sd_bus_error_setf(error, BUS_ERROR_INVALID, "\"%.40s\" is not a uuid",
+                                         consumer);
+        r = bus_claims_open(service, ret_claims, error);
+        if (r < 0)
+                return r;
+        r = claims_find(*ret_claims, &uuid, false, ret, &words);
+        return r == 0 ? 0 : bus_claims_error(service, error, r, &words);
+}
+
+int bus_guest_started(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int r = find_guest(call, service, &claims, &claim, error);
+
+        if (r < 0)
+                return r;
+        if (claim->state != CLAIM_STATE_CONFIRMED) {
+                r = claims_confirm(claims, claim->id, &words);
+                if (r != 0)
+                        return bus_claims_error(service, error, r, &words);
+                bus_claims_tell(service, claims, CLAIM_EVENT_CHANGED, claim->id);
+        }
+        return sd_bus_reply_method_return(call, NULL);
+}
+
+int bus_guest_released(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Error words = ERROR_NULL;
+        const char *reason;
+        Claims *claims;
+        int r = find_guest(call, service, &claims, &claim, error);
+
+        if (r >= 0)
+                r = sd_bus_message_read(call, "s", &reason);
+        if (r < 0)
+                return r;
+        if (strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0) {
+                r = claims_release(claims, claim->id, reason, &words);
+                if (r != 0)
+                        return bus_claims_error(service, error, r, &words);
+                log_info("Claim %" PRId64 ": released, its guest does not run any more.",
+                         claim->id);
+                bus_claims_tell(service, claims, CLAIM_EVENT_REMOVED, claim->id);
+        }
+        return sd_bus_reply_method_return(call, NULL);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-hook.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "agent/config.h"
+#include "agent/ctl-bus.h"
+#include "base/uuid.h"
+
+#define XML_MAX (4 * 1024 * 1024)
+
+static const char too_late[] = "compute-agent did not answer in time\n";
+
+CtlHookStep ctl_hook_step(const char *operation, const char *sub_operation)
+{
+        static const struct {
+                const char *operation, *sub_operation;
+                CtlHookStep step;
+        } steps[] = {
+                { "prepare", "begin", CTL_HOOK_PREPARE },
+                { "started", "begin", CTL_HOOK_STARTED },
+                { "release", "end", CTL_HOOK_RELEASE },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
+                if (strcmp(operation, steps[i].operation) == 0 &&
+                    strcmp(sub_operation, steps[i].sub_operation) == 0)
+                        return steps[i].step;
+        return CTL_HOOK_NOTHING;
+}
+
+/* libvirt writes the domain's own uuid before everything that has one, too, but for metadata. */
+bool ctl_hook_find_uuid(const char *xml, char ret[static 37])
+{
+        const char *begin = strstr(xml, "<uuid>");
+        char text[37];
+        Uuid uuid;
+
+        if (!begin || strlen(begin + 6) < 36)
+                return false;
+        memcpy(text, begin + 6, 36);
+        text[36] = '\0';
+        if (uuid_from_text(text, &uuid) < 0)
+                return false;
+        strcpy(ret, uuid.text);
+        return true;
+}
+
+/* To its end, also when nobody wants it: libvirt does not like a hook that hangs up. */
+static int read_input(char **ret, Error *reterr)
+{
+        _cleanup_free_ char *text = malloc(XML_MAX + 1);
+        size_t n = 0;
+
+        if (!text)
+                return error_oom(reterr);
+        for (;;) {
+                ssize_t r = read(STDIN_FILENO, text + n, XML_MAX - n);
+
+                if (r < 0 && errno == EINTR)
+                        continue;
+                if (r < 0)
+                        return error_setf(reterr, errno, "The domain's XML cannot be read: %s",
+                                          strerror(errno));
+                if (r == 0)
+                        break;
+                n += (size_t)r;
+                if (n == XML_MAX)
+                        return error_setf(reterr, EFBIG, "The domain's XML is longer than %d bytes",
+                                          XML_MAX);
+        }
+        text[n] = '\0';
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+/* The bus library waits for a bus that hangs as long as it likes: this ends it. */
+static void on_too_late_allow(int number)
+{
+        (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
+        _exit(EXIT_SUCCESS);
+}
+
+static void on_too_late_deny(int number)
+{
+        (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
+        _exit(EXIT_FAILURE);
+}
+
+static bool is_denied(const Config *config, CtlHookStep step)
+{
+        return step == CTL_HOOK_PREPARE && config->hook_when_away == CONFIG_HOOK_DENY;
+}
+
+static void bound_time(const Config *config, CtlHookStep step)
+{
+        const struct sigaction action = {
+                .sa_handler = is_denied(config, step) ? on_too_late_deny : on_too_late_allow,
+        };
+
+        (void)sigaction(SIGALRM, &action, NULL);
+        (void)alarm((unsigned)(config->hook_timeout_usec / USEC_PER_SEC));
+}
+
+static int ask(const Config *config, CtlHookStep step, const char *xml, const char *extra,
+               bool *ret_refused, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        uint64_t timeout_usec = config->hook_timeout_usec;
+        char uuid[37], reason[128];
+        int r = ctl_bus_open(&bus, NULL, reterr);
+
+        if (r != CTL_BUS_DONE)
+                return r;
+        if (step == CTL_HOOK_PREPARE)
+                return ctl_bus_guest(bus, "PrepareGuest", xml, NULL, timeout_usec, ret_refused,
+                                     reterr);
+        if (!ctl_hook_find_uuid(xml, uuid))
+                return error_setf(reterr, EBADMSG, "The domain's XML has no uuid");
+        if (step == CTL_HOOK_STARTED)
+                return ctl_bus_guest(bus, "GuestStarted", uuid, NULL, timeout_usec, ret_refused,
+                                     reterr);
+        snprintf(reason, sizeof(reason), "its guest stopped%s%.60s",
+                 strcmp(extra, "-") == 0 ? "" : ": ", strcmp(extra, "-") == 0 ? "" : extra);
+        return ctl_bus_guest(bus, "GuestReleased", uuid, reason, timeout_usec, ret_refused, reterr);
+}
+
+static int judge(const Config *config, CtlHookStep step, bool refused, const char *guest,
+                 const char *words)
+{
+        if (step != CTL_HOOK_PREPARE)
+                return EXIT_SUCCESS; /* the guest runs, or is gone, whatever became of its claim */
+        if (refused) {
+                fprintf(stderr, "compute-agent: no room on this host for %s: %s\n", guest, words);
+                return EXIT_FAILURE;
+        }
+        fprintf(stderr, "compute-agent: %s\n", words);
+        return is_denied(config, step) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int ctl_verb_hook(Ctl *ctl, Error *reterr)
+{
+        const char *const *arguments = ctl->options.arguments + 1;
+        CtlHookStep step = ctl_hook_step(arguments[1], arguments[2]);
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_free_ char *xml = NULL;
+        Error words = ERROR_NULL;
+        bool refused = false;
+        int r;
+
+        r = config_load(&config, ctl->options.config, NULL, NULL, &words);
+        /* Nobody knows then whether there is to be a hook. */
+        if (r < 0) {
+                fprintf(stderr, "compute-agent: %s\n", error_text(&words, r));
+                return EXIT_SUCCESS;
+        }
+        if (config->hook_enabled && step != CTL_HOOK_NOTHING)
+                bound_time(config, step);
+        r = read_input(&xml, &words);
+        if (!config->hook_enabled || step == CTL_HOOK_NOTHING)
+                return EXIT_SUCCESS;
+        if (r == 0)
+                r = ask(config, step, xml, arguments[3], &refused, &words);
+        return r == 0 ? EXIT_SUCCESS
+                      : judge(config, step, refused, arguments[0], error_text(&words, r));
+}
