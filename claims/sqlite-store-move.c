@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Moving what claims hold. Rows are deleted and inserted, never updated: the sums of usage hang on
- * that. A row belongs to a request group, which it keeps. */
+ * that. A row belongs to a request group, which it keeps. The devices that a claim names go along,
+ * where one of the two providers is theirs. */
 
 #include <string.h>
 
@@ -70,6 +71,10 @@ static int move_row(SqliteStore *store, const StoreMove *move, uint64_t amount, 
         if (r == 0)
                 r = write_used(store, move->claim, &move->to, move->to_class, group, there + part,
                                reterr);
+        if (r == 0 && !uuid_equal(&move->from, &move->to))
+                r = sqlite_store_run(store, STATEMENT_MOVE_DEVICES, NULL, reterr, "isssi",
+                                     move->claim, move->from.text, move->to.text, group,
+                                     (int64_t)part);
         *ret_moved = part;
         return r;
 }

@@ -143,6 +143,14 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
                 " claim_id, request_group) SELECT p.id, c.instance_uuid, ?3, ?5, c.id, ?4"
                 " FROM claims c, resource_providers p WHERE c.id = ?1 AND p.uuid = ?2",
+        /* of one of the two providers it is the device: a name ends with its device's */
+        [STATEMENT_MOVE_DEVICES] =
+                "UPDATE claim_devices SET provider_uuid = ?3 WHERE id IN"
+                " (SELECT DISTINCT d.id FROM claim_devices d, resource_providers p"
+                " WHERE d.claim_id = ?1 AND d.provider_uuid = ?2 AND d.request_group = ?4"
+                " AND p.uuid IN (?2, ?3) AND (substr(p.name, -length(d.device)) = d.device"
+                " OR (d.address <> '' AND substr(p.name, -length(d.address)) = d.address))"
+                " ORDER BY d.id LIMIT ?5)",
         [STATEMENT_LIST_LAID_OUT] =
                 "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_cells)"
                 " ORDER BY c.id",

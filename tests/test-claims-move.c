@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/claims-move.h"
+
+#include <inttypes.h>
+
+#include "tests/claims-fixture.h"
+#include "tests/test.h"
+
+#define HOST                                                                          \
+        "host VCPU=8 MEMORY_MB=1024 VGPU=4; cell_0<host PCPU=4 VCPU=4 MEMORY_MB=512;" \
+        "cell_1<host PCPU=4 VCPU=4 MEMORY_MB=512; gpu_a<host VGPU=4 CUSTOM_SLICE=4;"  \
+        "gpu_b<host VGPU=4"
+
+/* "host VCPU 2 MEMORY_MB 64; gpu_a VGPU 1" */
+static void make_consumer(const char *text, Consumer *ret)
+{
+        char copy[256], *rest = NULL;
+
+        snprintf(copy, sizeof(copy), "%s", text);
+        for (char *part = strtok_r(copy, ";", &rest); part; part = strtok_r(NULL, ";", &rest)) {
+                char *words = NULL, *name = strtok_r(part, " ", &words), *resource_class;
+                Uuid provider = make_uuid(name);
+
+                while ((resource_class = strtok_r(NULL, " ", &words)))
+                        assert_int_equal(
+                                consumer_set(ret, &provider, resource_class,
+                                             strtoull(strtok_r(NULL, " ", &words), NULL, 10)),
+                                0);
+        }
+}
+
+static const char *name_of(const Uuid *provider)
+{
+        static const char *const names[] = { "host", "cell_0", "cell_1", "gpu_a", "gpu_b" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                Uuid uuid = make_uuid(names[i]);
+
+                if (uuid_equal(&uuid, provider))
+                        return names[i];
+        }
+        return "?";
+}
+
+static void format_moves(const StoreMove *moves, size_t n_moves, char *text, size_t size)
+{
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < n_moves; i++)
+                n += (size_t)snprintf(text + n, size - n, "%s%" PRIu64 " %s %s>%s %s",
+                                      i > 0 ? ", " : "", moves[i].amount, name_of(&moves[i].from),
+                                      moves[i].from_class, name_of(&moves[i].to),
+                                      moves[i].to_class);
+}
+
+static void test_what_leads_from_one_to_the_other(void **state)
+{
+        static const struct {
+                const char *before, *after, *moves;
+        } cases[] = {
+                { "host VCPU 2", "host VCPU 2", "" },
+                { "host VCPU 2 MEMORY_MB 64", "cell_0 VCPU 2 MEMORY_MB 64",
+                  "64 host MEMORY_MB>cell_0 MEMORY_MB, 2 host VCPU>cell_0 VCPU" },
+                { "host VCPU 3", "cell_0 VCPU 2; cell_1 VCPU 1",
+                  "2 host VCPU>cell_0 VCPU, 1 host VCPU>cell_1 VCPU" },
+                { "cell_0 VCPU 2; cell_1 VCPU 1", "host VCPU 3",
+                  "2 cell_0 VCPU>host VCPU, 1 cell_1 VCPU>host VCPU" },
+                { "host VCPU 2", "host PCPU 2", "2 host VCPU>host PCPU" },
+                /* within a class first, whatever else goes */
+                { "host VCPU 3", "cell_0 PCPU 2; cell_1 VCPU 1",
+                  "1 host VCPU>cell_1 VCPU, 2 host VCPU>cell_0 PCPU" },
+                { "gpu_a VGPU 1; host VCPU 1", "gpu_a CUSTOM_SLICE 1; host VCPU 1",
+                  "1 gpu_a VGPU>gpu_a CUSTOM_SLICE" },
+                /* what came or went of itself is no move */
+                { "host VGPU 1", "gpu_a VGPU 2", "1 host VGPU>gpu_a VGPU" },
+                { "host VGPU 2", "gpu_a VGPU 1", "1 host VGPU>gpu_a VGPU" },
+                { "host VGPU 2", "", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Consumer before = { 0 }, after = { 0 };
+                StoreMove *moves = NULL;
+                size_t n_moves = 0, n_allocated = 0;
+                char text[512];
+                bool ok;
+
+                make_consumer(cases[i].before, &before);
+                make_consumer(cases[i].after, &after);
+                assert_int_equal(
+                        claims_make_moves(1, &before, &after, &moves, &n_moves, &n_allocated), 0);
+                format_moves(moves, n_moves, text, sizeof(text));
+                /* providers are held in the order of their uuids */
+                ok = strlen(text) == strlen(cases[i].moves);
+                for (size_t j = 0; ok && j < n_moves; j++) {
+                        char one[128];
+
+                        format_moves(&moves[j], 1, one, sizeof(one));
+                        ok = strstr(cases[i].moves, one) != NULL;
+                }
+                if (!ok)
+                        fail_msg("%s to %s: %s", cases[i].before, cases[i].after, text);
+                free(moves);
+                consumer_clear(&before);
+                consumer_clear(&after);
+        }
+}
+
+/* A claim on a host that has everything on its root. */
+static int set_up(void **state)
+{
+        if (fixture_setup(state) < 0)
+                return -1;
+        assert_int_equal(fixture_open(*state), CLAIMS_CREATED);
+        fixture_set_host(*state, "host VCPU=8 VGPU=4");
+        return 0;
+}
+
+static void move(Fixture *fixture, int64_t claim, const char *before, const char *after)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(HOST);
+        Consumer from = { 0 }, to = { 0 };
+        StoreMove *moves = NULL;
+        size_t n_moves = 0, n_allocated = 0;
+
+        make_consumer(before, &from);
+        make_consumer(after, &to);
+        assert_int_equal(claims_make_moves(claim, &from, &to, &moves, &n_moves, &n_allocated), 0);
+        assert_int_equal(claims_move(fixture->claims, tree, moves, n_moves, NULL), 0);
+        free(moves);
+        consumer_clear(&from);
+        consumer_clear(&to);
+        assert_store_sane(fixture->path);
+}
+
+static void test_claims_hold_it_elsewhere_then(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *other = NULL;
+
+        assert_int_equal(fixture_claim(fixture, "vm", "VGPU=3,VCPU=2", &claim), CLAIM_DONE);
+        assert_int_equal(fixture_claim(fixture, "vm2", "VGPU=1", &other), CLAIM_DONE);
+        move(fixture, claim->id, "host VGPU 3", "gpu_a VGPU 2; gpu_b VGPU 1");
+        assert_int_equal(fixture_used(fixture, "host", "VGPU"), 1);
+        assert_int_equal(fixture_used(fixture, "gpu_a", "VGPU"), 2);
+        assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 1);
+        /* more than it has left there */
+        move(fixture, claim->id, "gpu_a VGPU 4", "gpu_b VGPU 4");
+        assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 3);
+        /* a claim that ended meanwhile has nothing to be moved */
+        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+        move(fixture, claim->id, "gpu_b VGPU 3", "host VGPU 3");
+        assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 0);
+        assert_int_equal(fixture_used(fixture, "host", "VGPU"), 1);
+}
+
+/* Rows of devices name the provider that the claim holds them of: one on each GPU, and one that is
+ * of another group. */
+static void test_devices_go_along(void **state)
+{
+        static const struct {
+                const char *before, *after, *providers;
+        } steps[] = {
+                { "host VGPU 2", "gpu_a VGPU 1; gpu_b VGPU 1", "gpu_a gpu_b host" },
+                { "gpu_a VGPU 1; gpu_b VGPU 1", "host VGPU 2", "host host host" },
+                /* CPUs leave the devices where they are */
+                { "host VCPU 2", "cell_0 VCPU 2", "host host host" },
+                { "host VGPU 1", "gpu_b VGPU 1", "host gpu_b host" },
+                { "gpu_b VGPU 1", "gpu_a CUSTOM_SLICE 1", "host gpu_a host" },
+        };
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Uuid host = make_uuid("host");
+        char insert[512];
+
+        assert_int_equal(fixture_claim(fixture, "vm", "VGPU=2,VCPU=2", &claim), CLAIM_DONE);
+        snprintf(insert, sizeof(insert),
+                 "INSERT INTO claim_devices (claim_id, provider_uuid, request_group, device,"
+                 " address, mdev_type, mdev_uuid) VALUES (%1$" PRId64 ", '%2$s', '', 'gpu_a', '',"
+                 " 't', '1'), (%1$" PRId64 ", '%2$s', '', 'gpu_b', '', 't', '2'),"
+                 " (%1$" PRId64 ", '%2$s', '_X', 'gpu_b', '', 't', '3')",
+                 claim->id, host.text);
+        free(run_sql(fixture->path, insert));
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+                move(fixture, claim->id, steps[i].before, steps[i].after);
+                assert_sql(fixture->path,
+                           "SELECT group_concat(p.name, ' ') FROM (SELECT * FROM claim_devices"
+                           " ORDER BY mdev_uuid) d JOIN resource_providers p"
+                           " ON p.uuid = d.provider_uuid",
+                           steps[i].providers);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_what_leads_from_one_to_the_other),
+                cmocka_unit_test_setup_teardown(test_claims_hold_it_elsewhere_then, set_up,
+                                                fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_devices_go_along, set_up, fixture_teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
