@@ -165,11 +165,25 @@ static int run_agent(const char *config, const char *socket, Error *reterr)
                 ;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
                 return CTL_MIGRATE_DONE;
-        error_setf(reterr, EIO, "The inventory was not migrated, or not all of it");
+        error_setf(reterr, EIO, "%s%sThe inventory was not migrated, or not all of it",
+                   config ? config : "", config ? ": " : "");
         return CTL_MIGRATE_FAILED;
 }
 
-int ctl_migrate(const char *config, const char *direct, Error *reterr)
+static int run_all(const char *const *configs, const char *socket, Error *reterr)
+{
+        int result = run_agent(configs[0], socket, reterr);
+
+        for (size_t i = 1; configs[0] && configs[i] && result >= 0; i++) {
+                int r = run_agent(configs[i], socket, result == 0 ? reterr : NULL);
+
+                if (result == 0 || r < 0)
+                        result = r;
+        }
+        return result;
+}
+
+int ctl_migrate(const char *const *configs, const char *direct, Error *reterr)
 {
         _cleanup_(private_done) Private private = { .pid = 0 };
         int r;
@@ -177,5 +191,5 @@ int ctl_migrate(const char *config, const char *direct, Error *reterr)
         if (direct && access(direct, R_OK | X_OK) < 0)
                 return error_setf(reterr, errno, "--direct %.200s: %s", direct, strerror(errno));
         r = direct ? start_server(direct, &private, reterr) : 0;
-        return r != 0 ? r : run_agent(config, private.socket, reterr);
+        return r != 0 ? r : run_all(configs, private.socket, reterr);
 }

@@ -7,7 +7,10 @@
  * With a folder for --direct, a Placement of its own is started for it: uwsgi with one process on a
  * Unix socket in a folder that only this user can enter, with Placement's configuration from there
  * and without Keystone. Only traffic to the database leaves the host. It ends with this program,
- * whatever happens to that. Blocks until all is done. */
+ * whatever happens to that. Blocks until all is done.
+ *
+ * A node is a configuration: its file names the host, the root provider's identity and the folder
+ * of its state. */
 
 #include "base/error.h"
 
@@ -18,5 +21,7 @@ typedef enum CtlMigrate {
         CTL_MIGRATE_PLACEMENT = 4, /* the private Placement did not start */
 } CtlMigrate;
 
-/* config and direct may be NULL. CtlMigrate with words in reterr unless 0, or a negative errno. */
-int ctl_migrate(const char *config, const char *direct, Error *reterr);
+/* configs: a file for each node, one after the other, ended by NULL; a first NULL stands for the
+ * installed one. A node that fails keeps the others from nothing; the words are of the first that
+ * did. direct may be NULL. CtlMigrate with words in reterr unless 0, or a negative errno. */
+int ctl_migrate(const char *const *configs, const char *direct, Error *reterr);

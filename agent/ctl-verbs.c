@@ -291,6 +291,8 @@ static int verb_reshape(Ctl *ctl, Error *reterr)
 /* While the agent does not run: two would not see each other's claims of this host. */
 static int verb_migrate(Ctl *ctl, Error *reterr)
 {
+        const char *const one[] = { ctl->options.config, NULL };
+        const char *const *files = ctl->options.arguments + 1;
         _cleanup_json_ json_t *status = NULL;
         int r = ctl_fetch_status(ctl, &status, reterr);
 
@@ -302,12 +304,21 @@ static int verb_migrate(Ctl *ctl, Error *reterr)
                       stderr);
                 return CTL_MIGRATE_RUNNING;
         }
-        r = ctl_migrate(ctl->options.config, ctl->options.direct, reterr);
+        r = ctl_migrate(files[0] ? files : one, ctl->options.direct, reterr);
         if (r > 0)
                 fprintf(stderr, "%s.\n", reterr->text);
         if (r == 0 && !ctl->options.quiet)
-                puts("Placement has the inventory of this host.");
+                puts(files[0] && files[1] ? "Placement has the inventory of these nodes."
+                                          : "Placement has the inventory of this host.");
         return r;
+}
+
+static int check_migrate(const CtlOptions *options, Error *reterr)
+{
+        if (options->config && options->arguments[1])
+                return error_setf(reterr, EINVAL,
+                                  "migrate-inventory: --config, or the files of several nodes");
+        return 0;
 }
 
 static int check_reshape(const CtlOptions *options, Error *reterr)
@@ -351,8 +362,8 @@ const CtlVerb ctl_verbs[] = {
         { "sync", "", "Poll and publish now", 0, REMOTE, NULL, verb_sync },
         { "reshape", "", "Move what guests hold to its new providers", 0, REMOTE, check_reshape,
           verb_reshape },
-        { "migrate-inventory", "", "Do what a start does, without a start", 0, LOCAL, NULL,
-          verb_migrate },
+        { "migrate-inventory", "[FILE...]", "Do what a start does, without a start",
+          CTL_ANY_ARGUMENTS, LOCAL, check_migrate, verb_migrate },
         { "identity", "ACTION", "Who this host is: show, check, adopt, rename", 1, LOCAL,
           ctl_check_identity, ctl_verb_identity },
         { "reload", "", "Read the configuration again", 0, REMOTE, NULL, verb_reload },
@@ -392,6 +403,8 @@ static int check_count(const CtlVerb *verb, const char *const *arguments, Error 
 {
         unsigned n = 0;
 
+        if (verb->n_arguments == CTL_ANY_ARGUMENTS)
+                return 0;
         while (arguments[n])
                 n++;
         if (n < verb->n_arguments)

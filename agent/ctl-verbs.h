@@ -3,6 +3,8 @@
 
 /* What computectl can do: one table, from which the dispatch and the help are made. */
 
+#include <limits.h>
+
 #include "agent/ctl-options.h"
 #include "agent/ctl-pager.h"
 
@@ -13,11 +15,13 @@ typedef struct Ctl {
         CtlPager pager;
 } Ctl;
 
+#define CTL_ANY_ARGUMENTS UINT_MAX
+
 typedef struct CtlVerb {
         const char *name;
         const char *arguments; /* for the help, "" for none */
         const char *help;
-        unsigned n_arguments; /* exactly; beside the verb's own name */
+        unsigned n_arguments; /* exactly, or CTL_ANY_ARGUMENTS; beside the verb's own name */
         bool remote;          /* asks the agent, so that it can ask that of --host */
 
         /* NULL, or looks for wrong usage before anything is asked: -EINVAL with words. */

@@ -305,13 +305,18 @@ class TestOffline(unittest.TestCase):
         self.placement = Placement(self.scratch)
         self.agent = Agent(self.scratch, self.placement, bus=self.bus, options={
             'DEFAULT': {'compute_driver': 'static'}, 'devices': {'enabled_mdev_types': None}})
-        host = self.agent.folder / 'host.json'
+        self.record(self.agent, ROOT)
+
+    @staticmethod
+    def record(agent, name):
+        """The host of that name, which the static driver of an agent reads."""
+        host = agent.folder / 'host.json'
         host.write_text(json.dumps({
-            'format': 'compute-agent-host/1', 'nodename': ROOT, 'online_cpus': '0-7',
+            'format': 'compute-agent-host/1', 'nodename': name, 'online_cpus': '0-7',
             'memory_kib': 8 << 20, 'disk_total_bytes': 1 << 40,
             'cells': [{'id': cell, 'memory_kib': 4 << 20,
                        'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(2)]}))
-        self.agent.configure({'static': {'path': host}})
+        agent.configure({'static': {'path': host}})
 
     def migrate(self, *args, code=0):
         done = self.agent.ctl('migrate-inventory', '--config', self.agent.config, *args,
@@ -351,6 +356,43 @@ class TestOffline(unittest.TestCase):
         self.assertEqual(self.tree(), tree)
         self.assertEqual([path for path in Path(tempfile.gettempdir()).glob('computectl-*')
                           if path.owner() == Path(self.agent.folder).owner()], [])
+
+    def test_several_nodes_one_after_the_other(self):
+        """Each is reshaped alone, through one private Placement; a broken one stops no other."""
+        agents = [Agent(self.scratch, self.placement, bus=self.bus, options=self.agent.options)
+                  for _ in range(3)]
+        for number, agent in enumerate(agents):
+            agent.configure({'DEFAULT': {'state_path': agent.state}})
+            self.record(agent, 'node-%d' % number)
+        files = [agent.config for agent in agents]
+
+        def migrate(code):
+            done = self.agent.ctl('migrate-inventory', '--direct', self.placement.folder, *files,
+                                  check=False)
+            self.assertEqual(done.returncode, code, done.stderr)
+            return done
+
+        self.assertIn('inventory of these nodes', migrate(0).stdout)
+        self.placement.start()
+        roots = [agent.root() for agent in agents]
+        consumer = str(uuid.uuid4())
+        answer = self.placement.request('PUT', '/allocations/' + consumer, {
+            'allocations': {root: {'resources': {'VCPU': 1}} for root in roots}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        self.assertEqual(answer.status, 204, answer.text)
+        for agent in agents:
+            agent.configure({'compute': {'numa_in_placement': 'true'}})
+        broken = agents[1].folder / 'host.json'
+        text = broken.read_text()
+        broken.write_text('{')
+        self.assertIn('%s: The inventory was not migrated' % files[1], migrate(1).stderr)
+        broken.write_text(text)
+        held = self.placement.get('/allocations/' + consumer)['allocations']
+        self.assertEqual([root in held for root in roots], [False, True, False])
+        self.assertEqual([len(self.placement.tree_by_name(root)) for root in roots], [3, 1, 3])
+        self.assertEqual([part['resources'] for part in held.values()], [{'VCPU': 1}] * 3)
+        migrate(0)
+        self.assertEqual([len(self.placement.tree_by_name(root)) for root in roots], [3, 3, 3])
 
     def test_exit_codes(self):
         self.migrate(code=1)
