@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The moves that need no guest to be looked at, there and back, and everything that Placement can
+refuse of them: a recorded host, a real Placement.
+
+What is refused is what Placement's own test of its reshaper (reshaper.yaml) has refused. Each is
+brought about by somebody who changes something while the request is held on its way.
+"""
+
+import collections
+import contextlib
+import json
+import random
+import threading
+import unittest
+
+from tests.env import faults
+from tests.env.bus import Bus
+from tests.env.proxy import Proxy
+from tests.env.scratch import wait_until
+from tests.integration.test_reshape_random import ReshapesCase, new_uuid
+
+SEV = 'MEM_ENCRYPTION_CONTEXT'
+NIC = '{"vendor_id": "8086", "product_id": "1572", "resource_class": "%s"}'
+
+
+def inventory(total):
+    return {'total': total, 'reserved': 0, 'min_unit': 1, 'max_unit': total, 'step_size': 1,
+            'allocation_ratio': 1.0}
+
+
+class MovesCase(ReshapesCase):
+    """A host of two cells with a GPU, two network cards and SEV; fresh for each test."""
+
+    def setUp(self):
+        self.rng = random.Random(self.id())
+        self.name = 'host-' + self._testMethodName
+        self.reset(self)
+        self.agent.options = {section: dict(keys) for section, keys in self.options.items()}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.options = {section: dict(keys) for section, keys in cls.agent.options.items()}
+        cls.options['devices'] = {'enabled_mdev_types': None}
+
+    def host(self):
+        return {
+            'format': 'compute-agent-host/1', 'driver': 'libvirt', 'nodename': self.name,
+            'arch': 'x86_64', 'online_cpus': '0-7', 'memory_kib': 8 << 20,
+            'disk_total_bytes': 100 << 30,
+            'cells': [{'id': cell, 'memory_kib': 4 << 20,
+                       'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(2)],
+            'emulators': [{'arch': 'x86_64', 'machine': 'pc', 'sev': True, 'sev_max_guests': 15}],
+            'devices': [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0',
+                         'mdev_types': [{'id': 'slice', 'available_instances': 4}]},
+                        *({'name': 'pci_0000_0%d_00_0' % number,
+                           'address': '0000:0%d:00.0' % number, 'vendor_id': 0x8086,
+                           'product_id': 0x1572, 'class_code': 0x020000} for number in (5, 6))]}
+
+    def start(self, code=0, **options):
+        """One start of the agent with these options; its tree then."""
+        self.agent.configure(options)
+        done = self.agent.run('--once')
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.said = done.stderr
+        return self.tree(self.agent.root())
+
+    def uuid_of(self, suffix=''):
+        return self.tree(self.agent.root())[self.name + suffix]['uuid']
+
+    def hold(self, held):
+        """A consumer that holds {suffix of a provider's name: {class: amount}}."""
+        consumer = new_uuid(self.rng)
+        answer = self.put(consumer, {self.uuid_of(suffix): resources
+                                     for suffix, resources in held.items()})
+        self.assertEqual(answer.status, 204, answer.text)
+        return consumer
+
+    def holds(self, consumer):
+        """{suffix or uuid: {class: amount}}"""
+        names = {item['uuid']: name[len(self.name):]
+                 for name, item in self.tree(self.agent.root()).items()}
+        ret = collections.defaultdict(dict)
+        for (provider, name), amount in self.held(consumer).items():
+            ret[names.get(provider, provider)][name] = amount
+        return dict(ret)
+
+    def change(self, suffix, edit):
+        """Let edit() change the inventories of a provider, as an operator would."""
+        tree = self.tree(self.agent.root())[self.name + suffix]
+        edit(tree['inventories'])
+        self.set_inventories(tree['uuid'], tree['inventories'])
+
+
+class TestMoves(MovesCase):
+    """Move by move, from one class or provider to another and back."""
+
+    def there_and_back(self, suffix, old, new, there, back):
+        self.start(**back)
+        consumer = self.hold({suffix: {old: 1}, '': {'DISK_GB': 3}})
+        for options, name in ((there, new), (back, old)):
+            mark = self.placement.mark()
+            tree = self.start(**options)
+            self.assertEqual(self.holds(consumer), {suffix: {name: 1}, '': {'DISK_GB': 3}})
+            self.assertEqual(list(tree[self.name + suffix]['inventories']), [name])
+            self.assertEqual([item[2] for item in self.placement.writes_since(mark)
+                              if item[1] == '/reshaper'], [204])
+            mark = self.placement.mark()
+            self.start(**options)
+            self.assertEqual(self.placement.writes_since(mark), [])
+
+    def test_pci_devices_regrouped(self):
+        self.there_and_back('_0000:05:00.0', 'CUSTOM_NIC', 'CUSTOM_FAST_NIC', *(
+            {'pci': {'device_spec': NIC % name, 'report_in_placement': 'true'}}
+            for name in ('CUSTOM_FAST_NIC', 'CUSTOM_NIC')))
+
+    def test_mdev_class_to_another(self):
+        self.there_and_back('_pci_0000_41_00_0', 'VGPU', 'CUSTOM_SLICE', *(
+            {'devices': {'enabled_mdev_types': 'slice'}, 'mdev_slice': {'mdev_class': name}}
+            for name in ('CUSTOM_SLICE', 'VGPU')))
+
+    def tell_root(self, name):
+        """provider.yaml: the root has five of a class."""
+        folder = self.agent.folder / 'provider_config'
+        folder.mkdir(exist_ok=True)
+        (folder / 'root.yaml').write_text(
+            "meta: {schema_version: '1.0'}\nproviders:\n- identification: {name: %s}\n"
+            '  inventories:\n    additional:\n    - %s: {total: 5}\n' % (self.name, name))
+        self.agent.configure({'compute': {'provider_config_location': folder}})
+
+    def test_classes_renamed_anywhere(self):
+        """On the root, from provider.yaml, and on a device, at once; a consumer has some of both."""
+        self.tell_root('CUSTOM_LICENSE')
+        self.start(pci={'device_spec': NIC % 'CUSTOM_NIC', 'report_in_placement': 'true'})
+        consumer = self.hold({'': {'CUSTOM_LICENSE': 2, 'VCPU': 1},
+                              '_0000:06:00.0': {'CUSTOM_NIC': 1}})
+        for renames, root, device in (
+                ('CUSTOM_LICENSE:CUSTOM_PERMIT, CUSTOM_NIC:CUSTOM_PORT', 'PERMIT', 'PORT'),
+                ('CUSTOM_PERMIT:CUSTOM_LICENSE, CUSTOM_PORT:CUSTOM_NIC', 'LICENSE', 'NIC')):
+            self.tell_root('CUSTOM_' + root)
+            tree = self.start(agent={'renamed_resource_classes': renames},
+                              pci={'device_spec': NIC % ('CUSTOM_' + device)})
+            self.assertEqual(self.holds(consumer), {'': {'CUSTOM_' + root: 2, 'VCPU': 1},
+                                                    '_0000:06:00.0': {'CUSTOM_' + device: 1}})
+            self.assertEqual(
+                [name for name in tree[self.name]['inventories'] if name.startswith('CUSTOM')],
+                ['CUSTOM_' + root])
+
+    def test_f3_memory_encryption_from_the_root(self):
+        """F3 "SEV": class, usage and trait move from the root to its provider; and back, undone."""
+        self.start()
+        trait = 'HW_CPU_X86_AMD_SEV'
+        self.assertIn(trait, self.tree(self.agent.root())[self.name + '_amd_sev']['traits'])
+        self.change('_amd_sev', lambda classes: classes.clear())
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        consumer = self.hold({'': {SEV: 1, 'VCPU': 2}})
+        bus = Bus(self.scratch)
+        bus.start()
+        self.agent.bus = bus
+        self.addCleanup(setattr, self.agent, 'bus', None)
+        self.agent.start()
+        self.addCleanup(self.agent.stop)
+        self.agent.wait_state('synced')
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 2}, '_amd_sev': {SEV: 1}})
+        tree = self.tree(self.agent.root())
+        self.assertNotIn(SEV, tree[self.name]['inventories'])
+        self.assertEqual(tree[self.name + '_amd_sev']['inventories'][SEV]['total'], 15)
+        self.agent.ctl('reshape', '--undo')
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 2, SEV: 1}})
+        self.agent.ctl('reshape')
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 2}, '_amd_sev': {SEV: 1}})
+
+    def test_f1_collapse_onto_the_root_and_expand_again(self):
+        """F1 "reshape": nothing to move twice, all onto the root, and all back; what others hold
+        of it, and what is held elsewhere, goes along."""
+        expanded = {'compute': {'numa_in_placement': 'true'}}
+        collapsed = {'compute': {'numa_in_placement': 'false'}}
+        sharing = self.make_foreign(self.rng, 'shared-' + self.name)
+        for _ in range(2):
+            self.start(**expanded)
+        consumers = [self.hold({'_NUMA%d' % cell: {'VCPU': 2, 'MEMORY_MB': 64}, '': {'DISK_GB': 1}})
+                     for cell in range(2)]
+        consumer = new_uuid(self.rng)
+        self.put(consumer, {self.uuid_of('_NUMA1'): {'VCPU': 1}, sharing: {'DISK_GB': 9}})
+        picture = self.tree(sharing)
+        self.assertEqual(set(self.start(**collapsed)), {self.name, self.name + '_amd_sev'})
+        for each in consumers:
+            self.assertEqual(self.holds(each), {'': {'VCPU': 2, 'MEMORY_MB': 64, 'DISK_GB': 1}})
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 1}, sharing: {'DISK_GB': 9}})
+        self.start(**expanded)
+        for each in [*consumers, consumer]:
+            sums = self.sums(each, [sharing])
+            self.assertEqual((sums['VCPU'], sums['MEMORY_MB']),
+                             (1, 0) if each == consumer else (2, 64))
+            self.assertNotIn('VCPU', self.holds(each).get('', {}))
+        self.assertEqual(self.tree(sharing), picture)
+
+
+class TestRefusals(MovesCase):
+    """Flat to cells, and in the middle of it somebody does something."""
+
+    def setUp(self):
+        super().setUp()
+        self.start()
+        self.consumer = self.hold({'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
+    @contextlib.contextmanager
+    def held_request(self, code=0):
+        """The agent starts and its POST /reshaper is held while the caller does something; then
+        it goes on and ends with this code."""
+        with Proxy(self.placement.port) as proxy:
+            hang = proxy.add(faults.Hang('before', method='POST', path='^/reshaper$', every=2,
+                                         times=1))
+            self.agent.configure({'compute': {'numa_in_placement': 'true'},
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            ended = []
+            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
+            thread.start()
+            try:
+                wait_until(lambda: hang.reached.is_set() or ended, 30, 'POST /reshaper')
+                self.assertTrue(hang.reached.is_set(), ended)
+                yield
+            finally:
+                hang.release()
+                thread.join()
+            self.answers = [record.status for record in proxy.requests
+                            if (record.method, record.path) == ('POST', '/reshaper')][1:]
+        self.said = ended[0].stderr
+        self.assertEqual(ended[0].returncode, code, self.said)
+
+    def assert_moved(self, consumer, **sums):
+        self.assertEqual(self.sums(consumer, []), collections.Counter(sums))
+        self.assertNotIn('', self.holds(consumer))
+
+    def test_e6_somebody_claims_meanwhile(self):
+        """Bad generation of a provider: a consumer came between the reading and the request."""
+        with self.held_request():
+            late = self.hold({'': {'VCPU': 3}})
+        self.assertEqual(self.answers, [409, 204])
+        self.assert_moved(late, VCPU=3)
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+
+    def test_e6_a_consumer_changes_meanwhile(self):
+        """Bad generation of a consumer: it was resized."""
+        with self.held_request():
+            self.api('PUT', '/allocations/' + self.consumer, {
+                'allocations': {self.uuid_of(): {'resources': {'VCPU': 1}}}, 'project_id': 'p',
+                'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'INSTANCE'})
+        self.assertEqual(self.answers, [409, 204])
+        self.assert_moved(self.consumer, VCPU=1)
+
+    def test_e6_a_consumer_goes_meanwhile(self):
+        """What was released stays released, though no provider's generation told of it."""
+        other = self.hold({'': {'VCPU': 1}})
+        with self.held_request():
+            before = self.api('GET', '/resource_providers/' + self.uuid_of())['generation']
+            self.api('DELETE', '/allocations/' + self.consumer)
+            after = self.api('GET', '/resource_providers/' + self.uuid_of())['generation']
+            self.assertEqual(before, after)
+        self.assertEqual(self.answers, [409, 204])
+        self.assertEqual(self.holds(self.consumer), {})
+        self.assert_moved(other, VCPU=1)
+
+    def test_e6_a_provider_goes_meanwhile(self):
+        """Unknown provider: 400, and it is made again."""
+        with self.held_request():
+            self.api('DELETE', '/resource_providers/' + self.uuid_of('_NUMA1'))
+        self.assertEqual(self.answers, [400, 204])
+        self.assertIn(self.name + '_NUMA1', self.tree(self.agent.root()))
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+
+    def test_e6_no_capacity_elsewhere(self):
+        """Over capacity: what the consumer holds of another host does not fit there any more. It
+        is refused as a whole, said, and done when there is room again."""
+        other = self.make_foreign(self.rng, 'other-' + self.name)
+        self.api('PUT', '/allocations/' + self.consumer, {
+            'allocations': {self.uuid_of(): {'resources': {'VCPU': 2}},
+                            other: {'resources': {'DISK_GB': 500}}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'INSTANCE'})
+        before = self.tree(self.agent.root())[self.name]['inventories']
+        with self.held_request(code=1):
+            self.set_inventories(other, {'DISK_GB': {'total': 100}})
+        self.assertEqual(self.answers, [409, 409, 409])
+        self.assertIn('keeps its old shape', self.said)
+        self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2}, other: {'DISK_GB': 500}})
+        self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
+        self.set_inventories(other, {'DISK_GB': {'total': 1000}})
+        self.start(placement={'endpoint_override': self.placement.endpoint})
+        self.assertEqual(self.sums(self.consumer, [other])['VCPU'], 2)
+        self.assertNotIn('', self.holds(self.consumer))
+
+    def test_e6_forbidden(self):
+        """A user without the role: the old shape stays, and the words tell the role."""
+        before = self.tree(self.agent.root())[self.name]['inventories']
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.Answer(403, json.dumps({'errors': [{
+                'status': 403, 'title': 'Forbidden', 'code': 'placement.undefined_code',
+                'detail': 'Policy does not allow placement:reshaper:reshape to be performed.'}]}),
+                method='POST', path='^/reshaper$'))
+            self.start(1, compute={'numa_in_placement': 'true'},
+                       placement={'endpoint_override': proxy.endpoint})
+        self.assertIn('needs the role service', self.said)
+        self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
+        self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
+
+if __name__ == '__main__':
+    unittest.main()
