@@ -8,10 +8,11 @@
 #define BUS_PATH      "/org/computeagent/Agent1"
 #define BUS_INTERFACE "org.computeagent.Agent1"
 
-/* Objects below BUS_PATH, told by its ObjectManager: provider/…, device/…, claim/… */
-#define BUS_INTERFACE_PROVIDER BUS_INTERFACE ".Provider"
-#define BUS_INTERFACE_DEVICE   BUS_INTERFACE ".Device"
-#define BUS_INTERFACE_CLAIM    BUS_INTERFACE ".Claim"
+/* Objects below BUS_PATH, told by its ObjectManager: provider/…, device/…, claim/…, operation/… */
+#define BUS_INTERFACE_OPERATION BUS_INTERFACE ".Operation"
+#define BUS_INTERFACE_PROVIDER  BUS_INTERFACE ".Provider"
+#define BUS_INTERFACE_DEVICE    BUS_INTERFACE ".Device"
+#define BUS_INTERFACE_CLAIM     BUS_INTERFACE ".Claim"
 
 /* total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity */
 #define BUS_INVENTORY "(tttttdt)"
@@ -71,6 +72,12 @@
 #define RESHAPE_ACCESS_ALLOWED "allowed"
 #define RESHAPE_ACCESS_REFUSED "refused" /* the user of [placement] lacks the role service */
 
+/* State of an operation */
+#define OPERATION_STATE_RUNNING   "running"
+#define OPERATION_STATE_DONE      "done"
+#define OPERATION_STATE_FAILED    "failed"
+#define OPERATION_STATE_CANCELLED "cancelled"
+
 #define SYNC_STATE_STANDALONE "standalone" /* no [placement] section */
 #define SYNC_STATE_SYNCED     "synced"     /* Placement is equal to the host */
 #define SYNC_STATE_PENDING    "pending" /* a change is on its way, or nothing was published yet */
@@ -86,4 +93,5 @@
 #define BUS_ERROR_BUSY          BUS_NAME ".Error.Busy"
 #define BUS_ERROR_STORE         BUS_NAME ".Error.StoreUnavailable" /* the claim database cannot be used */
 #define BUS_ERROR_RESHAPE       BUS_NAME ".Error.Reshape"          /* the tree keeps its shape */
-#define BUS_ERROR_NOT_READY     BUS_NAME ".Error.NotReady"         /* the host was not polled yet */
+#define BUS_ERROR_CANCELLED     BUS_NAME ".Error.Cancelled"
+#define BUS_ERROR_NOT_READY     BUS_NAME ".Error.NotReady" /* the host was not polled yet */

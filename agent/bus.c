@@ -10,6 +10,7 @@
 #include "agent/bus-interface.h"
 #include "agent/bus-log.h"
 #include "agent/bus-objects.h"
+#include "agent/bus-operations.h"
 #include "agent/polkit.h"
 #include "agent/status-text.h"
 #include "agent/tree-json.h"
@@ -26,6 +27,7 @@ struct BusService {
         bool told_no_bus; /* the absence is logged once */
         bool settled;
         BusObjects *objects;
+        BusOperations *operations;
         uint64_t n_cycles_told; /* of the tracker */
 };
 
@@ -84,85 +86,29 @@ static int method_discover(sd_bus_message *call, void *userdata, sd_bus_error *e
         return reply_json(call, snapshot_to_json(snapshot));
 }
 
-/* The call waits for its cycle; the message itself names the waiter. */
-static void on_synced(Tracker *tracker, const Error *error, void *userdata)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
-
-        (void)sd_bus_reply_method_return(call, "s", error->text);
-}
-
 static int do_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        BusService *service = userdata;
-        int r = tracker_sync(service->config.tracker, on_synced, sd_bus_message_ref(call));
-
-        if (r < 0) {
-                sd_bus_message_unref(call);
-                return r;
-        }
-        return 1;
-}
-
-static const Error no_error;
-
-static void answer_reshape(sd_bus_message *call, Tracker *tracker, const Error *error)
-{
-        const json_t *document = tracker_get_reshape(tracker);
-        _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
-
-        if (error->code)
-                (void)sd_bus_reply_method_errorf(call, BUS_ERROR_RESHAPE, "%s", error->text);
-        else
-                (void)sd_bus_reply_method_return(call, "s", text ? text : "");
-}
-
-/* Placement may be behind in other things: what counts is the reshape. */
-static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
-        const TrackerStatus *status = tracker_get_status(tracker);
-
-        answer_reshape(call, tracker,
-                       status->reshape_error.code           ? &status->reshape_error
-                       : status->sync_state == SYNC_OFFLINE ? error
-                                                            : &no_error);
-}
-
-static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdata)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
-        const TrackerStatus *status = tracker_get_status(tracker);
-
-        answer_reshape(call, tracker, status->sync_state == SYNC_OFFLINE ? error : &no_error);
-}
-
-static int ask_reshape(sd_bus_message *call, BusService *service, ReshapeKind kind)
-{
-        int r = tracker_reshape(service->config.tracker, kind,
-                                kind == RESHAPE_SHOW ? on_reshape_shown : on_reshaped,
-                                sd_bus_message_ref(call));
-
-        if (r < 0) {
-                sd_bus_message_unref(call);
-                return r;
-        }
-        return 1;
+        return bus_operations_sync(call, ((BusService *)userdata)->operations, error);
 }
 
 static int do_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return ask_reshape(call, userdata, RESHAPE_FORWARD);
+        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_FORWARD);
 }
 
 static int do_undo_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return ask_reshape(call, userdata, RESHAPE_UNDO);
+        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_UNDO);
 }
 
 static int do_get_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return ask_reshape(call, userdata, RESHAPE_SHOW);
+        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_SHOW);
+}
+
+static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return bus_operations_reload(call, ((BusService *)userdata)->operations, error);
 }
 
 /* Methods that change claims tell those who watch the properties. */
@@ -213,28 +159,6 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
                                  claim->id, claim->consumer.text,
                                  event == CLAIM_EVENT_REMOVED ? claim->end_reason
                                                               : claim_state_to_text(claim->state));
-}
-
-static void on_reloaded(void *userdata)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
-
-        (void)sd_bus_reply_method_return(call, NULL);
-}
-
-static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        Error words = ERROR_NULL;
-        int r = service->config.reload(service->config.userdata, on_reloaded,
-                                       sd_bus_message_ref(call), &words);
-
-        if (r < 0) {
-                sd_bus_message_unref(call);
-                return sd_bus_error_setf(error, r == -EBUSY ? BUS_ERROR_BUSY : BUS_ERROR_INVALID,
-                                         "%s", error_text(&words, r));
-        }
-        return 1;
 }
 
 /* Methods that not everybody may call. */
@@ -419,6 +343,7 @@ static void close_bus(BusService *service)
         if (!service->bus)
                 return;
         bus_objects_detach(service->objects);
+        bus_operations_detach(service->operations);
         sd_bus_detach_event(service->bus);
         service->bus = sd_bus_close_unref(service->bus);
 }
@@ -490,6 +415,9 @@ static int try_open(BusService *service)
         r = bus_objects_attach(service->objects, service->bus);
         if (r < 0)
                 return r;
+        r = bus_operations_attach(service->operations, service->bus);
+        if (r < 0)
+                return r;
         r = bus_log_add(service->bus);
         if (r < 0)
                 return r;
@@ -532,6 +460,8 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
                 return r;
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
         r = bus_objects_new(&service->objects, event, config->claims);
+        if (r >= 0)
+                r = bus_operations_new(&service->operations, event, &service->config);
         if (r < 0)
                 return r;
         (void)on_retry(service->retry_timer, 0, service);
@@ -548,6 +478,7 @@ BusService *bus_service_free(BusService *service)
         if (service->bus)
                 (void)sd_bus_flush(service->bus);
         close_bus(service);
+        bus_operations_free(service->operations);
         bus_objects_free(service->objects);
         sd_event_source_disable_unref(service->retry_timer);
         sd_event_unref(service->event);

@@ -6,6 +6,7 @@
 
 #include "agent/bus-interface.h"
 #include "agent/ctl-claims.h"
+#include "agent/ctl-progress.h"
 #include "agent/ctl-status.h"
 
 static int open_local(sd_bus **ret, Error *reterr)
@@ -111,25 +112,31 @@ static int append_failed(int r, Error *reterr)
                             : error_setf(reterr, EINVAL, "An argument is not a UTF-8 text");
 }
 
+/* One that may take its time. */
+static int call_long(sd_bus *bus, const char *method, uint64_t timeout_usec, sd_bus_message **ret,
+                     Error *reterr)
+{
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r = ctl_progress_call(bus, method, timeout_usec, &error, ret);
+
+        return r < 0 ? explain(r, &error, reterr) : CTL_BUS_DONE;
+}
+
 int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r = new_call(bus, "Reload", &m, reterr);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
-        return r < 0 ? r : call(bus, m, timeout_usec, &reply, reterr);
+        return call_long(bus, "Reload", timeout_usec, &reply, reterr);
 }
 
 int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
                      Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *text;
         char *copy;
-        int r = new_call(bus, method, &m, reterr);
+        int r = call_long(bus, method, timeout_usec, &reply, reterr);
 
-        if (r < 0)
-                return r;
-        r = call(bus, m, timeout_usec, &reply, reterr);
         if (r != CTL_BUS_DONE)
                 return r;
         r = sd_bus_message_read(reply, "s", &text);

@@ -67,6 +67,15 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind)
         control->kind = kind;
 }
 
+int reshape_control_cancel(ReshapeControl *control)
+{
+        int r = control->reshaper ? reshaper_cancel(control->reshaper) : 0;
+
+        if (r >= 0)
+                control->asked = false;
+        return r;
+}
+
 static void drop_document(ReshapeControl *control)
 {
         json_decref(control->document);

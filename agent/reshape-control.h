@@ -25,6 +25,10 @@ DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 /* The next cycle is to do this. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind);
 
+/* What was asked for is not done: it is forgotten, or ends before it is sent. -EBUSY: it was sent
+ * already. */
+int reshape_control_cancel(ReshapeControl *control);
+
 /* Is one to be begun in this cycle? remote is what Placement holds, just read. */
 bool reshape_control_is_due(ReshapeControl *control, bool needed, const ProviderTree *remote);
 

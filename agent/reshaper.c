@@ -35,6 +35,8 @@ struct Reshaper {
         Error device_error;
         uint64_t began_usec, pause_usec;
         unsigned n_refusals;
+        bool sent; /* the reshape itself is under way */
+        bool cancelled;
         ReshaperDone done;
         void *userdata;
 };
@@ -46,6 +48,22 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
 {
         /* The reshaper may be gone after this. */
         reshaper->done(reshaper, result, error, reshaper->userdata);
+}
+
+static void finish_cancelled(Reshaper *reshaper)
+{
+        Error error;
+
+        error_setf(&error, ECANCELED, "It was cancelled");
+        finish(reshaper, -ECANCELED, &error);
+}
+
+int reshaper_cancel(Reshaper *reshaper)
+{
+        if (reshaper->sent)
+                return -EBUSY;
+        reshaper->cancelled = true;
+        return 0;
 }
 
 static uint64_t clock_usec(clockid_t clock)
@@ -156,6 +174,10 @@ static void end_round(Reshaper *reshaper, int result, const Error *error)
 {
         uint64_t pause_usec;
 
+        if (reshaper->cancelled) {
+                finish_cancelled(reshaper);
+                return;
+        }
         if (!may_try_again(reshaper, result)) {
                 finish(reshaper, result, error);
                 return;
@@ -251,6 +273,7 @@ static int publish(Reshaper *reshaper, const Allocations *consumers, Error *rete
                 return r;
         r = reporter_publish(reshaper->config.reporter, reshaper->image.after.tree, consumers,
                              on_published, reshaper);
+        reshaper->sent = r >= 0;
         return r < 0 ? error_setf(reterr, r, "The reshape cannot be sent: %s", strerror(-r)) : 0;
 }
 
@@ -261,6 +284,10 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
         Allocations *consumers = NULL;
         Error words = *error;
 
+        if (reshaper->cancelled) {
+                finish_cancelled(reshaper);
+                return;
+        }
         if (result == REPORT_DONE) {
                 reporter_take_gathered(reporter, &consumers, &others);
                 result = decide(reshaper, consumers, others, &words);
@@ -278,6 +305,7 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
 {
         Reshaper *reshaper = userdata;
 
+        reshaper->sent = false;
         if (result != REPORT_DONE) {
                 end_round(reshaper, result, error);
                 return;
@@ -338,6 +366,10 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
         Reshaper *reshaper = userdata;
         Error words = *error;
 
+        if (reshaper->cancelled) {
+                finish_cancelled(reshaper);
+                return;
+        }
         if (result == REPORT_DONE)
                 result = start(reshaper, &words);
         if (result != 0)
@@ -354,7 +386,12 @@ static void begin_round(Reshaper *reshaper)
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        begin_round(userdata);
+        Reshaper *reshaper = userdata;
+
+        if (reshaper->cancelled)
+                finish_cancelled(reshaper);
+        else
+                begin_round(reshaper);
         return 0;
 }
 

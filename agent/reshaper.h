@@ -51,6 +51,10 @@ int reshaper_new(Reshaper **ret, sd_event *event, const ReshaperConfig *config, 
 Reshaper *reshaper_free(Reshaper *reshaper);
 DEFINE_CLEANUP(Reshaper *, reshaper_free);
 
+/* Ends it with -ECANCELED as soon as the answer of the request that it waits for is there. -EBUSY
+ * when that is the reshape itself. */
+int reshaper_cancel(Reshaper *reshaper);
+
 /* What was decided last: borrowed, trees NULL before. */
 const ReshapeImage *reshaper_get_image(const Reshaper *reshaper);
 const DriverReshape *reshaper_get_verdict(const Reshaper *reshaper);

@@ -567,6 +567,21 @@ const ProviderTree *tracker_get_tree(const Tracker *tracker)
         return tracker->tree;
 }
 
+void tracker_get_progress(const Tracker *tracker, Progress *ret)
+{
+        *ret = (Progress){ .phase = tracker->phase == PHASE_IDLE      ? "waiting"
+                                    : tracker->phase == PHASE_POLLING ? "polling"
+                                                                      : "working" };
+        if (tracker->reporter &&
+            (tracker->phase == PHASE_REFRESHING || tracker->phase == PHASE_PUBLISHING))
+                reporter_get_progress(tracker->reporter, ret);
+}
+
+int tracker_cancel_reshape(Tracker *tracker)
+{
+        return reshape_control_cancel(tracker->reshape);
+}
+
 const Snapshot *tracker_get_snapshot(const Tracker *tracker)
 {
         return tracker->snapshot;

@@ -73,6 +73,12 @@ const TrackerStatus *tracker_get_status(const Tracker *tracker);
 const ReporterStatistics *tracker_get_statistics(
         const Tracker *tracker); /* zeros when standalone */
 
+/* Of the cycle that runs, or is about to: phase "waiting". */
+void tracker_get_progress(const Tracker *tracker, Progress *ret);
+
+/* The reshape that was asked for is not done. -EBUSY: it was sent already. */
+int tracker_cancel_reshape(Tracker *tracker);
+
 /* The tree that the host should have, or NULL before the first poll. Borrowed until the loop runs
  * again. */
 const ProviderTree *tracker_get_tree(const Tracker *tracker);

@@ -651,6 +651,13 @@ int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirr
         return 0;
 }
 
+void executor_get_progress(const Executor *executor, Progress *ret)
+{
+        *ret = (Progress){ .phase = "publishing", .n_total = executor->plan->n_steps };
+        for (size_t i = 0; i < executor->plan->n_steps; i++)
+                ret->n_done += executor->steps[i].state == STEP_ENDED;
+}
+
 Executor *executor_free(Executor *executor)
 {
         if (!executor)

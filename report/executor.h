@@ -21,6 +21,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "base/progress.h"
 #include "report/in-use.h"
 #include "report/mirror.h"
 #include "report/plan.h"
@@ -48,6 +49,9 @@ typedef void (*ExecutorDone)(int result, const Error *error, void *userdata);
 int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirror,
                  const Plan *plan, ExecutorManners *manners, ExecutorDone done, void *userdata,
                  Error *reterr);
+
+/* Steps of the plan. */
+void executor_get_progress(const Executor *executor, Progress *ret);
 
 /* Cancels what is under way; the providers that were being written are forgotten. */
 Executor *executor_free(Executor *executor);

@@ -178,6 +178,13 @@ int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_p
         return 0;
 }
 
+void gather_get_progress(const Gather *gather, Progress *ret)
+{
+        *ret = (Progress){ .phase = "gathering",
+                           .n_done = gather->n_reads - gather->n_running,
+                           .n_total = gather->n_reads };
+}
+
 Gather *gather_free(Gather *gather)
 {
         if (!gather)

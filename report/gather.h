@@ -11,6 +11,7 @@
  * LIMITATIONS: a consumer that holds something of sharing providers alone is not found. */
 
 #include "base/allocation.h"
+#include "base/progress.h"
 #include "report/session.h"
 
 typedef struct Gather Gather;
@@ -25,6 +26,9 @@ typedef void (*GatherDone)(int result, Allocations *consumers, Allocations *othe
  * provider. The session is borrowed. -ENOMEM. */
 int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
                const StringSet *classes, GatherDone done, void *userdata, Error *reterr);
+
+/* Requests of the running part of it. */
+void gather_get_progress(const Gather *gather, Progress *ret);
 
 /* Cancels what is under way. */
 Gather *gather_free(Gather *gather);

@@ -217,6 +217,13 @@ int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Uui
         return 0;
 }
 
+void refresh_get_progress(const Refresh *refresh, Progress *ret)
+{
+        *ret = (Progress){ .phase = "reading",
+                           .n_done = refresh->n_reads - refresh->n_running,
+                           .n_total = refresh->n_reads };
+}
+
 Refresh *refresh_free(Refresh *refresh)
 {
         if (!refresh)

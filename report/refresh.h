@@ -9,6 +9,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "base/progress.h"
 #include "report/mirror.h"
 #include "report/session.h"
 
@@ -23,6 +24,9 @@ typedef void (*RefreshDone)(int result, Mirror *next, const Error *error, void *
  * has: a provider is never renamed. -ENOMEM. */
 int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Uuid *root,
                 const char *root_name, RefreshDone done, void *userdata, Error *reterr);
+
+/* n_total 0: the list of providers is being read. */
+void refresh_get_progress(const Refresh *refresh, Progress *ret);
 
 /* Cancels what is under way. */
 Refresh *refresh_free(Refresh *refresh);

@@ -461,6 +461,17 @@ ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
         return reporter->manners.reshaper;
 }
 
+void reporter_get_progress(const Reporter *reporter, Progress *ret)
+{
+        *ret = (Progress){ .phase = reporter->busy ? "reading" : "" };
+        if (reporter->executor)
+                executor_get_progress(reporter->executor, ret);
+        else if (reporter->gather)
+                gather_get_progress(reporter->gather, ret);
+        else if (reporter->refresh)
+                refresh_get_progress(reporter->refresh, ret);
+}
+
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
 {
         const SessionStatistics *now = session_get_statistics(reporter->session);

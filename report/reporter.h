@@ -14,6 +14,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/allocation.h"
+#include "base/progress.h"
 #include "base/provider-tree.h"
 #include "report/auth.h"
 #include "report/outcome.h"
@@ -117,6 +118,9 @@ const StringSet *reporter_get_left_out_traits(Reporter *reporter);
 
 /* Whether we may POST /reshaper; asked with the first publish, and again until it is known. */
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);
+
+/* Of the attempt under way; phase "" when there is none. */
+void reporter_get_progress(const Reporter *reporter, Progress *ret);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
 

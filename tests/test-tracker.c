@@ -226,6 +226,11 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
         return &world.statistics;
 }
 
+void reporter_get_progress(const Reporter *reporter, Progress *ret)
+{
+        *ret = (Progress){ .phase = "publishing", .n_done = 1, .n_total = 2 };
+}
+
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
 {
         return world.access;
@@ -299,9 +304,13 @@ static const TrackerStatus *run_cycle(void)
 static void test_one_cycle(void **state)
 {
         const TrackerStatus *status;
+        Progress progress;
 
         start(&reporter_config, false);
         assert_int_equal(tracker_get_status(world.tracker)->sync_state, SYNC_PENDING);
+        tracker_get_progress(world.tracker, &progress);
+        assert_string_equal(progress.phase, "waiting");
+        assert_int_equal(progress.n_total, 0);
         status = run_cycle();
         assert_int_equal(status->sync_state, SYNC_SYNCED);
         assert_int_equal(world.told.code, 0);

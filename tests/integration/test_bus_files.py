@@ -149,6 +149,7 @@ class TestDaemon(unittest.TestCase):
         done = self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1',
                               '--quiet')
         self.addCleanup(self.agent.ctl, 'release', done.stdout.strip())
+        self.agent.ctl('sync')
         done = self.bus.busctl(OTHER, '--json=short', 'call', NAME, NODE,
                                'org.freedesktop.DBus.ObjectManager', 'GetManagedObjects')
         return {interface: path for path, interfaces in json.loads(done.stdout)['data'][0].items()

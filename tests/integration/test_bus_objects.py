@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Providers, devices and claims as objects on a real bus."""
+"""Providers, devices, claims and operations as objects on a real bus."""
 
+import contextlib
 import json
+import os
+import pty
 import subprocess
 import unittest
 import uuid
 
-from tests.env.agent import Agent
+from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
 from tests.env.fakesys import demo_host
+from tests.env.faults import Delay, server_error
 from tests.env.libvirtd import testdriver_xml
+from tests.env.placement import Placement
+from tests.env.proxy import Proxy
 from tests.env.scratch import Scratch, wait_until
 
 NAME = 'org.computeagent.Agent1'
@@ -47,7 +53,7 @@ class Watch:
                 one['payload']['data'][0] == path and interface in one['payload']['data'][1]]
 
 
-class TestObjects(unittest.TestCase):
+class BusCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.scratch = Scratch()
@@ -58,12 +64,12 @@ class TestObjects(unittest.TestCase):
         for folder in [cls.bus.folder, *cls.bus.folder.parents]:
             if not folder.stat().st_mode & 0o001:
                 folder.chmod(folder.stat().st_mode | 0o011)
-        cls.host = demo_host()
-        cls.agent = Agent(cls.scratch, bus=cls.bus,
-                          uri=testdriver_xml(cls.host, cls.scratch.path))
+
+    @classmethod
+    def start_agent(cls, options=None):
+        cls.agent = Agent(cls.scratch, bus=cls.bus, options=options,
+                          uri=testdriver_xml(demo_host(), cls.scratch.path))
         cls.agent.start()
-        cls.agent.wait_state('standalone')
-        cls.agent.ctl('sync')
 
     def busctl(self, *args, **kwargs):
         done = subprocess.run(['busctl', '--address=%s' % self.bus.address, '--json=short', *args],
@@ -82,20 +88,29 @@ class TestObjects(unittest.TestCase):
     def of_kind(self, kind, **kwargs):
         return {path: has[kind] for path, has in self.objects(**kwargs).items() if kind in has}
 
-    def claim(self, resources):
-        done = self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', resources)
-        path = '%s/claim/%d' % (NODE, done['id'])
-        return done, path
-
     def watch(self):
         watch = Watch(self.scratch, self.bus)
         self.addCleanup(watch.close)
 
         def is_on():
-            self.agent.ctl('sync')
+            self.agent.ctl('sync', check=False)
             return watch.all()
         wait_until(is_on, 20, 'the monitor', step=0.1)
         return watch
+
+
+class TestObjects(BusCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.start_agent()
+        cls.agent.wait_state('standalone')
+        cls.agent.ctl('sync')
+
+    def claim(self, resources):
+        done = self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', resources)
+        path = '%s/claim/%d' % (NODE, done['id'])
+        return done, path
 
     def test_providers_are_those_of_the_tree(self):
         found = self.of_kind('Provider')
@@ -171,6 +186,139 @@ class TestObjects(unittest.TestCase):
                  'org.freedesktop.DBus.Properties', 'GetAll', 's', NAME + '.Claim'],
                 capture_output=True, text=True, timeout=30, check=False)
             self.assertNotEqual(done.returncode, 0, path)
+
+
+class TestOperations(BusCase):
+    CONSUMERS = 4
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.placement = Placement(cls.scratch)
+        cls.placement.start()
+        cls.proxy = cls.enterClassContext(Proxy(cls.placement.port))
+        cls.start_agent({'placement': {'auth_type': 'admin_token', 'token': 'admin',
+                                       'endpoint_override': cls.proxy.endpoint,
+                                       'max_connections': 1}})
+        cls.agent.wait_state('synced')
+        cls.consumers = [str(uuid.uuid4()) for _ in range(cls.CONSUMERS)]
+        gpu = cls.placement.tree_by_name(cls.agent.root())
+        gpu = next(one for name, one in gpu.items() if name.endswith('pci_0000_41_00_0'))
+        for consumer in cls.consumers:
+            cls.placement.request('PUT', '/allocations/' + consumer, {
+                'allocations': {gpu['uuid']: {'resources': {'VGPU': 1}}}, 'project_id': 'p',
+                'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+
+    def setUp(self):
+        self.addCleanup(self.proxy.clear)
+
+    def need_reshape(self, name):
+        """The VGPUs of the card, which guests hold, are to be of another class."""
+        self.agent.configure({'mdev_nvidia-35': {'mdev_class': name}})
+        self.agent.ctl('reload')
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
+
+    def begin(self, *args):
+        """Run computectl on a terminal, in the background."""
+        leader, follower = pty.openpty()
+        process = subprocess.Popen(
+            [str(build_folder() / 'computectl'), '--no-pager', *args], stdin=subprocess.DEVNULL,
+            stdout=follower, stderr=follower,
+            env={**self.agent.env(), 'TERM': 'xterm', 'COLUMNS': '70'})
+        os.close(follower)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(os.close, leader)
+        return process, leader
+
+    def read(self, leader):
+        text = b''
+        with contextlib.suppress(OSError): # the last writer has closed the terminal
+            while part := os.read(leader, 65536):
+                text += part
+        return text.decode()
+
+    def running(self, kind, phase):
+        """The path of such an operation that runs, when there is one."""
+        for path, has in self.of_kind('Operation').items():
+            if (has['Kind'], has['State'], has['Phase']) == (kind, 'running', phase):
+                return path
+        return None
+
+    def get(self, path):
+        return self.of_kind('Operation')[path]
+
+    def classes(self):
+        """What of the card's classes guests hold in Placement."""
+        held = self.placement.get('/allocations/' + self.consumers[0])['allocations']
+        return {name for one in held.values() for name in one['resources']}
+
+    def test_a_terminal_shows_how_far_it_is(self):
+        before = self.classes()
+        self.need_reshape('CUSTOM_ONE')
+        process, leader = self.begin('reshape')
+        path = wait_until(lambda: self.running('reshape', 'gathering'), 30, 'it to gather')
+        has = self.get(path)
+        self.assertEqual((has['Error'], has['EndedUSec']), ('', 0))
+        self.assertGreater(has['StartedUSec'], 0)
+        text = self.read(leader)
+        self.assertEqual(process.wait(30), 0, text)
+        self.assertRegex(text, r'reshape: gathering \d/4 \[=*> *\]')
+        self.assertRegex(text, r'\r\x1b\[K[^=]')
+        has = self.get(path)
+        self.assertEqual((has['State'], has['Error'], has['Total']), ('done', '', 0))
+        self.assertGreaterEqual(has['EndedUSec'], has['StartedUSec'])
+        self.assertNotEqual(self.classes(), before)
+
+    def test_cancelled_before_it_is_sent(self):
+        before = self.classes()
+        self.need_reshape('CUSTOM_TWO')
+        watch = self.watch()
+        posts = self.proxy.count('POST', '/reshaper')
+        process, leader = self.begin('reshape')
+        path = wait_until(lambda: self.running('reshape', 'gathering'), 30, 'it to gather')
+        done = subprocess.run(
+            ['busctl', '--address=%s' % self.bus.address, 'call', NAME, path,
+             NAME + '.Operation', 'Cancel'], capture_output=True, text=True, timeout=30,
+            check=False, user=OTHER, group=OTHER, extra_groups=[], cwd='/')
+        self.assertIn('Access', done.stderr)
+        self.busctl('call', NAME, path, NAME + '.Operation', 'Cancel')
+        self.assertIn('It was cancelled', self.read(leader))
+        self.assertEqual(process.wait(30), 1)
+        self.assertEqual(self.get(path)['State'], 'cancelled')
+        wait_until(lambda: {'type': 's', 'data': 'cancelled'} in [
+            one.get('State') for one in watch.seen('PropertiesChanged', path,
+                                                   NAME + '.Operation')], 10, 'the end to be told')
+        done = subprocess.run(
+            ['busctl', '--address=%s' % self.bus.address, 'call', NAME, path,
+             NAME + '.Operation', 'Cancel'], capture_output=True, text=True, timeout=30,
+            check=False)
+        self.assertIn('It has ended', done.stderr)
+        self.agent.ctl('sync', check=False)
+        self.assertEqual(self.proxy.count('POST', '/reshaper'), posts)
+        self.assertEqual(self.classes(), before)
+
+    def test_a_sync_that_fails(self):
+        self.proxy.add(server_error(503))
+        done = self.agent.ctl('sync', check=False)
+        self.assertEqual(done.returncode, 1)
+        has = max(self.of_kind('Operation').values(), key=lambda one: one['Id'])
+        self.assertEqual((has['Kind'], has['State']), ('sync', 'failed'))
+        self.assertIn('503', has['Error'])
+        self.proxy.clear()
+        self.agent.ctl('sync', check=False)
+
+    def test_those_that_ended_are_forgotten(self):
+        watch = self.watch()
+        for _ in range(20):
+            self.agent.ctl('sync', check=False)
+        self.assertEqual(len(self.of_kind('Operation')), 16)
+        self.assertTrue([one for one in watch.all() if one['member'] == 'InterfacesRemoved'])
+
+    def test_no_terminal_no_bar(self):
+        self.proxy.add(Delay(1, times=1))
+        done = self.agent.ctl('sync', check=False)
+        self.assertNotIn('\x1b', done.stdout + done.stderr)
 
 
 if __name__ == '__main__':
