@@ -261,9 +261,9 @@ static const char *header_of(CURL *easy, const char *name)
         return header->value;
 }
 
-static uint64_t last_modified_of(CURL *easy)
+uint64_t http_date_to_sec(const char *text)
 {
-        time_t sec = curl_getdate(header_of(easy, "last-modified"), NULL);
+        time_t sec = curl_getdate(text, NULL);
 
         return sec > 0 ? (uint64_t)sec : 0;
 }
@@ -277,7 +277,7 @@ static void deliver_response(HttpTransfer *transfer)
                 .request_id = header_of(transfer->easy, "x-openstack-request-id"),
                 .location = header_of(transfer->easy, "location"),
                 .subject_token = header_of(transfer->easy, "x-subject-token"),
-                .last_modified_sec = last_modified_of(transfer->easy),
+                .last_modified = header_of(transfer->easy, "last-modified"),
         };
         curl_off_t retry_after = 0;
         long status = 0;

@@ -50,7 +50,7 @@ typedef struct HttpResponse {
         const char *content_type, *request_id, *location; /* "" when the answer has none */
         const char *subject_token;                        /* the same, of Keystone; never log it */
         uint64_t retry_after_sec;                         /* 0 when the answer has none */
-        uint64_t last_modified_sec;                       /* since the epoch; 0: the same */
+        const char *last_modified;                        /* "" too; http_date_to_sec() reads it */
 } HttpResponse;
 
 /* Why there is no answer. */
@@ -95,6 +95,9 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
  * of the endpoint's root over further connections while the next requests run. Returns how many
  * were sent; 0 when it is known. */
 size_t http_client_widen(HttpClient *client);
+
+/* A date of a header as seconds since the epoch; 0 for what is none. */
+uint64_t http_date_to_sec(const char *text);
 
 /* Its callback is not called. The server may see the request all the same. NULL is allowed; returns
  * NULL. */

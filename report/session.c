@@ -196,7 +196,7 @@ static void on_response(int result, const HttpResponse *response, const Error *e
 
         if (result == HTTP_DONE) {
                 answer.status = response->status;
-                answer.modified_sec = response->last_modified_sec;
+                answer.modified = response->last_modified;
                 answer.verdict = placement_judge(request, response, &words);
                 result = answer.verdict.outcome;
                 if (result == REPORT_DONE)

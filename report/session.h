@@ -31,7 +31,8 @@ typedef struct SessionAnswer {
         int status;               /* 0: there was no answer */
         PlacementVerdict verdict; /* of an answer */
         const json_t *body;       /* of a 2xx with a body; else NULL */
-        uint64_t modified_sec;    /* since when it is as it is, since the epoch; 0: not told */
+        const char
+                *modified; /* since when it is as it is, for http_date_to_sec(); NULL: not told */
 } SessionAnswer;
 
 typedef struct Session Session;
