@@ -14,6 +14,7 @@
 #include "agent/polkit.h"
 #include "agent/status-text.h"
 #include "agent/tree-json.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
@@ -40,6 +41,16 @@ static int reply_json(sd_bus_message *call, json_t *document)
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
+static int add_sharing(json_t *document, const PlacementProviders *sharing)
+{
+        _cleanup_json_ json_t *names = json_array();
+
+        for (size_t i = 0; sharing && i < sharing->n_items; i++)
+                if (json_array_append_new(names, json_string(sharing->items[i].name)) < 0)
+                        return -ENOMEM;
+        return json_object_set(document, "shares", names);
+}
+
 static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -48,6 +59,7 @@ static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *e
         const TrackerStatus *status = tracker_get_status(service->config.tracker);
         Claims *claims = claim_service_get(service->config.claims);
         _cleanup_(allocations_freep) Allocations *usage = NULL;
+        json_t *document;
 
         if (!tree || !snapshot)
                 return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s",
@@ -56,8 +68,13 @@ static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *e
                                                  : "The host was not polled yet");
         if (claims)
                 claim_service_check(service->config.claims, claims_usage(claims, &usage, NULL));
-        return reply_json(call, tree_to_json(tree, usage, &service->config.root, snapshot->nodename,
-                                             sync_state_to_text(status->sync_state)));
+        document = tree_to_json(tree, usage, &service->config.root, snapshot->nodename,
+                                sync_state_to_text(status->sync_state));
+        if (document && add_sharing(document, tracker_get_sharing(service->config.tracker)) < 0) {
+                json_decref(document);
+                return -ENOMEM;
+        }
+        return reply_json(call, document);
 }
 
 static int method_get_plan(sd_bus_message *call, void *userdata, sd_bus_error *error)

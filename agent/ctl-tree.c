@@ -203,6 +203,23 @@ static int add_subtree(TreePrinter *printer, size_t index, const char *prefix, u
         return 0;
 }
 
+/* "shares: NAME" for each provider of another tree that this one may use. */
+static int print_sharing(const json_t *tree, const CtlStyle *style, FILE *output)
+{
+        const json_t *name;
+        size_t i;
+
+        json_array_foreach(json_object_get(tree, "shares"), i, name) {
+                _cleanup_free_ char *text = ctl_text_escape(
+                        json_is_string(name) ? json_string_value(name) : "", style->utf8);
+
+                if (!text)
+                        return -ENOMEM;
+                fprintf(output, "shares: %s\n", text);
+        }
+        return 0;
+}
+
 int ctl_tree_print(const json_t *tree, const CtlStyle *style, FILE *output, Error *reterr)
 {
         _cleanup_(tree_printer_done) TreePrinter printer = { .style = style };
@@ -225,5 +242,7 @@ int ctl_tree_print(const json_t *tree, const CtlStyle *style, FILE *output, Erro
         for (size_t i = 0; i < printer.n_providers; i++)
                 if (printer.parents[i] < 0 && (r = add_subtree(&printer, i, "", 0, reterr)) < 0)
                         return r;
-        return ctl_table_print(printer.table, output) < 0 ? error_oom(reterr) : 0;
+        if (ctl_table_print(printer.table, output) < 0 || print_sharing(tree, style, output) < 0)
+                return error_oom(reterr);
+        return 0;
 }

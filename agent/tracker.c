@@ -562,6 +562,11 @@ const ReporterStatistics *tracker_get_statistics(const Tracker *tracker)
         return tracker->reporter ? reporter_get_statistics(tracker->reporter) : &no_statistics;
 }
 
+const PlacementProviders *tracker_get_sharing(const Tracker *tracker)
+{
+        return tracker->reporter ? reporter_get_sharing(tracker->reporter) : NULL;
+}
+
 const ProviderTree *tracker_get_tree(const Tracker *tracker)
 {
         return tracker->tree;

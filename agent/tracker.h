@@ -83,6 +83,10 @@ int tracker_cancel_reshape(Tracker *tracker);
  * again. */
 const ProviderTree *tracker_get_tree(const Tracker *tracker);
 
+/* Providers of other trees that share with this one, or NULL before Placement was read. Borrowed as
+ * above. */
+const PlacementProviders *tracker_get_sharing(const Tracker *tracker);
+
 /* The last snapshot that a poll brought, or NULL. Borrowed as above. */
 const Snapshot *tracker_get_snapshot(const Tracker *tracker);
 

@@ -8,6 +8,7 @@
  *                 "inventories": {"VCPU": {"total", "reserved", "min_unit", "max_unit",
  * "step_size", "allocation_ratio", "capacity", "used"}}}]}
  *
+ * GetTree() adds "shares": [], the names of providers of other trees that share with this one.
  * Parents come before children; "used" is what living claims hold. */
 
 #include <jansson.h>

@@ -7,6 +7,9 @@
  * and beside the tree the names that Placement is known to have. A provider is stale when it must
  * be read again. Plain data; it sends nothing.
  *
+ * Providers of other trees that share with this one through aggregates are no part of it, because
+ * nothing of them is ever written: sharing.h says when they are read.
+ *
  * A refresh works on a copy (mirror_make_next) that takes the mirror's place when every read went
  * well, so that a failed refresh changes nothing.
  *

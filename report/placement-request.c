@@ -147,9 +147,10 @@ int placement_get_consumer(const Uuid *consumer, bool with_type, PlacementReques
         return r;
 }
 
-int placement_get_known_traits(const StringSet *names, size_t *first, PlacementRequest *ret)
+/* "PREFIXa,b,c" with names from *first on, as many as fit; *first moves behind them. */
+static int fill_names(PlacementRequest *ret, const char *prefix, const StringSet *names,
+                      size_t *first)
 {
-        static const char prefix[] = "/traits?name=in:";
         size_t length = strlen(prefix), next = *first;
         char *path, *to;
         int r;
@@ -174,6 +175,19 @@ int placement_get_known_traits(const StringSet *names, size_t *first, PlacementR
         if (r == 0)
                 *first = next;
         return r;
+}
+
+int placement_get_known_traits(const StringSet *names, size_t *first, PlacementRequest *ret)
+{
+        return fill_names(ret, "/traits?name=in:", names, first);
+}
+
+int placement_get_sharing_providers(const StringSet *aggregates, size_t *first,
+                                    PlacementRequest *ret)
+{
+        return fill_names(ret,
+                          "/resource_providers?required=MISC_SHARES_VIA_AGGREGATE&member_of=in:",
+                          aggregates, first);
 }
 
 int placement_put_resource_class(const char *name, PlacementRequest *ret)

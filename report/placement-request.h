@@ -63,6 +63,10 @@ int placement_get_consumer(const Uuid *consumer, bool with_type, PlacementReques
  * behind the last one taken. */
 int placement_get_known_traits(const StringSet *names, size_t *first, PlacementRequest *ret);
 
+/* Who shares through one of these aggregates (uuids); the same. */
+int placement_get_sharing_providers(const StringSet *aggregates, size_t *first,
+                                    PlacementRequest *ret);
+
 int placement_put_resource_class(const char *name, PlacementRequest *ret);
 int placement_put_trait(const char *name, PlacementRequest *ret);
 

@@ -17,6 +17,7 @@
 #include "report/plan.h"
 #include "report/refresh.h"
 #include "report/session.h"
+#include "report/sharing.h"
 #include "report/trait-lookup.h"
 
 /* Traits that Placement lacked are asked for again after this: it may have been upgraded. */
@@ -27,6 +28,7 @@ struct Reporter {
         sd_event_source *deferred;
         Session *session;
         Mirror *mirror;
+        Sharing *sharing;
         Uuid root;
         char *root_name;
         ExecutorManners manners;
@@ -64,6 +66,7 @@ static void put_away(Reporter *reporter)
         reporter->lookup = trait_lookup_free(reporter->lookup);
         reporter->refresh = refresh_free(reporter->refresh);
         reporter->gather = gather_free(reporter->gather);
+        sharing_cancel(reporter->sharing);
         reporter->desired = provider_tree_free(reporter->desired);
         reporter->allocations = allocations_free(reporter->allocations);
 }
@@ -166,6 +169,8 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
         r = make_session(reporter, config, reterr);
         if (r < 0)
                 return r;
+        if (sharing_new(&reporter->sharing, reporter->session) < 0)
+                return error_oom(reterr);
         *ret = TAKE_PTR(reporter);
         return 0;
 }
@@ -177,6 +182,7 @@ Reporter *reporter_free(Reporter *reporter)
         put_away(reporter);
         allocations_free(reporter->gathered);
         allocations_free(reporter->others);
+        sharing_free(reporter->sharing);
         session_free(reporter->session);
         mirror_free(reporter->mirror);
         in_use_done(&reporter->manners.in_use);
@@ -188,6 +194,19 @@ Reporter *reporter_free(Reporter *reporter)
         return NULL;
 }
 
+static uint64_t now_usec(const Reporter *reporter)
+{
+        uint64_t usec = 0;
+
+        sd_event_now(reporter->event, CLOCK_MONOTONIC, &usec);
+        return usec;
+}
+
+static void on_sharing_known(void *userdata)
+{
+        finish(userdata, REPORT_DONE, NULL);
+}
+
 static void on_refreshed(int result, Mirror *next, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -197,7 +216,10 @@ static void on_refreshed(int result, Mirror *next, const Error *error, void *use
                 reporter->mirror = next;
         }
         reporter->refreshed |= result == REPORT_DONE;
-        finish(reporter, result, error);
+        if (result != REPORT_DONE ||
+            sharing_refresh(reporter->sharing, mirror_get_tree(reporter->mirror),
+                            now_usec(reporter), on_sharing_known, reporter) <= 0)
+                finish(reporter, result, error);
 }
 
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
@@ -377,14 +399,6 @@ static void on_looked_up(int result, const Error *error, void *userdata)
                 finish(reporter, result, error);
 }
 
-static uint64_t now_usec(const Reporter *reporter)
-{
-        uint64_t usec = 0;
-
-        sd_event_now(reporter->event, CLOCK_MONOTONIC, &usec);
-        return usec;
-}
-
 /* 1: a lookup is under way, 0: none is needed. */
 static int look_up_traits(Reporter *reporter)
 {
@@ -449,6 +463,11 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
         if (!mirror_usable(reporter))
                 return error_setf(reterr, ENODATA, "Placement has not been read yet");
         return make_plan(reporter, desired, allocations, ret, reterr);
+}
+
+const PlacementProviders *reporter_get_sharing(const Reporter *reporter)
+{
+        return sharing_get(reporter->sharing);
 }
 
 const StringSet *reporter_get_left_out_traits(Reporter *reporter)

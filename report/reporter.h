@@ -18,6 +18,7 @@
 #include "base/provider-tree.h"
 #include "report/auth.h"
 #include "report/outcome.h"
+#include "report/placement-answer.h"
 #include "report/request-counts.h"
 #include "report/reshaper-probe.h"
 
@@ -72,7 +73,8 @@ Reporter *reporter_free(Reporter *reporter);
 DEFINE_CLEANUP(Reporter *, reporter_free);
 
 /* Makes the mirror true again: one GET /resource_providers?in_tree=, then reads of the providers
- * whose generation moved, and of no others. An unknown root leaves an empty tree: publish will
+ * whose generation moved, and of no others; where the tree has aggregates, now and then the
+ * providers that share with it (sharing.h). An unknown root leaves an empty tree: publish will
  * create it. A root that Placement has under another name is REPORT_E_REFUSED. -EBUSY when an
  * attempt is under way, -ENOMEM. */
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
@@ -111,6 +113,10 @@ int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDo
  * above. */
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr);
+
+/* The providers of other trees that share with this one, as the last refresh knew them (sharing.h).
+ * Borrowed until the next call that starts an attempt. */
+const PlacementProviders *reporter_get_sharing(const Reporter *reporter);
 
 /* The traits of the last desired tree that Placement does not know, and that were left out.
  * Borrowed until the next call that starts an attempt. */

@@ -69,6 +69,21 @@ static void test_tree(void **state)
                             "shared\n");
 }
 
+/* Names are foreign, and so is whatever stands among them. */
+static void test_who_shares(void **state)
+{
+        _cleanup_(json_done) json_t *tree = parse_json(HOST),
+                                    *names = parse_json("[\"pool\", \"x\\u001b[m\", 5]");
+        _cleanup_(capture_done) Capture capture;
+        const CtlStyle style = STYLE_PIPE;
+
+        assert_int_equal(json_object_set(tree, "shares", names), 0);
+        capture_begin(&capture);
+        assert_int_equal(ctl_tree_print(tree, &style, capture.stream, NULL), 0);
+        capture_end(&capture);
+        assert_contains(capture.text, "shared\nshares: pool\nshares: x\\x1b[m\nshares: \n");
+}
+
 static void test_ascii(void **state)
 {
         _cleanup_(capture_done) Capture capture;
@@ -170,6 +185,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_tree),
+                cmocka_unit_test(test_who_shares),
                 cmocka_unit_test(test_ascii),
                 cmocka_unit_test(test_all),
                 cmocka_unit_test(test_usage_colours),

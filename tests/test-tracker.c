@@ -231,6 +231,11 @@ void reporter_get_progress(const Reporter *reporter, Progress *ret)
         *ret = (Progress){ .phase = "publishing", .n_done = 1, .n_total = 2 };
 }
 
+const PlacementProviders *reporter_get_sharing(const Reporter *reporter)
+{
+        return NULL;
+}
+
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
 {
         return world.access;

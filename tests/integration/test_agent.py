@@ -79,6 +79,38 @@ class TestPublish(AgentCase):
         self.assertEqual(len(requests), 1, requests)
         self.assertIn('in_tree=', requests[0][1])
 
+    def test_b3_7_who_shares_with_this_host_is_known_and_left_alone(self):
+        agent = self.start_agent()
+        root, pool, aggregate = agent.root(), str(uuid.uuid4()), str(uuid.uuid4())
+
+        def put(provider, part, body):
+            path = '/resource_providers/' + provider
+            generation = self.placement.get(path)['generation']
+            answer = self.placement.request('PUT', path + '/' + part, {
+                'resource_provider_generation': generation, **body}, record=False)
+            self.assertEqual(answer.status, 200, answer.text)
+
+        self.placement.request('POST', '/resource_providers', {'uuid': pool, 'name': 'pool'},
+                               record=False)
+        self.addCleanup(self.placement.request, 'DELETE', '/resource_providers/' + pool)
+        put(pool, 'inventories', {'inventories': {'DISK_GB': {'total': 100}}})
+        put(pool, 'traits', {'traits': ['MISC_SHARES_VIA_AGGREGATE']})
+        put(pool, 'aggregates', {'aggregates': [aggregate]})
+        agent.ctl('sync')
+        self.assertEqual(agent.ctl_json('tree')['shares'], [])
+        put(root, 'aggregates', {'aggregates': [aggregate]})
+        before = self.placement.tree(pool)
+        mark = self.placement.mark()
+        agent.ctl('sync')
+        self.assertEqual(len(self.placement.requests_since(mark)), 5)
+        self.assertEqual(agent.ctl_json('tree')['shares'], ['pool'])
+        self.assertIn('shares: pool\n', agent.ctl('tree').stdout)
+        mark = self.placement.mark()
+        agent.ctl('sync')
+        self.assertEqual(len(self.placement.requests_since(mark)), 1)
+        self.assertEqual(self.placement.tree(pool), before)
+        self.assertEqual(self.placement.tree(root)[root]['aggregates'], [aggregate])
+
     def test_one_changed_inventory_is_one_write(self):
         agent = self.start_agent()
         mark = self.placement.mark()

@@ -168,11 +168,20 @@ class TestVgpus(ReshapeCase):
     def test_g2_14_parts_elsewhere_are_carried_through(self):
         self.make_old_shape()
         elsewhere = self.create('other-host', {'VGPU': inventory(4), 'VCPU': inventory(4)})
+        pool, aggregate = self.create('pool', {'DISK_GB': inventory(10)}), str(uuid.uuid4())
+        for provider, part, names in ((pool, 'traits', ['MISC_SHARES_VIA_AGGREGATE']),
+                                      (pool, 'aggregates', [aggregate]),
+                                      (self.uuid(ROOT), 'aggregates', [aggregate])):
+            path = '/resource_providers/' + provider
+            answer = self.placement.request('PUT', path + '/' + part, {part: names,
+                'resource_provider_generation': self.placement.get(path)['generation']})
+            self.assertEqual(answer.status, 200, answer.text)
         generation = self.placement.get('/allocations/' + self.guests[0])['consumer_generation']
-        self.put(self.guests[0], {ROOT: {'VGPU': 1}, elsewhere: {'VGPU': 2, 'VCPU': 1}}, generation)
+        held = {elsewhere: {'VGPU': 2, 'VCPU': 1}, pool: {'DISK_GB': 3}}
+        self.put(self.guests[0], {ROOT: {'VGPU': 1}, **held}, generation)
         self.start(devices={'enabled_mdev_types': 'nvidia-35'})
-        self.assertEqual(self.held(self.guests[0]),
-                         {GPUS[1]: {'VGPU': 1}, elsewhere: {'VGPU': 2, 'VCPU': 1}})
+        self.assertEqual(self.held(self.guests[0]), {GPUS[1]: {'VGPU': 1}, **held})
+        self.assertEqual(self.agent.ctl_json('tree')['shares'], ['pool'])
 
     def test_a_consumer_that_cannot_be_placed_blocks_its_class_alone(self):
         self.make_old_shape()
