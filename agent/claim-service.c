@@ -10,6 +10,7 @@
 #include "agent/claim-facts.h"
 #include "agent/claim-move.h"
 #include "agent/claim-reconcile.h"
+#include "agent/clock-watch.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
@@ -26,6 +27,9 @@ struct ClaimService {
         bool reconcile_due; /* the snapshot was not looked at yet */
         bool compared;      /* it was, in this cycle */
         bool started_only;
+        ClockWatch clock;
+        int64_t last_id;  /* of the claims that were made */
+        int64_t known_id; /* the same, when the clock was looked at last */
         ReconcileMemory memory;
         ReconcileProblems problems;
         ClaimWatch watch;
@@ -128,6 +132,16 @@ static void remember_tree(ClaimService *service)
         service->remembered = tree;
 }
 
+static void note_last_id(ClaimService *service)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+
+        if (claims_list(service->claims, false, &list, NULL) != 0)
+                return;
+        for (size_t i = 0; i < list.n_claims; i++)
+                service->last_id = MAX(service->last_id, list.claims[i]->id);
+}
+
 static void open_store(ClaimService *service)
 {
         const ClaimsConfig config = {
@@ -147,6 +161,7 @@ static void open_store(ClaimService *service)
         if (r < 0)
                 return;
         claims_set_facts(service->claims, service->snapshot ? &service->facts : NULL);
+        note_last_id(service);
         /* An empty file, or one of an older program: the guests are looked at again. */
         service->reconcile_due = service->snapshot != NULL;
         remember_tree(service);
@@ -183,12 +198,62 @@ static void tell_expired(ClaimService *service, uint64_t ended_usec)
                         claim_service_tell(service, CLAIM_EVENT_REMOVED, list.claims[i]);
 }
 
-static uint64_t now_usec(void)
+static uint64_t clock_usec(clockid_t clock)
 {
         struct timespec now;
 
-        clock_gettime(CLOCK_REALTIME, &now);
+        clock_gettime(clock, &now);
         return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+/* Claims expire so long after they were made, whatever the clock shows meanwhile. */
+static void move_expiry(ClaimService *service, const ClockJump *jump)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = claims_list(service->claims, false, &list, NULL);
+
+        for (size_t i = 0; r == 0 && i < list.n_claims; i++) {
+                Claim *claim = list.claims[i];
+
+                if (claim->state != CLAIM_STATE_CLAIMED || claim->expires_usec == 0 ||
+                    (claim->id > service->known_id &&
+                     !clock_jump_is_before(jump, claim->created_usec)))
+                        continue;
+                claim->expires_usec = clock_jump_move(jump, claim->expires_usec);
+                if (claims_extend(service->claims, claim->id, claim->expires_usec, NULL) == 0)
+                        claim_service_tell(service, CLAIM_EVENT_CHANGED, claim);
+        }
+}
+
+static void move_missing(ClaimService *service, const ClockJump *jump)
+{
+        for (size_t i = 0; i < service->memory.n_items; i++)
+                service->memory.items[i].since_usec =
+                        clock_jump_move(jump, service->memory.items[i].since_usec);
+}
+
+static void tell_jump(const ClockJump *jump)
+{
+        bool forward = jump->by_usec > 0;
+
+        log_event(LOG_NOTICE, MESSAGE_CLOCK_JUMPED, NULL,
+                  "The clock of this host was set %s by %" PRIu64
+                  " s. Claims expire when they would have expired without that.",
+                  forward ? "forward" : "back",
+                  (uint64_t)(forward ? jump->by_usec : -jump->by_usec) / USEC_PER_SEC);
+}
+
+static void follow_clock(ClaimService *service)
+{
+        const ClockJump jump = clock_watch_look(&service->clock, clock_usec(CLOCK_REALTIME),
+                                                clock_usec(CLOCK_BOOTTIME));
+
+        if (jump.by_usec != 0) {
+                tell_jump(&jump);
+                move_missing(service, &jump);
+                move_expiry(service, &jump);
+        }
+        service->known_id = service->last_id;
 }
 
 static void expire(ClaimService *service, uint64_t usec)
@@ -257,6 +322,7 @@ void claim_service_reconcile(ClaimService *service)
 {
         if (!service->claims)
                 return;
+        follow_clock(service);
         if (service->reconcile_due && service->tree_stored) {
                 service->reconcile_due = false;
                 service->compared = true;
@@ -264,7 +330,8 @@ void claim_service_reconcile(ClaimService *service)
         }
         /* What expired after the poll may have a guest that the poll could not see. */
         if (service->claims)
-                expire(service, service->compared ? service->facts.taken_usec : now_usec());
+                expire(service,
+                       service->compared ? service->facts.taken_usec : clock_usec(CLOCK_REALTIME));
 }
 
 const ReconcileProblems *claim_service_problems(const ClaimService *service)
@@ -290,6 +357,7 @@ void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata
 
 void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
 {
+        service->last_id = MAX(service->last_id, claim->id);
         if (service->watch)
                 service->watch(event, claim, service->watch_userdata);
 }
