@@ -11,11 +11,11 @@
  *   publish   empty Placement → a state, by a client that knows nothing of it
  *   cycle     the same state n times; "refresh" means nothing here: every cycle notices what
  * changed toggle    n cycles through states claim     what a scheduler writes: this client never
- * writes allocations but in a reshape reshape   as after a start: all allocations are read, then
- * inventories and they move together preload and rt_claim take no request of this client (a claim
- * is a transaction in the host's own database); a line says so. Lines: {"workload", "mode":
- * "compute-agent", "rep", "label", "k", "wall_ms", "client_cpu_ms", "server_cpu_ms", "requests"},
- * for claims also {"label":
+ * writes allocations but in a reshape reshape   as after a start: the consumers of what moves
+ * are read, then inventories and they move together preload and rt_claim take no request of this
+ * client (a claim is a transaction in the host's own database); a line says so. Lines: {"workload",
+ * "mode": "compute-agent", "rep", "label", "k", "wall_ms", "client_cpu_ms", "server_cpu_ms",
+ * "requests"}, for claims also {"label":
  * "<label>:latency", "n", "median_ms", "p99_ms"}, and at last {"label": "verify", "providers",
  * "expected", "mismatches"} from what a new client reads back. */
 
@@ -272,53 +272,72 @@ static int step_claim(Bench *bench, const json_t *step, const char *label, Error
         return 0;
 }
 
-/* What consumers will hold: {consumer: {provider: {class: n}}} */
-static int move(const Allocations *now, const json_t *then, Allocations **ret, Error *reterr)
+/* What a driver does to the consumers: {consumer: {provider: {class: n}}} is what they will hold.
+ */
+static int move(Allocations *consumers, const json_t *then, Error *reterr)
 {
-        _cleanup_(allocations_freep) Allocations *moved = NULL;
-
-        if (allocations_new(&moved) < 0)
-                return error_oom(reterr);
-        for (size_t i = 0; i < now->n_consumers; i++) {
-                const Consumer *from = now->consumers[i];
+        for (size_t i = 0; i < consumers->n_consumers; i++) {
+                Consumer *consumer = consumers->consumers[i];
                 const char *provider, *resource_class;
                 json_t *resources, *amount;
-                Consumer *to;
                 Uuid uuid;
 
-                if (allocations_ensure(moved, &from->uuid, &to) < 0)
-                        return error_oom(reterr);
-                to->project_id = strdup(from->project_id);
-                to->user_id = strdup(from->user_id);
-                to->generation = from->generation;
-                json_object_foreach(json_object_get(then, from->uuid.text), provider, resources)
+                consumer_clear(consumer);
+                json_object_foreach(json_object_get(then, consumer->uuid.text), provider, resources)
                         json_object_foreach(resources, resource_class, amount) {
                                 if (uuid_from_text(provider, &uuid) < 0 ||
-                                    consumer_set(to, &uuid, resource_class,
+                                    consumer_set(consumer, &uuid, resource_class,
                                                  (uint64_t)json_integer_value(amount)) < 0)
                                         return error_setf(reterr, EBADMSG, "Not an allocation: %s",
                                                           provider);
                         }
         }
-        *ret = TAKE_PTR(moved);
         return 0;
+}
+
+/* The consumers of the classes that go from some provider. */
+static int gather(Bench *bench, const ProviderTree *to, Allocations **ret, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet classes = STRING_SET_INIT;
+        _cleanup_(allocations_freep) Allocations *others = NULL;
+        const ProviderTree *tree = reporter_tree(bench->reporter);
+        int r;
+
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Provider *now = tree->providers[i];
+                const Provider *then = provider_tree_find(to, &now->uuid);
+
+                for (size_t j = 0; j < now->n_inventories; j++) {
+                        const char *name = now->inventories[j].resource_class;
+
+                        if ((!then || !provider_find_inventory(then, name)) &&
+                            string_set_add(&classes, name) < 0)
+                                return error_oom(reterr);
+                }
+        }
+        r = wait_done(bench, reporter_gather(bench->reporter, &classes, on_done, bench), reterr);
+        if (r > 0)
+                return error_setf(reterr, EREMOTEIO, "The gathering: %.200s", bench->error.text);
+        if (r == 0)
+                reporter_take_gathered(bench->reporter, ret, &others);
+        return r;
 }
 
 static int reshape(Bench *bench, Error *reterr)
 {
-        _cleanup_(allocations_freep) Allocations *now = NULL, *then = NULL;
+        _cleanup_(allocations_freep) Allocations *consumers = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         int r;
 
         r = refresh(bench, reterr);
         if (r >= 0)
-                r = scheduler_read(bench->scheduler, reporter_tree(bench->reporter), &now, reterr);
-        if (r >= 0)
-                r = move(now, json_object_get(bench->state, "allocations"), &then, reterr);
-        if (r >= 0)
                 r = make_tree(bench, &tree, reterr);
         if (r >= 0)
-                r = publish(bench, tree, then, reterr);
+                r = gather(bench, tree, &consumers, reterr);
+        if (r >= 0)
+                r = move(consumers, json_object_get(bench->state, "allocations"), reterr);
+        if (r >= 0)
+                r = publish(bench, tree, consumers, reterr);
         return r > 0 ? error_setf(reterr, ESTALE, "The reshape: %.200s", bench->error.text) : r;
 }
 

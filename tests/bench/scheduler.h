@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What others than the agent do with Placement: the scheduler that writes allocations, and whoever
- * reads them all before a reshape. Blocks: it runs the event loop until the answers are there. */
+/* What a scheduler does with Placement: it writes allocations. Blocks: it runs the event loop until
+ * the answers are there. */
 
 #include <jansson.h>
 #include <systemd/sd-event.h>
 
-#include "base/allocation.h"
-#include "base/provider-tree.h"
+#include "base/error.h"
 
 typedef struct Scheduler Scheduler;
 
@@ -19,10 +18,6 @@ DEFINE_CLEANUP(Scheduler *, scheduler_free);
 /* Writes the first allocations of {"uuid", "project_id", "user_id", "allocations": {provider:
  * {class: n}}}. read_first: asks for what it has before, as Nova's scheduler does. */
 int scheduler_claim(Scheduler *scheduler, const json_t *consumer, bool read_first, Error *reterr);
-
-/* What all consumers of these providers hold, wherever they hold it. */
-int scheduler_read(Scheduler *scheduler, const ProviderTree *tree, Allocations **ret,
-                   Error *reterr);
 
 /* What one consumer holds: {provider: {"resources": {class: n}}}. The caller unrefs. */
 int scheduler_read_consumer(Scheduler *scheduler, const char *consumer, json_t **ret,
