@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Gathering over a scripted HTTP: which requests, and what comes of each answer. */
+
+#include "report/gather.h"
+
+#include "report/auth.h"
+#include "tests/fake-http.h"
+#include "tests/report-fixture.h"
+
+#define NAMES "host gpu a b c"
+
+typedef struct Fixture {
+        sd_event *event;
+        Session *session;
+        Gather *gather;
+        unsigned n_calls;
+        int result;
+        Error error;
+        Allocations *consumers, *others;
+} Fixture;
+
+static int set_up(void **state)
+{
+        static const HttpConfig http = {
+                .endpoint = "http://127.0.0.1:1",
+                .max_connections = 4,
+                .connect_timeout_usec = USEC_PER_SEC,
+                .timeout_usec = USEC_PER_SEC,
+        };
+        static const AuthConfig auth_config = { .kind = REPORTER_AUTH_NONE };
+        Fixture *fixture = calloc(1, sizeof(Fixture));
+        Auth *auth;
+
+        assert_non_null(fixture);
+        assert_true(sd_event_new(&fixture->event) >= 0);
+        assert_int_equal(auth_new(&auth, fixture->event, &auth_config, &http, NULL), 0);
+        assert_int_equal(session_new(&fixture->session, fixture->event, &http, auth, NULL), 0);
+        *state = fixture;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        Fixture *fixture = *state;
+
+        gather_free(fixture->gather);
+        session_free(fixture->session);
+        allocations_free(fixture->consumers);
+        allocations_free(fixture->others);
+        sd_event_unref(fixture->event);
+        free(fixture);
+        fake_http_begin(NULL, 0, "");
+        return 0;
+}
+
+static void on_done(int result, Allocations *consumers, Allocations *others, const Error *error,
+                    void *userdata)
+{
+        Fixture *fixture = userdata;
+
+        fixture->n_calls++;
+        fixture->result = result;
+        fixture->error = *error;
+        fixture->consumers = consumers;
+        fixture->others = others;
+}
+
+/* {"allocations": {name: {"resources": {…}}}} with uuids in place of the names of
+ * report-fixture.h; owner: of a consumer. The caller frees. */
+static char *make_answer(const char *held, bool owner)
+{
+        char text[512] = "", copy[256], *rest = copy, *item, *ret;
+
+        snprintf(copy, sizeof(copy), "%s", held);
+        while ((item = strtok_r(rest, " ", &rest))) {
+                char *equals = strchr(item, ':');
+
+                *equals = '\0';
+                snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                         "%s\"%s\":{\"resources\":{\"%s\":1}}", text[0] ? "," : "",
+                         fixture_uuid(item).text, equals + 1);
+        }
+        assert_true(asprintf(&ret, "{\"allocations\":{%s}%s}", text,
+                             owner && held[0] ? ",\"project_id\":\"p\",\"user_id\":\"u\","
+                                                "\"consumer_generation\":1"
+                                              : "") > 0);
+        return ret;
+}
+
+static int run(Fixture *fixture, const StringSet *classes)
+{
+        const Uuid providers[] = { fixture_uuid("host"), fixture_uuid("gpu") };
+
+        assert_int_equal(gather_new(&fixture->gather, fixture->session, providers,
+                                    ARRAY_SIZE(providers), classes, on_done, fixture, NULL),
+                         0);
+        assert_int_equal(fixture->n_calls, 0);
+        for (unsigned i = 0; i < 100 && fixture->n_calls == 0; i++)
+                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
+        assert_int_equal(fixture->n_calls, 1);
+        return fixture->result;
+}
+
+/* "a b": which of them are there. */
+static void format_names(const Allocations *allocations, char text[static 16])
+{
+        static const char *const names[] = { "a", "b", "c" };
+
+        text[0] = '\0';
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                Uuid uuid = fixture_uuid(names[i]);
+
+                if (allocations_find(allocations, &uuid))
+                        strcat(text, names[i]);
+        }
+}
+
+static void test_who_is_read_whole(void **state)
+{
+        static const struct {
+                const char *about, *of_host, *of_gpu, *classes;
+                const char *wholes[3]; /* what a, b and c hold when they are asked for */
+                const char *consumers, *others;
+                size_t n_requests;
+        } cases[] = {
+                { "nobody", "", "", "VGPU", { "", "", "" }, "", "", 2 },
+                { "nobody whom it concerns",
+                  "a:VCPU b:VCPU",
+                  "",
+                  "VGPU",
+                  { "", "", "" },
+                  "",
+                  "ab",
+                  2 },
+                { "one of three",
+                  "a:VCPU b:VCPU",
+                  "c:VGPU",
+                  "VGPU",
+                  { "", "", "gpu:VGPU" },
+                  "c",
+                  "ab",
+                  3 },
+                { "all", "a:VCPU", "b:VGPU", NULL, { "host:VCPU", "gpu:VGPU", "" }, "ab", "", 4 },
+                { "one that has gone since",
+                  "a:VGPU b:VGPU",
+                  "",
+                  "VGPU",
+                  { "", "host:VGPU", "" },
+                  "b",
+                  "",
+                  4 },
+        };
+        Fixture *fixture;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(string_set_done) StringSet classes = STRING_SET_INIT;
+                _cleanup_free_ char *host = make_answer(cases[i].of_host, false);
+                _cleanup_free_ char *gpu = make_answer(cases[i].of_gpu, false);
+                _cleanup_free_ char *a = make_answer(cases[i].wholes[0], true);
+                _cleanup_free_ char *b = make_answer(cases[i].wholes[1], true);
+                _cleanup_free_ char *c = make_answer(cases[i].wholes[2], true);
+                const FakeAnswer script[] = {
+                        { .match = "/resource_providers/host/allocations", .body = host },
+                        { .match = "/resource_providers/gpu/allocations", .body = gpu },
+                        { .match = "/allocations/a", .body = a },
+                        { .match = "/allocations/b", .body = b },
+                        { .match = "/allocations/c", .body = c },
+                };
+                char text[16];
+
+                set_up(state);
+                fixture = *state;
+                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+                if (cases[i].classes)
+                        assert_true(string_set_add(&classes, cases[i].classes) >= 0);
+                assert_int_equal(run(fixture, cases[i].classes ? &classes : NULL), REPORT_DONE);
+                format_names(fixture->consumers, text);
+                if (strcmp(text, cases[i].consumers) != 0)
+                        fail_msg("%s: whole: %s", cases[i].about, text);
+                format_names(fixture->others, text);
+                if (strcmp(text, cases[i].others) != 0)
+                        fail_msg("%s: others: %s", cases[i].about, text);
+                assert_int_equal(fake_http_get_n_requests(), cases[i].n_requests);
+                tear_down(state);
+        }
+}
+
+static void test_what_goes_wrong(void **state)
+{
+        static const char too_old[] =
+                "{\"errors\":[{\"status\":406,\"detail\":\"\",\"max_version\":\"1.30\","
+                "\"min_version\":\"1.0\"}]}";
+        static const char gone[] = "{\"errors\":[{\"status\":404,\"detail\":\"No such provider\","
+                                   "\"code\":\"placement.undefined_code\"}]}";
+        static const struct {
+                const char *about;
+                FakeAnswer answer;
+                int result;
+        } cases[] = {
+                { "a provider was deleted since it was listed",
+                  { .match = "/resource_providers/gpu/", .status = 404, .body = gone },
+                  REPORT_E_CONFLICT },
+                { "the network ends",
+                  { .match = "/allocations/a", .result = HTTP_E_UNREACHABLE },
+                  REPORT_E_UNREACHABLE },
+                { "no JSON that is known",
+                  { .match = "/resource_providers/gpu/", .body = "{\"allocations\":5}" },
+                  REPORT_E_UNAVAILABLE },
+                { "a service without types",
+                  { .match = "/allocations/a", .times = 1, .status = 406, .body = too_old },
+                  REPORT_DONE },
+                { "too old for allocations at all",
+                  { .match = "/resource_providers/host/", .status = 406, .body = too_old },
+                  REPORT_E_TOO_OLD },
+        };
+        Fixture *fixture;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_free_ char *host = make_answer("a:VCPU", false);
+                _cleanup_free_ char *gpu = make_answer("", false);
+                _cleanup_free_ char *a = make_answer("host:VCPU", true);
+                const FakeAnswer script[] = {
+                        cases[i].answer,
+                        { .match = "/resource_providers/host/allocations", .body = host },
+                        { .match = "/resource_providers/gpu/allocations", .body = gpu },
+                        { .match = "/allocations/a", .body = a },
+                };
+
+                set_up(state);
+                fixture = *state;
+                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+                if (run(fixture, NULL) != cases[i].result)
+                        fail_msg("%s: %d, %s", cases[i].about, fixture->result,
+                                 fixture->error.text);
+                assert_int_equal(fixture->consumers != NULL, cases[i].result == REPORT_DONE);
+                assert_int_equal(fixture->others != NULL, cases[i].result == REPORT_DONE);
+                tear_down(state);
+        }
+}
+
+/* Nothing comes of what was under way. */
+static void test_given_up(void **state)
+{
+        const Uuid provider = fixture_uuid("host");
+        Fixture *fixture;
+
+        set_up(state);
+        fixture = *state;
+        fake_http_begin(NULL, 0, NAMES);
+        assert_int_equal(gather_new(&fixture->gather, fixture->session, &provider, 1, NULL, on_done,
+                                    fixture, NULL),
+                         0);
+        fixture->gather = gather_free(fixture->gather);
+        for (int i = 0; i < 5; i++)
+                assert_true(sd_event_run(fixture->event, 0) >= 0);
+        assert_int_equal(fixture->n_calls, 0);
+        tear_down(state);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_who_is_read_whole),
+                cmocka_unit_test(test_what_goes_wrong),
+                cmocka_unit_test(test_given_up),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/reshape-image.h"
+
+#include "base/json.h"
+#include "tests/report-fixture.h"
+#include "tests/test.h"
+
+#define FLAT   "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5"
+#define NESTED "host VCPU=8 | port<host CUSTOM_NET=5 | gpu<host VGPU=2 +CUSTOM_A"
+
+/* "guest host VCPU=2 VGPU=1; other gpu VGPU=1": a consumer, then a provider and what is held of it;
+ * a consumer may be named again. */
+static Allocations *make_consumers(const char *text)
+{
+        _cleanup_free_ char *copy = strdup(text);
+        char *rest = copy, *item;
+        Allocations *ret;
+
+        assert_non_null(copy);
+        assert_int_equal(allocations_new(&ret), 0);
+        while ((item = strtok_r(rest, ";", &rest))) {
+                char *words = item, *name = strtok_r(words, " ", &words), *word;
+                Uuid uuid = fixture_uuid(name);
+                Uuid provider = fixture_uuid(strtok_r(words, " ", &words));
+                Consumer *consumer;
+
+                assert_int_equal(allocations_ensure(ret, &uuid, &consumer), 0);
+                free(consumer->project_id);
+                free(consumer->user_id);
+                consumer->project_id = strdup("p");
+                consumer->user_id = strdup("u");
+                consumer->generation = 1;
+                while ((word = strtok_r(words, " ", &words))) {
+                        char *equals = strchr(word, '=');
+
+                        *equals = '\0';
+                        assert_int_equal(consumer_set(consumer, &provider, word,
+                                                      strtoull(equals + 1, NULL, 10)),
+                                         0);
+                }
+        }
+        return ret;
+}
+
+/* VGPU of a guest went from the host to its GPU. */
+static void make_image(ReshapeImage *ret)
+{
+        *ret = (ReshapeImage){
+                .taken_usec = 5,
+                .before = { fixture_tree(FLAT), make_consumers("guest host VCPU=2 VGPU=1") },
+                .after = { fixture_tree(NESTED),
+                           make_consumers("guest host VCPU=2; guest gpu VGPU=1") },
+        };
+}
+
+static bool trees_equal(const ProviderTree *a, const ProviderTree *b)
+{
+        if (a->n_providers != b->n_providers)
+                return false;
+        for (size_t i = 0; i < a->n_providers; i++) {
+                const Provider *there = provider_tree_find(b, &a->providers[i]->uuid);
+
+                if (!there || !provider_inventories_equal(a->providers[i], there))
+                        return false;
+        }
+        return true;
+}
+
+static bool allocations_equal(const Allocations *a, const Allocations *b)
+{
+        if (a->n_consumers != b->n_consumers)
+                return false;
+        for (size_t i = 0; i < a->n_consumers; i++) {
+                const Consumer *there = allocations_find(b, &a->consumers[i]->uuid);
+
+                if (!there || !consumer_holds_equal(a->consumers[i], there))
+                        return false;
+        }
+        return true;
+}
+
+static void test_there_and_back_in_json(void **state)
+{
+        _cleanup_(reshape_image_done) ReshapeImage image, again = { 0 };
+        _cleanup_(driver_reshape_done) DriverReshape verdict = { 0 };
+        _cleanup_json_ json_t *document = NULL;
+        Uuid root = fixture_uuid("host"), guest = fixture_uuid("guest");
+        const json_t *problem;
+
+        make_image(&image);
+        assert_int_equal(driver_reshape_add_problem(&verdict, &guest, "VGPU", "it is stuck"), 0);
+        document = reshape_image_to_json(&image, &root, "host", &verdict);
+        assert_non_null(document);
+        problem = json_array_get(json_object_get(document, "problems"), 0);
+        assert_string_equal(json_string_value(json_object_get(problem, "consumer")), guest.text);
+        assert_string_equal(json_string_value(json_object_get(problem, "reason")), "it is stuck");
+
+        assert_int_equal(reshape_image_from_json(document, &again, NULL), 0);
+        assert_int_equal(again.taken_usec, 5);
+        assert_true(trees_equal(again.before.tree, image.before.tree));
+        assert_true(trees_equal(again.after.tree, image.after.tree));
+        assert_true(allocations_equal(again.before.consumers, image.before.consumers));
+        assert_true(allocations_equal(again.after.consumers, image.after.consumers));
+}
+
+static void test_a_file_that_is_none(void **state)
+{
+        static const struct {
+                const char *key, *member, *value;
+        } cases[] = {
+                { "taken_usec", NULL, "\"x\"" },
+                { "before", NULL, NULL },
+                { "after", NULL, "5" },
+                { "after", "providers", "5" },
+                { "before", "consumers", NULL },
+                { "before", "consumers", "{\"x\": {\"allocations\": {}}}" },
+                { "after", "consumers",
+                  "{\"11111111-1111-1111-1111-111111111111\": {\"allocations\": 5}}" },
+        };
+        Uuid root = fixture_uuid("host");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(reshape_image_done) ReshapeImage image, again = { 0 };
+                _cleanup_json_ json_t *document = NULL;
+                Error error = ERROR_NULL;
+                json_t *object;
+
+                make_image(&image);
+                document = reshape_image_to_json(&image, &root, "host", NULL);
+                object = cases[i].member ? json_object_get(document, cases[i].key) : document;
+                if (cases[i].value)
+                        json_object_set_new(object,
+                                            cases[i].member ? cases[i].member : cases[i].key,
+                                            json_loads(cases[i].value, JSON_DECODE_ANY, NULL));
+                else
+                        json_object_del(object, cases[i].member ? cases[i].member : cases[i].key);
+                if (reshape_image_from_json(document, &again, &error) != -EBADMSG)
+                        fail_msg("case %zu: %s", i, error.text);
+                assert_null(again.before.tree);
+        }
+}
+
+static void test_undo(void **state)
+{
+        static const struct {
+                const char *about, *current, *consumers;
+                const char *tree, *after; /* NULL: refused, and then with these words */
+        } cases[] = {
+                { "as the reshape left it", NESTED, "guest host VCPU=2; guest gpu VGPU=1", FLAT,
+                  "guest host VCPU=2 VGPU=1" },
+                { "what else there is stays", NESTED " | disk<host DISK_GB=9",
+                  "guest host VCPU=2; guest gpu VGPU=1; other port CUSTOM_NET=1",
+                  FLAT " | disk<host DISK_GB=9",
+                  "guest host VCPU=2 VGPU=1; other port CUSTOM_NET=1" },
+                { "the guest is gone", NESTED, "", FLAT, "" },
+                { "another holds CPUs", NESTED, "other host VCPU=1", FLAT, "other host VCPU=1" },
+                { "the guest was resized", NESTED, "guest host VCPU=3; guest gpu VGPU=1", NULL,
+                  "changed since" },
+                { "an inventory is another", "host VCPU=9 | gpu<host VGPU=2", "", NULL,
+                  "Provider host changed since" },
+                { "a stranger came to the GPU", NESTED, "other gpu VGPU=1", NULL,
+                  "came after the reshape and holds VGPU of gpu" },
+                { "a child stands below the GPU", NESTED " | part<gpu CUSTOM_X=1", "",
+                  FLAT " | gpu<host VGPU=2 | part<gpu CUSTOM_X=1", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(reshape_image_done) ReshapeImage image;
+                _cleanup_(provider_tree_freep) ProviderTree *current =
+                        fixture_tree(cases[i].current);
+                _cleanup_(allocations_freep) Allocations *consumers =
+                        make_consumers(cases[i].consumers);
+                ReshapeShape shape = { 0 };
+                Error error = ERROR_NULL;
+                int r;
+
+                make_image(&image);
+                r = reshape_image_undo(&image, current, consumers, &shape, &error);
+                if (cases[i].tree) {
+                        _cleanup_(provider_tree_freep) ProviderTree *tree =
+                                fixture_tree(cases[i].tree);
+                        _cleanup_(allocations_freep) Allocations *after =
+                                make_consumers(cases[i].after);
+
+                        if (r != 0)
+                                fail_msg("%s: %s", cases[i].about, error.text);
+                        if (!trees_equal(shape.tree, tree) ||
+                            !allocations_equal(shape.consumers, after))
+                                fail_msg("%s", cases[i].about);
+                } else if (r != -EBUSY || !strstr(error.text, cases[i].after)) {
+                        fail_msg("%s: %d, %s", cases[i].about, r, error.text);
+                }
+                provider_tree_free(shape.tree);
+                allocations_free(shape.consumers);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_there_and_back_in_json),
+                cmocka_unit_test(test_a_file_that_is_none),
+                cmocka_unit_test(test_undo),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
