@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What "make install" gives to systemd and D-Bus, read by the programs that will read it."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -54,6 +55,8 @@ class TestInstalled(InstalledCase):
                      'usr/share/doc/compute-agent/examples/compute-agent.conf'):
             self.assertTrue((self.root / name).is_file(), name)
         self.assertEqual(list(self.root.glob('etc/**/*.conf')), [])
+        hook = self.root / 'etc/libvirt/hooks/qemu.d/compute-agent'
+        self.assertEqual(os.readlink(hook), '/usr/bin/computectl')
 
     def test_nothing_is_left_to_fill_in(self):
         for path in self.root.rglob('*'):
