@@ -5,9 +5,9 @@
  * nothing runs or pauses after it, nothing ever will, and the plan is done. A step whose
  * prerequisite failed is simply never started.
  *
- * Most steps are one request. Two answers lead to more: an inventory in use (usages are read, and a
- * set that keeps the used classes is sent) and a name that is taken (its holder is looked up). A
- * reshape is followed by one GET of the tree, because its answer tells no generations. */
+ * Most steps are one request. Two answers lead to more: an inventory in use (who holds it is read,
+ * and a set that keeps the used classes is sent) and a name that is taken (its holder is looked
+ * up). A reshape is followed by one GET of the tree, because its answer tells no generations. */
 
 #include "report/executor.h"
 
@@ -16,11 +16,13 @@
 #include "base/jitter.h"
 #include "base/log.h"
 #include "report/name-holder.h"
+#include "report/placement-consumer.h"
 #include "report/step.h"
 
 #define PAUSE_MIN_USEC (50 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
 #define NO_LANE        SIZE_MAX
+#define IN_USE_MAX     320 /* of words */
 
 /* A plan of so many steps gains more from parallel writes than it costs to find out whether the
  * server does them. */
@@ -290,29 +292,38 @@ static void step_again(ExecutorStep *step)
         step_fail(step, REPORT_E_IN_USE, &error);
 }
 
-/* The answer to "what of this provider is in use?" */
-static void on_usages(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+static int keep_used(ExecutorStep *step, const Provider *old, const json_t *body, char *words,
+                     size_t size, Error *reterr)
 {
-        _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
+        _cleanup_(allocations_freep) Allocations *holdings = NULL;
+        int r;
+
+        if (allocations_new(&holdings) < 0)
+                return error_oom(reterr);
+        r = placement_read_provider_allocations(body, &old->uuid, holdings, reterr);
+        if (r < 0)
+                return r == -EBADMSG ? REPORT_E_UNAVAILABLE : r;
+        r = step_keep_used(step_get_provider(step->executor->plan, step->step), old, holdings,
+                           &step->kept, words, size);
+        return r < 0 ? error_oom(reterr) : REPORT_DONE;
+}
+
+/* The answer to "who holds something of this provider?" */
+static void on_holdings(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
         ExecutorStep *step = userdata;
         Executor *executor = step->executor;
         const Provider *old = mirrored(step);
+        char words[IN_USE_MAX] = "";
         Error why = *error;
-        char words[160] = "";
-        int r = 0;
 
         step->call = NULL;
-        if (result == REPORT_DONE && placement_read_usages(answer->body, &usages, &why) < 0)
-                result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE && old)
-                r = step_keep_used(step_get_provider(executor->plan, step->step), old, &usages,
-                                   &step->kept, words, sizeof(words));
-        if (r < 0)
-                error_oom(&why);
+                result = keep_used(step, old, answer->body, words, sizeof(words), &why);
         if (answer->status == 500)
                 step_retry(step, answer, result, &why);
-        else if (result != REPORT_DONE || r < 0)
-                step_fail(step, r < 0 ? r : result, &why);
+        else if (result != REPORT_DONE)
+                step_fail(step, result, &why);
         else if (words[0] != '\0')
                 step_send_kept(step, words);
         else
@@ -468,8 +479,9 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
                 step_conflict(step, error);
         else if (op == PLAN_PUT_INVENTORIES &&
                  answer->verdict.code == PLACEMENT_CODE_INVENTORY_IN_USE)
-                step_detour(step, placement_get_usages(&step->step->provider, &request), &request,
-                            on_usages);
+                step_detour(step,
+                            placement_get_provider_allocations(&step->step->provider, &request),
+                            &request, on_holdings);
         else if (op == PLAN_CREATE_PROVIDER && result == REPORT_E_DUPLICATE_NAME)
                 step_detour(step, placement_get_provider_by_name(step->step->name, &request),
                             &request, on_holder);

@@ -47,6 +47,3 @@ int placement_read_inventories(const json_t *body, Provider *provider, Error *re
 /* {"traits": [...]} and {"aggregates": [...]}. ret must be initialised. */
 int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr);
 int placement_read_aggregates(const json_t *body, StringSet *ret, Error *reterr);
-
-/* {"usages": {"VCPU": 2}}. ret must be initialised. */
-int placement_read_usages(const json_t *body, Resources *ret, Error *reterr);

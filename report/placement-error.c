@@ -165,6 +165,16 @@ static int judge_refusal(const PlacementRequest *request, const HttpResponse *re
         return response->status == 409 ? outcome_of_conflict(fault->code) : REPORT_E_REFUSED;
 }
 
+/* A proxy bounds the size of requests, and says so in HTML; sending it again changes nothing. */
+static int judge_too_large(const PlacementRequest *request, Error *reterr)
+{
+        error_setf(reterr, EMSGSIZE,
+                   "Placement, or what stands before it, refuses the size of " REQUEST_FORMAT
+                   " (413), which is %zu bytes: raise the limit there",
+                   REQUEST_ARGUMENTS(request), request->body ? strlen(request->body) : (size_t)0);
+        return REPORT_E_REFUSED;
+}
+
 static int judge_unavailable(const PlacementRequest *request, const HttpResponse *response,
                              const Fault *fault, Error *reterr)
 {
@@ -201,6 +211,8 @@ static int judge_status(const PlacementRequest *request, const HttpResponse *res
                 return judge_forbidden(request, reterr);
         if (status == 406)
                 return judge_not_acceptable(request, response, fault, reterr);
+        if (status == 413)
+                return judge_too_large(request, reterr);
         if (status == 408 || status == 429 || status >= 500)
                 return judge_unavailable(request, response, fault, reterr);
         if (status >= 400)

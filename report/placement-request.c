@@ -127,11 +127,6 @@ int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret)
         return placement_request_fill(ret, "GET", provider_path(provider, "/aggregates"), NULL);
 }
 
-int placement_get_usages(const Uuid *provider, PlacementRequest *ret)
-{
-        return placement_request_fill(ret, "GET", provider_path(provider, "/usages"), NULL);
-}
-
 int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *ret)
 {
         return placement_request_fill(ret, "GET", provider_path(provider, "/allocations"), NULL);

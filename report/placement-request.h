@@ -53,7 +53,6 @@ int placement_get_provider(const Uuid *provider, PlacementRequest *ret);
 int placement_get_inventories(const Uuid *provider, PlacementRequest *ret);
 int placement_get_traits(const Uuid *provider, PlacementRequest *ret);
 int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret);
-int placement_get_usages(const Uuid *provider, PlacementRequest *ret);
 int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *ret);
 
 /* What a consumer holds everywhere; with its type, which needs 1.38. */

@@ -206,7 +206,45 @@ int step_after_reshape(const Plan *plan, Mirror *mirror, const PlacementProvider
         return 0;
 }
 
-int step_keep_used(const Provider *desired, const Provider *mirror, const Resources *usages,
+/* Who holds something of a class. */
+typedef struct ClassUse {
+        uint64_t amount;
+        size_t n_consumers;
+        const Uuid *first; /* of them */
+} ClassUse;
+
+static ClassUse use_of(const Allocations *holdings, const Uuid *provider, const char *class)
+{
+        ClassUse use = { 0 };
+
+        for (size_t i = 0; i < holdings->n_consumers; i++) {
+                const Consumer *consumer = holdings->consumers[i];
+                const Resources *held = consumer_find(consumer, provider);
+                uint64_t amount = held ? resources_get(held, class) : 0;
+
+                if (amount == 0)
+                        continue;
+                if (u64_add_overflow(use.amount, amount, &use.amount))
+                        use.amount = UINT64_MAX;
+                if (use.n_consumers++ == 0)
+                        use.first = &consumer->uuid;
+        }
+        return use;
+}
+
+/* "VGPU (3 in use by <uuid> and 1 more)" */
+static size_t describe_use(const ClassUse *use, const char *class, const char *separator,
+                           char *text, size_t size)
+{
+        char more[40] = "";
+
+        if (use->n_consumers > 1)
+                snprintf(more, sizeof(more), " and %zu more", use->n_consumers - 1);
+        return (size_t)snprintf(text, size, "%s%s (%" PRIu64 " in use by %s%s)", separator, class,
+                                use->amount, use->first->text, more);
+}
+
+int step_keep_used(const Provider *desired, const Provider *mirror, const Allocations *holdings,
                    Provider *ret, char *words, size_t size)
 {
         size_t n = 0;
@@ -217,14 +255,15 @@ int step_keep_used(const Provider *desired, const Provider *mirror, const Resour
         r = provider_copy_inventories(ret, desired);
         for (size_t i = 0; r >= 0 && i < mirror->n_inventories; i++) {
                 const InventoryRecord *record = &mirror->inventories[i];
-                uint64_t used = resources_get(usages, record->resource_class);
+                ClassUse use = use_of(holdings, &mirror->uuid, record->resource_class);
 
-                if (used == 0 || provider_find_inventory(desired, record->resource_class))
+                if (use.n_consumers == 0 ||
+                    provider_find_inventory(desired, record->resource_class))
                         continue;
                 r = provider_set_inventory(ret, record->resource_class, &record->inventory);
                 if (n < size)
-                        n += (size_t)snprintf(words + n, size - n, "%s%s (%" PRIu64 " in use)",
-                                              n > 0 ? ", " : "", record->resource_class, used);
+                        n += describe_use(&use, record->resource_class, n > 0 ? ", " : "",
+                                          words + n, size - n);
         }
         return r < 0 ? -ENOMEM : 0;
 }

@@ -34,8 +34,8 @@ void step_forget(const PlanStep *step, Mirror *mirror);
 int step_after_reshape(const Plan *plan, Mirror *mirror, const PlacementProviders *providers);
 
 /* What can be sent when classes of the provider are in use and cannot go: the desired inventories
- * and the mirror's records of those classes that have usage. inventories (of ret, zeroed) are freed
- * by the caller. words names the classes ("VGPU (2 in use)"); it is empty when no class that has to
- * go is in use. -ENOMEM. */
-int step_keep_used(const Provider *desired, const Provider *mirror, const Resources *usages,
+ * and the mirror's records of those classes that somebody holds something of. inventories (of ret,
+ * zeroed) are freed by the caller. words names the classes and who it is ("VGPU (3 in use by <uuid>
+ * and 1 more)"); it is empty when no class that has to go is in use. -ENOMEM. */
+int step_keep_used(const Provider *desired, const Provider *mirror, const Allocations *holdings,
                    Provider *ret, char *words, size_t size);

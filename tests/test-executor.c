@@ -204,6 +204,9 @@ static void test_200_without_a_generation(void **state)
         assert_int_equal(generation_of(&run, "host"), -1);
 }
 
+#define GUEST "cccccccc-0000-4000-8000-000000000001"
+#define HELD  "{\"allocations\":{\"" GUEST "\":{\"resources\":{\"VGPU\":3}}}}"
+
 static void test_used_inventory_is_kept(void **state)
 {
         static const FakeAnswer script[] = {
@@ -211,7 +214,7 @@ static void test_used_inventory_is_kept(void **state)
                   .times = 1,
                   .status = 409,
                   .body = FAULT("inventory.inuse") },
-                { .match = "a/usages", .body = "{\"usages\":{\"VGPU\":3,\"CUSTOM_OTHER\":0}}" },
+                { .match = "a/allocations", .body = HELD },
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -220,7 +223,7 @@ static void test_used_inventory_is_kept(void **state)
                   "host VCPU=2 | a MEMORY_MB=5 +HW_A", NULL, 1);
         run_end(&run);
         assert_int_equal(run.result, REPORT_E_IN_USE);
-        assert_non_null(strstr(run.error.text, "a: VGPU (3 in use)"));
+        assert_non_null(strstr(run.error.text, "a: VGPU (3 in use by " GUEST ")"));
         assert_int_equal(fake_http_count("PUT /resource_providers/a/inventories"), 2);
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "VGPU"));
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "MEMORY_MB"));
@@ -238,7 +241,7 @@ static void test_used_inventory_alone(void **state)
 {
         static const FakeAnswer script[] = {
                 { .match = "a/inventories", .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "a/usages", .body = "{\"usages\":{\"VGPU\":3}}" },
+                { .match = "a/allocations", .body = HELD },
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -257,7 +260,7 @@ static void test_inventory_freed_in_between(void **state)
                   .times = 1,
                   .status = 409,
                   .body = FAULT("inventory.inuse") },
-                { .match = "a/usages", .body = "{\"usages\":{\"VGPU\":0}}" },
+                { .match = "a/allocations", .body = "{\"allocations\":{}}" },
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -273,7 +276,7 @@ static void test_inventory_that_flickers_ends(void **state)
 {
         static const FakeAnswer script[] = {
                 { .match = "a/inventories", .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "a/usages", .body = "{\"usages\":{}}" },
+                { .match = "a/allocations", .body = "{\"allocations\":{}}" },
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -304,7 +307,7 @@ static void test_kept_inventory_meets_trouble(void **state)
                           .times = 1,
                           .status = 409,
                           .body = FAULT("inventory.inuse") },
-                        { .match = "usages", .body = "{\"usages\":{\"VGPU\":3}}" },
+                        { .match = "/allocations", .body = HELD },
                         cases[i].second,
                 };
                 _cleanup_(run_done) Run run = { 0 };
@@ -323,9 +326,9 @@ static void test_kept_inventory_and_a_locked_database(void **state)
 {
         static const FakeAnswer script[] = {
                 { .match = "PUT", .times = 1, .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "usages", .times = 1, .status = 500, .body = LOCKED },
+                { .match = "/allocations", .times = 1, .status = 500, .body = LOCKED },
                 { .match = "PUT", .times = 1, .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "usages", .body = "{\"usages\":{\"VGPU\":3}}" },
+                { .match = "/allocations", .body = HELD },
                 { .match = "PUT", .times = 1, .status = 500, .body = LOCKED },
                 { .match = "PUT", .times = 1, .status = 409, .body = FAULT("inventory.inuse") },
         };
@@ -336,17 +339,17 @@ static void test_kept_inventory_and_a_locked_database(void **state)
         run_end(&run);
         assert_int_equal(run.result, REPORT_E_IN_USE);
         assert_null(strstr(run.error.text, "steps failed"));
-        assert_int_equal(fake_http_count("usages"), 3);
+        assert_int_equal(fake_http_count("/allocations"), 3);
         assert_int_equal(fake_http_count("PUT"), 5);
         assert_non_null(provider_find_inventory(mirrored(&run, "a"), "VGPU"));
         assert_non_null(provider_find_inventory(mirrored(&run, "a"), "MEMORY_MB"));
 }
 
-static void test_usages_that_cannot_be_read(void **state)
+static void test_holdings_that_cannot_be_read(void **state)
 {
         static const FakeAnswer script[] = {
                 { .match = "a/inventories", .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "a/usages", .body = "{\"usages\":[]}" },
+                { .match = "a/allocations", .body = "{\"allocations\":[]}" },
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -707,7 +710,7 @@ int main(void)
                 cmocka_unit_test(test_inventory_that_flickers_ends),
                 cmocka_unit_test(test_kept_inventory_meets_trouble),
                 cmocka_unit_test(test_kept_inventory_and_a_locked_database),
-                cmocka_unit_test(test_usages_that_cannot_be_read),
+                cmocka_unit_test(test_holdings_that_cannot_be_read),
                 cmocka_unit_test(test_used_provider_stays),
                 cmocka_unit_test(test_name_is_taken),
                 cmocka_unit_test(test_name_is_our_own),

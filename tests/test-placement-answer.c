@@ -202,25 +202,21 @@ static void test_too_many_names(void **state)
         assert_int_equal(placement_read_aggregates(body, &set, NULL), -EBADMSG);
 }
 
-static void test_generations_and_usages(void **state)
+static void test_generations(void **state)
 {
-        _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
-        _cleanup_json_ json_t *body = parse("{\"resource_provider_generation\":5,\"generation\":6,"
-                                            "\"usages\":{\"VCPU\":2,\"VGPU\":0}}");
+        _cleanup_json_ json_t *body =
+                parse("{\"resource_provider_generation\":5,\"generation\":6}");
         _cleanup_json_ json_t *bad = parse("{\"resource_provider_generation\":-5,"
-                                           "\"generation\":1.5,\"usages\":{\"VCPU\":\"2\"}}");
+                                           "\"generation\":1.5}");
         int64_t generation = 0;
 
         assert_int_equal(placement_read_generation(body, &generation, NULL), 0);
         assert_int_equal(generation, 5);
         assert_int_equal(placement_read_provider_generation(body, &generation, NULL), 0);
         assert_int_equal(generation, 6);
-        assert_int_equal(placement_read_usages(body, &usages, NULL), 0);
-        assert_int_equal(resources_get(&usages, "VCPU"), 2);
 
         assert_int_equal(placement_read_generation(bad, &generation, NULL), -EBADMSG);
         assert_int_equal(placement_read_provider_generation(bad, &generation, NULL), -EBADMSG);
-        assert_int_equal(placement_read_usages(bad, &usages, NULL), -EBADMSG);
         assert_int_equal(placement_read_generation(NULL, &generation, NULL), -EBADMSG);
         assert_int_equal(generation, 6);
 }
@@ -228,15 +224,11 @@ static void test_generations_and_usages(void **state)
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_tree_is_sorted),
-                cmocka_unit_test(test_empty_tree),
-                cmocka_unit_test(test_bad_trees),
-                cmocka_unit_test(test_too_many_providers),
-                cmocka_unit_test(test_too_deep),
-                cmocka_unit_test(test_inventories),
-                cmocka_unit_test(test_names),
-                cmocka_unit_test(test_too_many_names),
-                cmocka_unit_test(test_generations_and_usages),
+                cmocka_unit_test(test_tree_is_sorted), cmocka_unit_test(test_empty_tree),
+                cmocka_unit_test(test_bad_trees),      cmocka_unit_test(test_too_many_providers),
+                cmocka_unit_test(test_too_deep),       cmocka_unit_test(test_inventories),
+                cmocka_unit_test(test_names),          cmocka_unit_test(test_too_many_names),
+                cmocka_unit_test(test_generations),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

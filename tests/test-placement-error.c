@@ -15,6 +15,7 @@ static PlacementVerdict judge(const char *path, int status, const char *type, co
                 .method = "PUT",
                 .path = (char *)path,
                 .microversion = "1.30",
+                .body = (char *)"{}",
         };
         HttpResponse response = {
                 .status = status,
@@ -23,7 +24,7 @@ static PlacementVerdict judge(const char *path, int status, const char *type, co
                 .content_type = type,
                 .request_id = "",
                 .location = "http://elsewhere/",
-                .retry_after_sec = status == 503 ? 17 : 0,
+                .retry_after_sec = status == 503 || status == 429 ? 17 : 0,
         };
 
         return placement_judge(&request, &response, error);
@@ -77,8 +78,30 @@ static void test_statuses(void **state)
                   REPORT_E_REFUSED, PLACEMENT_CODE_UNDEFINED, "409" },
                 { 409, "", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "no body" },
                 { 413, FAULT("x", "too large"), REPORT_E_REFUSED, PLACEMENT_CODE_UNDEFINED,
-                  "too large" },
-                { 429, "", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "429" },
+                  "raise the limit" },
+                { 413, "<html>Request Entity Too Large", REPORT_E_REFUSED, PLACEMENT_CODE_NONE,
+                  "the size of PUT /traits/X (413), which is 2 bytes" },
+                /* facts E1: the rest of the codes, and of the statuses */
+                { 400, FAULT("placement.resource_provider.not_found", "u"), REPORT_E_REFUSED,
+                  PLACEMENT_CODE_PROVIDER_NOT_FOUND, "u" },
+                { 400, FAULT("placement.query.duplicate_key", "k"), REPORT_E_REFUSED,
+                  PLACEMENT_CODE_UNDEFINED, "k" },
+                { 400, FAULT("placement.query.bad_value", "v"), REPORT_E_REFUSED,
+                  PLACEMENT_CODE_UNDEFINED, "v" },
+                { 400, FAULT("placement.query.missing_value", "v"), REPORT_E_REFUSED,
+                  PLACEMENT_CODE_UNDEFINED, "v" },
+                { 405, FAULT("placement.undefined_code", "Allow"), REPORT_E_REFUSED,
+                  PLACEMENT_CODE_UNDEFINED, "405" },
+                { 405, "<html>", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "endpoint" },
+                { 408, "", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "408" },
+                { 414, "<html>URI Too Long", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "414" },
+                { 415, FAULT("placement.undefined_code", "json"), REPORT_E_REFUSED,
+                  PLACEMENT_CODE_UNDEFINED, "415" },
+                { 429, "", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "wait 17 s" },
+                /* facts E7: a race that is lost inside PUT traits */
+                { 500, FAULT("placement.undefined_code", "race"), REPORT_E_UNAVAILABLE,
+                  PLACEMENT_CODE_UNDEFINED, "race" },
+                { 504, "<html>Gateway Time-out", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "504" },
                 { 500, "{\"errors\":[{\"detail\":\"(x) database is locked\"}]}",
                   REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "locked" },
                 { 502, "<html>Bad Gateway</html>", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE,

@@ -38,8 +38,6 @@ static void test_plain_requests(void **state)
         assert_request(&request, "GET", "/resource_providers/" ROOT "/traits", NULL);
         assert_int_equal(placement_get_aggregates(&root, &request), 0);
         assert_request(&request, "GET", "/resource_providers/" ROOT "/aggregates", NULL);
-        assert_int_equal(placement_get_usages(&root, &request), 0);
-        assert_request(&request, "GET", "/resource_providers/" ROOT "/usages", NULL);
         assert_int_equal(placement_put_trait("CUSTOM_X", &request), 0);
         assert_request(&request, "PUT", "/traits/CUSTOM_X", NULL);
         assert_int_equal(placement_put_resource_class("CUSTOM_Y", &request), 0);

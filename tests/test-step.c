@@ -258,18 +258,52 @@ static void test_after_reshape_of_another_tree(void **state)
         assert_int_equal(generation_of(mirror, "a"), -1);
 }
 
+#define ONE "cccccccc-0000-4000-8000-000000000001"
+#define TWO "cccccccc-0000-4000-8000-000000000002"
+
+/* What each of two consumers holds of p; one of them, or both, may hold nothing. */
+static Allocations *make_holdings(const char *one, const char *two)
+{
+        const char *const uuids[] = { ONE, TWO }, *const texts[] = { one, two };
+        Allocations *holdings;
+        Uuid p = fixture_uuid("p");
+
+        assert_int_equal(allocations_new(&holdings), 0);
+        for (size_t i = 0; i < 2; i++) {
+                _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
+                Consumer *consumer;
+                Uuid uuid;
+
+                if (!texts[i])
+                        continue;
+                assert_int_equal(uuid_from_text(uuids[i], &uuid), 0);
+                assert_int_equal(resources_parse(texts[i], &resources, NULL), 0);
+                assert_int_equal(allocations_ensure(holdings, &uuid, &consumer), 0);
+                for (size_t j = 0; j < resources.n_items; j++)
+                        assert_int_equal(consumer_set(consumer, &p,
+                                                      resources.items[j].resource_class,
+                                                      resources.items[j].amount),
+                                         0);
+        }
+        return holdings;
+}
+
 static void test_keep_used(void **state)
 {
         static const struct {
-                const char *mirror, *desired, *usages, *kept, *words;
+                const char *mirror, *desired, *one, *two, *kept, *words;
         } cases[] = {
-                { "p VGPU=4 CUSTOM_A=1", "p CUSTOM_A=2", "VGPU=3,CUSTOM_A=1", "p VGPU=4 CUSTOM_A=2",
-                  "VGPU (3 in use)" },
-                { "p VGPU=4 CUSTOM_A=1", "p", "VGPU=3,CUSTOM_A=1", "p VGPU=4 CUSTOM_A=1",
-                  "CUSTOM_A (1 in use), VGPU (3 in use)" },
-                { "p VGPU=4 CUSTOM_A=1", "p", "CUSTOM_A=1", "p CUSTOM_A=1", "CUSTOM_A (1 in use)" },
-                { "p VGPU=4", "p", "VCPU=1", "p", "" },
-                { "p VGPU=4", "p VGPU=2", "VGPU=3", "p VGPU=2", "" },
+                { "p VGPU=4 CUSTOM_A=1", "p CUSTOM_A=2", "VGPU=3,CUSTOM_A=1", NULL,
+                  "p VGPU=4 CUSTOM_A=2", "VGPU (3 in use by " ONE ")" },
+                { "p VGPU=4 CUSTOM_A=1", "p", "VGPU=3", "CUSTOM_A=1", "p VGPU=4 CUSTOM_A=1",
+                  "CUSTOM_A (1 in use by " TWO "), VGPU (3 in use by " ONE ")" },
+                { "p VGPU=4 CUSTOM_A=1", "p", "CUSTOM_A=1", NULL, "p CUSTOM_A=1",
+                  "CUSTOM_A (1 in use by " ONE ")" },
+                { "p VGPU=4", "p", "VGPU=1", "VGPU=2", "p VGPU=4",
+                  "VGPU (3 in use by " ONE " and 1 more)" },
+                { "p VGPU=4", "p", "VCPU=1", NULL, "p", "" },
+                { "p VGPU=4", "p VGPU=2", "VGPU=3", NULL, "p VGPU=2", "" },
+                { "p VGPU=4", "p", NULL, NULL, "p", "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -277,13 +311,13 @@ static void test_keep_used(void **state)
                 _cleanup_(provider_tree_freep) ProviderTree *desired =
                         fixture_tree(cases[i].desired);
                 _cleanup_(provider_tree_freep) ProviderTree *kept = fixture_tree(cases[i].kept);
-                _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
+                _cleanup_(allocations_freep) Allocations *holdings =
+                        make_holdings(cases[i].one, cases[i].two);
                 Provider result = { 0 };
-                char words[100];
+                char words[200];
 
-                assert_int_equal(resources_parse(cases[i].usages, &usages, NULL), 0);
                 assert_int_equal(step_keep_used(desired->providers[0], mirror->providers[0],
-                                                &usages, &result, words, sizeof(words)),
+                                                holdings, &result, words, sizeof(words)),
                                  0);
                 assert_true(provider_inventories_equal(&result, kept->providers[0]));
                 assert_string_equal(words, cases[i].words);
@@ -297,12 +331,12 @@ static void test_keep_used_cuts_its_words(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *mirror =
                 fixture_tree("p CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1");
         _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("p");
-        _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
+        _cleanup_(allocations_freep) Allocations *holdings =
+                make_holdings("CUSTOM_A=1,CUSTOM_B=1,CUSTOM_C=1", NULL);
         Provider result = { 0 };
         char words[20];
 
-        assert_int_equal(resources_parse("CUSTOM_A=1,CUSTOM_B=1,CUSTOM_C=1", &usages, NULL), 0);
-        assert_int_equal(step_keep_used(desired->providers[0], mirror->providers[0], &usages,
+        assert_int_equal(step_keep_used(desired->providers[0], mirror->providers[0], holdings,
                                         &result, words, sizeof(words)),
                          0);
         assert_int_equal(result.n_inventories, 3);

@@ -229,7 +229,7 @@ class TestInUse(ReportCase):
         line = self.publish(self.tree)
         self.assertEqual(line['outcome'], 'in-use', line['error'])
         self.assertIn(self.gpu, line['error'])
-        self.assertIn('VGPU (2 in use)', line['error'])
+        self.assertIn('VGPU (2 in use by %s)' % uid('guest'), line['error'])
         self.tree[2]['inventories']['VGPU'] = inventory(4)
         self.assert_remote(self.tree)
 
@@ -242,7 +242,7 @@ class TestInUse(ReportCase):
                 self.assertEqual(go.line(), {'event': 'refreshed'})
                 line = go()
                 self.assertEqual((line['outcome'], line['requests'], line['writes']), ('in-use', 1, 0))
-                self.assertIn('VGPU (2 in use)', line['error'])
+                self.assertIn('VGPU (2 in use by %s)' % uid('guest'), line['error'])
             self.assertEqual(go.line(), {'event': 'refreshed'})
             self.api('DELETE', '/allocations/' + uid('guest'))
             self.assertEqual(go()['outcome'], 'in-use')

@@ -85,6 +85,22 @@ class TestTrouble(ReportCase):
         self.assertEqual(line['outcome'], 'done', line['error'])
         self.assert_remote(self.tree)
 
+    def test_b3_a_limit_of_the_size_of_requests(self):
+        """The batch is too large for what stands before Placement: each goes by itself then."""
+        self.proxy.add(faults.html(413, method='POST', path='/reshaper', every=2))
+        line = self.attempt()
+        self.assertEqual(line['outcome'], 'done', line['error'])
+        self.assert_remote(self.tree)
+        self.assertGreater(self.proxy.count('PUT', '/inventories'), 5)
+
+    def test_b3_413_for_all(self):
+        self.check('refused', 'raise the limit', faults.html(413, method='PUT'))
+
+    def test_e7_429_with_a_wait(self):
+        line = self.check('unavailable', 'asks to wait 7 s', faults.Answer(
+            429, 'slow down', 'text/plain', headers=[('Retry-After', '7')]))
+        self.assertEqual(line['retry_after_s'], 7)
+
     def test_redirect(self):
         self.check('unavailable', 'http://127.0.0.1:1/',
                    faults.Answer(302, headers=[('Location', 'http://127.0.0.1:1/')]))
