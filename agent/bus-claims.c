@@ -22,7 +22,7 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
                 [CLAIM_E_BUSY] = BUS_ERROR_BUSY,
         };
 
-        claim_service_check(service, r);
+        claim_service_note(service, r, words);
         if (r > 0 && r < (int)ARRAY_SIZE(names))
                 return sd_bus_error_setf(error, names[r], "%s", error_text(words, -EBUSY));
         return sd_bus_error_setf(error, r == -EINVAL ? BUS_ERROR_INVALID : BUS_ERROR_STORE, "%s",

@@ -36,6 +36,7 @@ struct ClaimService {
         void *watch_userdata;
         Error error;
         bool error_logged;
+        bool write_failed; /* error is of a write that was refused; the file is open */
 };
 
 int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const DriverConfig *driver)
@@ -84,6 +85,7 @@ static void forget_lost(ClaimService *service, int result)
 /* One line when the trouble begins, one when it ends. */
 static void set_error(ClaimService *service, int r, const Error *error)
 {
+        service->write_failed = false;
         if (r == 0) {
                 if (service->error_logged)
                         log_notice("The claim database %s can be used again.", service->path);
@@ -98,6 +100,22 @@ static void set_error(ClaimService *service, int r, const Error *error)
                           "every cycle.",
                           service->error.text);
         service->error_logged = true;
+}
+
+/* Of a file that stays open: until something is written. */
+static void note_refusal(ClaimService *service, int result, const Error *error)
+{
+        switch (-MIN(result, 0)) {
+        case 0:
+        case EINVAL:
+        case ENOMEM:
+        case ESTALE:
+        case EUCLEAN:
+                return;
+        default:
+                set_error(service, result, error);
+                service->write_failed = true;
+        }
 }
 
 static void log_opened(const ClaimService *service, int opened, const Error *error)
@@ -174,6 +192,25 @@ void claim_service_check(ClaimService *service, int result)
         log_warning("The claim database %s is not what it was; opening it anew.", service->path);
         service->claims = claims_free(service->claims);
         claim_service_tend(service);
+}
+
+void claim_service_note(ClaimService *service, int result, const Error *words)
+{
+        claim_service_check(service, result);
+        note_refusal(service, result, words);
+}
+
+/* Has the disk room again, or whatever it lacked? */
+static void try_write(ClaimService *service)
+{
+        Error error = ERROR_NULL;
+        int r = claims_probe(service->claims, &error);
+
+        if (r == 0)
+                set_error(service, 0, NULL);
+        else
+                note_refusal(service, r, &error);
+        forget_lost(service, r);
 }
 
 static void store_tree(ClaimService *service)
@@ -268,6 +305,7 @@ static void expire(ClaimService *service, uint64_t usec)
                 log_notice("Released %" PRIu64 " claim(s) that were not confirmed in time.", n);
                 tell_expired(service, usec);
         }
+        note_refusal(service, r, &error);
         forget_lost(service, r);
 }
 
@@ -280,6 +318,8 @@ void claim_service_tend(ClaimService *service)
                 return;
         if (service->tree && !service->tree_stored)
                 store_tree(service);
+        if (service->claims && service->write_failed)
+                try_write(service);
 }
 
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
@@ -315,6 +355,7 @@ static void compare_with_guests(ClaimService *service)
                 log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
                 service->reconcile_due = true;
         }
+        note_refusal(service, r, &error);
         forget_lost(service, r);
 }
 
@@ -358,6 +399,9 @@ void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata
 void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
 {
         service->last_id = MAX(service->last_id, claim->id);
+        /* what is told was written */
+        if (service->write_failed)
+                set_error(service, 0, NULL);
         if (service->watch)
                 service->watch(event, claim, service->watch_userdata);
 }

@@ -63,8 +63,7 @@ const ProviderTree *claim_service_get_remembered_tree(ClaimService *service);
 /* The open database, or NULL. */
 Claims *claim_service_get(ClaimService *service);
 
-/* Why there is none, or why the last change of the host could not be stored; code 0 when all is
- * well. */
+/* Why there is none, or why the last change of it could not be stored; code 0 when all is well. */
 const Error *claim_service_error(const ClaimService *service);
 
 /* A poll's result: what claims know of devices and guests. Keeps a reference. */
@@ -87,6 +86,10 @@ bool claim_service_mdev_exists(const ClaimService *service, const Uuid *mdev);
 /* To be called with each result of claims.h, when what it yielded is no longer used: a file that
  * was moved away or is damaged (-ESTALE, -EUCLEAN) is closed and opened anew. */
 void claim_service_check(ClaimService *service, int result);
+
+/* The same, with the words of a result below 0. A disk that did not take a write is an error of the
+ * service until a write succeeds; one is tried with every cycle. */
+void claim_service_note(ClaimService *service, int result, const Error *words);
 
 /* One watcher, NULL for none; told of every change but those of other processes. */
 void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata);

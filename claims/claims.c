@@ -669,6 +669,11 @@ int claims_list_place(Claims *claims, bool cpu, unsigned number, ClaimList *ret,
         return 0;
 }
 
+int claims_probe(Claims *claims, Error *reterr)
+{
+        return claims_finish(claims->store->engine->probe(claims->store, reterr));
+}
+
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
 {
         return claims_finish(claims->store->engine->count(claims->store, ret, reterr));

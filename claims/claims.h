@@ -142,6 +142,9 @@ int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error
  * ones of their cell, too), as far as it is known where they are. ret must be zeroed. */
 int claims_list_place(Claims *claims, bool cpu, unsigned number, ClaimList *ret, Error *reterr);
 
+/* Whether a claim could be written now: writes what changes nothing. CLAIM_E_BUSY. */
+int claims_probe(Claims *claims, Error *reterr);
+
 /* How many claims live; cheap, whatever their number. */
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr);
 

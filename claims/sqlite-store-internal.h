@@ -89,6 +89,7 @@ typedef enum StatementId {
         STATEMENT_END_HANDOVER,
         STATEMENT_HAND_OVER,
         STATEMENT_HAND_OVER_ALLOCATIONS,
+        STATEMENT_PROBE,
         _STATEMENT_MAX,
 } StatementId;
 

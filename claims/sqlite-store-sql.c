@@ -210,4 +210,5 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_HAND_OVER_ALLOCATIONS] =
                 "UPDATE allocations SET consumer_id = ?1 WHERE claim_id IN"
                 " (SELECT id FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)",
+        [STATEMENT_PROBE] = "UPDATE versions SET version = version + ?1",
 };

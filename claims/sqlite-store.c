@@ -434,6 +434,21 @@ static int expire(Store *base, uint64_t now_usec, const char *reason, uint64_t *
         return 0;
 }
 
+static int probe(Store *base, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        /* There and back again: SQLite writes no page for a row that stays as it is. */
+        r = sqlite_store_run(store, STATEMENT_PROBE, NULL, reterr, "i", (int64_t)1);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_PROBE, NULL, reterr, "i", (int64_t)-1);
+        return sqlite_store_end(store, r, reterr);
+}
+
 static void finalize_statements(SqliteStore *store)
 {
         for (size_t i = 0; i < _STATEMENT_MAX; i++) {
@@ -484,6 +499,7 @@ static const StoreEngine sqlite_engine = {
         .begin_handover = sqlite_store_begin_handover,
         .next_handover = sqlite_store_next_handover,
         .end_handover = sqlite_store_end_handover,
+        .probe = probe,
         .count = sqlite_store_count,
         .usage = sqlite_store_usage,
 };

@@ -171,6 +171,9 @@ typedef struct StoreEngine {
         /* It was done, and the claim is the other's from now on; or it was not. */
         int (*end_handover)(Store *store, const StoreHandover *handover, bool done, Error *reterr);
 
+        /* Writes, durably, what is there already: can anything be written? */
+        int (*probe)(Store *store, Error *reterr);
+
         /* How many claims live, at a cost that does not grow with them. */
         int (*count)(Store *store, uint64_t *ret, Error *reterr);
 

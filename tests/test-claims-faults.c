@@ -4,16 +4,20 @@
  * of operation. The operation either did not happen, in every table, or it did; it can be done
  * again; and a failing disk is never taken for a damaged file. */
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "tests/claims-fixture.h"
 #include "tests/claims-version-2.h"
 #include "tests/fault-vfs.h"
 #include "tests/host-facts-fixture.h"
+#include "tests/numa-fixture.h"
 #include "tests/test.h"
 
 #define HOST  "host VCPU=8 MEMORY_MB=1024; host_a<host VGPU=4; host_b<host VGPU=4"
 #define HOST2 "host VCPU=9 MEMORY_MB=1024 +NEW; host_b<host VGPU=4; host_c<host VGPU=4"
+
+#define CELLS_HOST "host VCPU=4 PCPU=8 MEMORY_MB=8192; host_0000:05:00.0<host CUSTOM_NIC=1"
 
 #define VERSION_1                                                                               \
         "CREATE TABLE versions (table_name TEXT, version INTEGER);"                             \
@@ -82,6 +86,71 @@ static void prepare_devices(Fixture *fixture)
         use_facts(fixture);
         assert_int_equal(claims_check_again(fixture->claims, 2, NULL, NULL), 0);
         fixture_close(fixture);
+}
+
+/* A host of two cells with CPUs for one guest each, large pages, and a device near the second. */
+static void use_cells(Fixture *fixture)
+{
+        static const NumaCellSpec cells[] = { { 2, 4, 2, 4096, 64, 0, 0 },
+                                              { 2, 4, 2, 4096, 64, 0, 1 } };
+        static NumaFixture facts;
+
+        numa_fixture_make(&facts, cells, 2);
+        facts.pci[facts.facts.n_pci++] = (HostPci){ .name = "pci_0000_05_00_1",
+                                                    .address = "0000:05:00.1",
+                                                    .provider = "0000:05:00.0",
+                                                    .resource_class = "CUSTOM_NIC",
+                                                    .cell = 1 };
+        claims_set_facts(fixture->claims, &facts.facts);
+}
+
+static int claim_laid_out(Fixture *fixture, const char *consumer, const char *resources,
+                          const NumaOptions *options)
+{
+        ClaimRequest request = { .consumer = make_uuid(consumer) };
+        Claim *claim = NULL;
+        int r;
+
+        use_cells(fixture);
+        make_request(&request.resources, resources);
+        assert_int_equal(numa_request_make(options, &request.resources.groups[0].resources,
+                                           &request.resources.numa, NULL),
+                         0);
+        r = claims_claim(fixture->claims, &request, &claim, &fixture->error);
+        resource_request_done(&request.resources);
+        claim_free(claim);
+        return r;
+}
+
+/* Cells, CPUs that nobody else may have, large pages and a PCI device, all in one claim. */
+static int run_claim_laid_out(Fixture *fixture)
+{
+        static const NumaOptions two = { .nodes = 2, .page_size = "2M" };
+
+        return claim_laid_out(fixture, "laid out", "PCPU=2,MEMORY_MB=128 _N:CUSTOM_NIC=1", &two);
+}
+
+/* Claim 1 has a layout and a device. */
+static void prepare_laid_out(Fixture *fixture)
+{
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, CELLS_HOST);
+        fixture_close(fixture);
+}
+
+static void prepare_held(Fixture *fixture)
+{
+        prepare_laid_out(fixture);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        assert_int_equal(run_claim_laid_out(fixture), CLAIM_DONE);
+        fixture_close(fixture);
+}
+
+static int run_release_laid_out(Fixture *fixture)
+{
+        int r = claims_release(fixture->claims, 1, "done", &fixture->error);
+
+        return r == CLAIM_E_NOT_FOUND ? 0 : r; /* done again */
 }
 
 static int run_nothing(Fixture *fixture)
@@ -166,6 +235,8 @@ static const Operation operations[] = {
         { "release devices", prepare_devices, false, run_release },
         { "adopt", prepare_claims, false, run_adopt },
         { "check again", prepare_claims, false, run_check_again },
+        { "claim with a layout", prepare_laid_out, false, run_claim_laid_out },
+        { "release with a layout", prepare_held, false, run_release_laid_out },
 };
 
 /* All that the tables say, but for times and generations. */
@@ -191,6 +262,15 @@ static char *dump(const char *path)
                 "SELECT 'device ' || claim_id || request_group || device || mdev_type"
                 " FROM claim_devices UNION ALL "
                 "SELECT 'had ' || claim_id || device || mdev_uuid FROM ended_devices UNION ALL "
+                "SELECT 'cell ' || claim_id || ':' || cell || ':' || host_cell || ':' || memory_mb"
+                " || ':' || page_kib || ':' || vcpus FROM claim_cells UNION ALL "
+                "SELECT 'cpu ' || claim_id || ':' || vcpu || ':' || dedicated || ':' || cpus"
+                " FROM claim_cpus UNION ALL "
+                "SELECT 'pin ' || claim_id || ':' || cpu FROM claim_pins UNION ALL "
+                "SELECT 'cell usage ' || host_cell || ':' || page_kib || ':' || memory_mb || ':'"
+                " || n_shared FROM cell_usages UNION ALL "
+                "SELECT 'ended cell ' || claim_id || ':' || cell FROM ended_cells UNION ALL "
+                "SELECT 'ended cpu ' || claim_id || ':' || vcpu FROM ended_cpus UNION ALL "
                 "SELECT 'count ' || claims FROM claim_counts UNION ALL "
                 "SELECT 'trait ' || trait FROM provider_traits ORDER BY 1)");
 }
@@ -356,6 +436,67 @@ static void test_read_errors(void **state)
         walk_faults(*state, FAULT_EIO, false, true);
 }
 
+/* Pages in the log: each has a header, and so has the log. */
+static uint64_t count_log_pages(const Fixture *fixture)
+{
+        _cleanup_free_ char *path = NULL;
+        struct stat status;
+
+        assert_true(asprintf(&path, "%s-wal", fixture->path) > 0);
+        return stat(path, &status) == 0 ? (uint64_t)status.st_size / (4096 + 24) : 0;
+}
+
+/* With 1000 pages SQLite empties its log into the file, in the very call that commits: let the next
+ * claim be that one. */
+static void fill_log(Fixture *fixture)
+{
+        while (count_log_pages(fixture) < 995)
+                assert_int_equal(claims_probe(fixture->claims, NULL), 0);
+}
+
+/* Yields the result of a claim whose n-th call fails, with all behind it. */
+static int claim_on_full_disk(Fixture *fixture, unsigned n, bool *ret_delivered)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        const Uuid consumer = make_uuid("full");
+        int r;
+
+        fault_vfs_arm(FAULT_FULL, n, true, false);
+        r = fixture_claim(fixture, "full", "VCPU=1", NULL);
+        *ret_delivered = fault_vfs_disarm();
+        if (r != 0 && r != -ENOSPC && r != -EIO)
+                fail_msg("call %u: %d %s", n, r, fixture->error.text);
+        fixture_close(fixture);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        assert_int_equal(claims_find(fixture->claims, &consumer, false, &claim, NULL),
+                         r == 0 ? 0 : CLAIM_E_NOT_FOUND);
+        if (claim)
+                assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+        return r;
+}
+
+/* When that fails the commit has happened: a claim that is refused is not there, and one that is
+ * there was promised. */
+static void test_full_disk_behind_the_commit(void **state)
+{
+        Fixture *fixture = *state;
+        unsigned n_promised = 0, n_refused = 0;
+        bool delivered = true;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, "host VCPU=100000");
+        for (unsigned n = 0; delivered; n++) {
+                fill_log(fixture);
+                if (claim_on_full_disk(fixture, n, &delivered) != 0)
+                        n_refused++;
+                else if (delivered)
+                        n_promised++;
+        }
+        /* both sides of the commit were hit */
+        assert_true(n_promised > 0 && n_refused > 0);
+        assert_store_sane(fixture->path);
+}
+
 /* The process dies at the n-th call. False when it lived. */
 static bool kill_once(Fixture *fixture, const Operation *operation, Fault fault, unsigned n,
                       const char *after)
@@ -443,8 +584,13 @@ static void test_synced(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(test_io_errors),   TEST(test_full_disk), TEST(test_short_writes),
-                TEST(test_read_errors), TEST(test_killed),    TEST(test_synced),
+                TEST(test_io_errors),
+                TEST(test_full_disk),
+                TEST(test_short_writes),
+                TEST(test_read_errors),
+                TEST(test_killed),
+                TEST(test_synced),
+                TEST(test_full_disk_behind_the_commit),
         };
 
         fault_vfs_install();

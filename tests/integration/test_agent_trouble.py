@@ -197,7 +197,8 @@ class TestOwnState(TroubleCase):
 
     def test_a_disk_that_is_full(self):
         """The disk fills up under a running agent: claims fail in words, nothing is lost, then it goes on."""
-        agent = self.start_agent()
+        metrics = self.scratch.folder('metrics') / 'compute-agent.prom'
+        agent = self.start_agent({'agent': {'metrics_file': metrics}})
         kept = self.claim(agent)
         # A limit of the running process stands in for the full disk: no file may grow.
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
@@ -205,10 +206,28 @@ class TestOwnState(TroubleCase):
         self.assertEqual(done.returncode, 1, agent.log())
         self.assertTrue(agent.child.alive(), agent.log())
         self.assertEqual([c['id'] for c in agent.ctl_json('claims')['claims']], [kept['id']])
+        agent.ctl('sync')
+        done = agent.ctl('status', check=False)
+        self.assertEqual(done.returncode, 4, done)
+        self.assertIn('Cannot read or write the claim database', done.stdout)
+        self.assertIn('compute_agent_claims_up 0', metrics.read_text())
+        resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE,
+                         (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        agent.ctl('sync')
+        self.assertEqual(agent.ctl('status', check=False).returncode, 0)
+        self.claim(agent)
+        self.assertEqual(len(agent.ctl_json('claims')['claims']), 2)
+
+    def test_a_claim_ends_the_trouble_of_a_full_disk(self):
+        """Without a cycle between them."""
+        agent = self.start_agent()
+        resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', check=False)
+        self.assertIn('Cannot read or write', agent.status()['claim_error'])
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE,
                          (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         self.claim(agent)
-        self.assertEqual(len(agent.ctl_json('claims')['claims']), 2)
+        self.assertEqual(agent.status()['claim_error'], '')
 
     def test_an_identity_that_is_none_stops_the_start_in_words(self):
         agent = self.make_agent()
