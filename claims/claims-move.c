@@ -38,6 +38,63 @@ int claims_move(Claims *claims, const ProviderTree *tree, const StoreMove *moves
         return claims_lost_race(reterr);
 }
 
+static int fit_share(const HostView *view, const Consumer *share, Fit *ret)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < share->n_allocations; i++)
+                n += share->allocations[i].resources.n_items;
+        ret->pieces = calloc(n + 1, sizeof(FitPiece));
+        if (!ret->pieces)
+                return -ENOMEM;
+        for (size_t i = 0; i < view->n_providers; i++) {
+                const Provider *provider = view->tree->providers[i];
+                const Resources *resources = consumer_find(share, &provider->uuid);
+
+                for (size_t j = 0; resources && j < resources->n_items; j++)
+                        if (provider_find_inventory(provider, resources->items[j].resource_class))
+                                ret->pieces[ret->n_pieces++] = (FitPiece){
+                                        .provider = i,
+                                        .resource_class = resources->items[j].resource_class,
+                                        .amount = resources->items[j].amount,
+                                };
+        }
+        return 0;
+}
+
+/* STORE_E_RACE: to be tried again. */
+static int settle_once(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
+{
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        int r = claims_load_view(claims, reterr);
+
+        if (r < 0)
+                return r;
+        if (fit_share(claims->view, share, &fit) < 0)
+                return error_oom(reterr);
+        return claims->store->engine->settle(claims->store, id, &share->uuid, claims->view, &fit,
+                                             reterr);
+}
+
+int claims_settle(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
+{
+        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
+                int r = claims_begin_attempt(claims, attempt, reterr);
+
+                if (r == 0)
+                        r = settle_once(claims, id, share, reterr);
+                claims->store->engine->drop_turn(claims->store);
+                if (r == STORE_E_NOT_FOUND) {
+                        error_setf(reterr, ENOENT, "There is no claim %lld that lives",
+                                   (long long)id);
+                        return CLAIM_E_NOT_FOUND;
+                }
+                if (r != STORE_E_RACE)
+                        return claims_finish(r);
+        }
+        return claims_lost_race(reterr);
+}
+
 static uint64_t held(const Consumer *consumer, const Uuid *provider, const char *resource_class)
 {
         const Resources *resources = consumer_find(consumer, provider);

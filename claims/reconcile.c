@@ -321,6 +321,14 @@ static bool has_claim(const ClaimList *claims, const Uuid *consumer)
         return false;
 }
 
+static bool is_away(const ReconcileInput *input, const HostDomain *domain)
+{
+        for (size_t i = 0; !domain->running && i < input->n_away; i++)
+                if (uuid_equal(&input->away[i], &domain->uuid))
+                        return true;
+        return false;
+}
+
 static int order_actions(const void *a, const void *b)
 {
         static const int rank[_RECONCILE_TYPE_MAX] = { [RECONCILE_RELEASE] = 0,
@@ -345,7 +353,7 @@ static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memor
         for (size_t i = 0; i < input->facts->n_domains; i++) {
                 const HostDomain *domain = &input->facts->domains[i];
 
-                if (!has_claim(input->claims, &domain->uuid) &&
+                if (!has_claim(input->claims, &domain->uuid) && !is_away(input, domain) &&
                     (domain->running || !input->started_only) &&
                     add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain) < 0)
                         return -ENOMEM;

@@ -84,6 +84,9 @@ typedef struct ReconcileInput {
         uint64_t expiry_usec; /* 0: claims never expire, and there are no orphans */
         bool started_only;    /* guests claim when they start: one that is shut off holds nothing,
                                * but by a claim that somebody asked for */
+        const Uuid *away;     /* guests that other hosts have now: none of them is adopted while it
+                                 does not run */
+        size_t n_away;
 } ReconcileInput;
 
 /* ret must be zeroed. -ENOMEM leaves memory as it was. */

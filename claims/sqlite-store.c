@@ -261,6 +261,42 @@ static int place(Store *base, const StoreUnplaced *claim, const HostView *view, 
         return sqlite_store_end(store, r, reterr);
 }
 
+static int settle_claim(SqliteStore *store, int64_t id, const Uuid *consumer, const HostView *view,
+                        const Fit *fit, Error *reterr)
+{
+        int changed, r;
+
+        r = sqlite_store_run(store, STATEMENT_FILL_CLAIM, &changed, reterr, "iiii", id,
+                             (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
+                             (int64_t)sum_pieces(fit, "MEMORY_MB"),
+                             (int64_t)sum_pieces(fit, "DISK_GB"));
+        if (r < 0)
+                return r;
+        if (changed == 0)
+                return STORE_E_NOT_FOUND;
+        r = bump_providers(store, view, fit, reterr);
+        if (r != 0)
+                return r;
+        /* those that it leaves, too */
+        if ((r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", id)) < 0 ||
+            (r = sqlite_store_run(store, STATEMENT_DELETE_ALLOCATIONS, NULL, reterr, "i", id)) < 0)
+                return r;
+        return insert_allocations(store, id, consumer, NULL, view, fit, reterr);
+}
+
+static int settle(Store *base, int64_t id, const Uuid *consumer, const HostView *view,
+                  const Fit *fit, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = settle_claim(store, id, consumer, view, fit, reterr);
+        return sqlite_store_end(store, r, reterr);
+}
+
 /* A confirmed resize target that is left alone is the consumer's claim from now on. */
 static int promote(SqliteStore *store, int64_t id, Error *reterr)
 {
@@ -480,6 +516,7 @@ static const StoreEngine sqlite_engine = {
         .move = sqlite_store_move,
         .insert = insert,
         .place = place,
+        .settle = settle,
         .next_unplaced = sqlite_store_next_unplaced,
         .confirm = confirm,
         .extend = extend,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "claims/claims-move.h"
 #include "tests/claims-fixture.h"
 #include "tests/claims-version-2.h"
 #include "tests/fault-vfs.h"
@@ -214,6 +215,21 @@ static int run_expire(Fixture *fixture)
         return claims_expire(fixture->claims, UINT64_MAX, &n, &fixture->error);
 }
 
+/* Claim 1 holds something else than before. */
+static int run_settle(Fixture *fixture)
+{
+        const Uuid host = make_uuid("host"), one = make_uuid("one");
+        Consumer *share;
+        int r;
+
+        assert_int_equal(consumer_new(&share, &one), 0);
+        assert_int_equal(consumer_set(share, &host, "VCPU", 1), 0);
+        assert_int_equal(consumer_set(share, &host, "MEMORY_MB", 5), 0);
+        r = claims_settle(fixture->claims, 1, share, &fixture->error);
+        consumer_free(share);
+        return r;
+}
+
 static int run_set_host(Fixture *fixture)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(HOST2);
@@ -235,6 +251,7 @@ static const Operation operations[] = {
         { "release devices", prepare_devices, false, run_release },
         { "adopt", prepare_claims, false, run_adopt },
         { "check again", prepare_claims, false, run_check_again },
+        { "settle", prepare_claims, false, run_settle },
         { "claim with a layout", prepare_laid_out, false, run_claim_laid_out },
         { "release with a layout", prepare_held, false, run_release_laid_out },
 };

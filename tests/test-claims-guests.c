@@ -2,6 +2,7 @@
 
 /* Claims that name devices, and claims of guests that are there already, on a real database. */
 
+#include "claims/claims-move.h"
 #include "tests/claims-fixture.h"
 #include "tests/host-facts-fixture.h"
 #include "tests/test.h"
@@ -57,6 +58,36 @@ static void test_a_claim_names_its_devices(void **state)
         held = claim_free(held);
         assert_int_equal(fixture_claim(fixture, "vm3", "VGPU=1", &held), CLAIM_DONE);
         assert_int_equal(held->n_devices, 1);
+        assert_store_sane(fixture->path);
+}
+
+/* What a claim holds is replaced; what the host does not have is left out. */
+static void test_a_claim_is_settled(void **state)
+{
+        Fixture *fixture = *state;
+        const Uuid one = make_uuid("one"), host = make_uuid("host"), gpu = make_uuid("host_b"),
+                   elsewhere = make_uuid("elsewhere");
+        _cleanup_(consumer_freep) Consumer *share = NULL;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        _cleanup_free_ char *text = NULL;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        assert_int_equal(fixture_claim(fixture, "one", "VCPU=2,VGPU=1", NULL), CLAIM_DONE);
+        assert_int_equal(consumer_new(&share, &one), 0);
+        assert_int_equal(consumer_set(share, &host, "VCPU", 3), 0);
+        assert_int_equal(consumer_set(share, &host, "DISK_GB", 3), 0);
+        assert_int_equal(consumer_set(share, &gpu, "VGPU", 1), 0);
+        assert_int_equal(consumer_set(share, &elsewhere, "VCPU", 9), 0);
+        assert_int_equal(claims_settle(fixture->claims, 1, share, NULL), CLAIM_DONE);
+        assert_int_equal(claims_get(fixture->claims, 1, &claim, NULL), 0);
+        text = format_claim(claim);
+        assert_non_null(strstr(text, "VCPU=3 on host"));
+        assert_non_null(strstr(text, "VGPU=1 on host_b"));
+        assert_int_equal(claim->n_allocations, 2);
+        assert_int_equal(claim->n_devices, 1);
+        assert_int_equal(fixture_used(fixture, "host_a", "VGPU"), 0);
+        assert_int_equal(claims_settle(fixture->claims, 99, share, NULL), CLAIM_E_NOT_FOUND);
         assert_store_sane(fixture->path);
 }
 
@@ -302,6 +333,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(test_a_claim_names_its_devices),
+                TEST(test_a_claim_is_settled),
                 TEST(test_no_device_is_no_claim),
                 TEST(test_not_before_the_host_is_known),
                 TEST(test_adoption),

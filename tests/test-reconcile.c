@@ -199,6 +199,33 @@ static void test_orphan(void **state)
         }
 }
 
+/* What another host has is not taken for a new guest, unless it runs here all the same. */
+static void test_away(void **state)
+{
+        _cleanup_(reconcile_done) Reconcile off = { 0 }, on = { 0 };
+        _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+        const Uuid away = make_guest('g');
+        const ClaimList none = { 0 };
+        FactsFixture facts;
+        HostDomain *domain;
+        ReconcileInput input = { .claims = &none,
+                                 .node = "host",
+                                 .boot_id = "boot",
+                                 .expiry_usec = EXPIRY,
+                                 .away = &away,
+                                 .n_away = 1 };
+
+        make_facts(&facts);
+        domain = facts_guest(&facts, 'g', "");
+        input.facts = &facts.facts;
+        domain->running = false;
+        assert_int_equal(reconcile_make(&input, &memory, &off), 0);
+        assert_int_equal(off.n_actions, 0);
+        domain->running = true;
+        assert_int_equal(reconcile_make(&input, &memory, &on), 0);
+        assert_int_equal(on.n_actions, 1);
+}
+
 /* With claim_expiry_time = 0 nothing is an orphan. */
 static void test_no_orphans(void **state)
 {
@@ -345,9 +372,9 @@ static void test_layouts(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),      cmocka_unit_test(test_started_only),
-                cmocka_unit_test(test_layouts),    cmocka_unit_test(test_orphan),
-                cmocka_unit_test(test_no_orphans),
+                cmocka_unit_test(test_table),  cmocka_unit_test(test_started_only),
+                cmocka_unit_test(test_away),   cmocka_unit_test(test_layouts),
+                cmocka_unit_test(test_orphan), cmocka_unit_test(test_no_orphans),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
