@@ -251,18 +251,28 @@ int bus_find_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *e
         return reply_claims(call, service, &list);
 }
 
+static int append_problems(sd_bus_message *m, const ReconcileProblems *problems)
+{
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < problems->n_items; i++)
+                r = sd_bus_message_append(m, BUS_PROBLEM, problems->items[i].consumer.text,
+                                          problems->items[i].claim_id, problems->items[i].text);
+        return r;
+}
+
 int bus_list_problems(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
 {
-        const ReconcileProblems *problems = claim_service_problems(service);
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r = sd_bus_message_new_method_return(call, &reply);
 
         if (r < 0)
                 return r;
         r = sd_bus_message_open_container(reply, 'a', BUS_PROBLEM);
-        for (size_t i = 0; r >= 0 && i < problems->n_items; i++)
-                r = sd_bus_message_append(reply, BUS_PROBLEM, problems->items[i].consumer.text,
-                                          problems->items[i].claim_id, problems->items[i].text);
+        if (r >= 0)
+                r = append_problems(reply, claim_service_problems(service));
+        if (r >= 0)
+                r = append_problems(reply, claim_service_findings(service));
         if (r < 0)
                 return r;
         r = sd_bus_message_close_container(reply);

@@ -63,6 +63,9 @@
  * a document (agent/reshape-image.h); "" when nothing does. They answer when it is done, or with an
  * error when it cannot be. */
 
+/* Audit() -> s, Heal() -> s: what Placement, claims and guests disagree about, and what became of
+ * it, as a document (agent/audit-json.h); an error when it could not be looked at. */
+
 /* Properties, all with change signals: Version s, NodeName s, RootProvider s, Driver s, SyncState
  * s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t, LastPollUSec t, HypervisorError s,
  * NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t, ClaimError s (why claims cannot be

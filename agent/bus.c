@@ -6,6 +6,7 @@
 #include <string.h>
 #include <systemd/sd-bus.h>
 
+#include "agent/bus-audit.h"
 #include "agent/bus-claims.h"
 #include "agent/bus-interface.h"
 #include "agent/bus-log.h"
@@ -128,6 +129,20 @@ static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return bus_operations_reload(call, ((BusService *)userdata)->operations, error);
 }
 
+static int do_audit(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+
+        return bus_audit(call, service->config.tracker, false);
+}
+
+static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+
+        return bus_audit(call, service->config.tracker, true);
+}
+
 /* Methods that change claims tell those who watch the properties. */
 #define CHANGING_METHOD(name)                                                           \
         static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
@@ -199,6 +214,8 @@ GUARDED(reload, POLKIT_ACTION_MANAGE)
 GUARDED(reshape, POLKIT_ACTION_RESHAPE)
 GUARDED(undo_reshape, POLKIT_ACTION_RESHAPE)
 GUARDED(get_reshape, POLKIT_ACTION_MANAGE)
+GUARDED(audit, POLKIT_ACTION_MANAGE)
+GUARDED(heal, POLKIT_ACTION_MANAGE)
 
 /* Properties: one getter each for texts, times and counts, told apart by name. */
 
@@ -330,6 +347,10 @@ static const sd_bus_vtable vtable[] = {
                                 FREE),
         SD_BUS_METHOD_WITH_ARGS("UndoReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
                                 method_undo_reshape, FREE),
+        SD_BUS_METHOD_WITH_ARGS("Audit", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_audit,
+                                FREE),
+        SD_BUS_METHOD_WITH_ARGS("Heal", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_heal,
+                                FREE),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, FREE),
         SD_BUS_PROPERTY("Version", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("RootProvider", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),

@@ -181,6 +181,7 @@ static int decide(const Work *work, const HostFacts *facts, uint64_t expiry_usec
                                  .started_only = claim_service_is_started_only(work->service) };
         int r;
 
+        input.away = claim_service_get_away(work->service, &input.n_away);
         r = claims_list(claims, false, &list, reterr);
         if (r != 0)
                 return r;

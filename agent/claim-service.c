@@ -31,7 +31,10 @@ struct ClaimService {
         int64_t last_id;  /* of the claims that were made */
         int64_t known_id; /* the same, when the clock was looked at last */
         ReconcileMemory memory;
-        ReconcileProblems problems;
+        ReconcileProblems problems, findings;
+        Uuid *away; /* guests that other hosts have */
+        size_t n_away;
+        uint64_t built_usec; /* since when there is an empty database, 0: it was not empty */
         ClaimWatch watch;
         void *watch_userdata;
         Error error;
@@ -66,6 +69,8 @@ ClaimService *claim_service_free(ClaimService *service)
         snapshot_unref(service->snapshot);
         reconcile_memory_done(&service->memory);
         reconcile_problems_done(&service->problems);
+        reconcile_problems_done(&service->findings);
+        free(service->away);
         provider_tree_free(service->remembered);
         provider_tree_free(service->tree);
         free(service->path);
@@ -160,6 +165,14 @@ static void note_last_id(ClaimService *service)
                 service->last_id = MAX(service->last_id, list.claims[i]->id);
 }
 
+static uint64_t clock_usec(clockid_t clock)
+{
+        struct timespec now;
+
+        clock_gettime(clock, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
 static void open_store(ClaimService *service)
 {
         const ClaimsConfig config = {
@@ -170,10 +183,13 @@ static void open_store(ClaimService *service)
                 .has_devices = true,
         };
         Error error = ERROR_NULL;
+        uint64_t begin_usec = clock_usec(CLOCK_REALTIME);
         int r = claims_open(&service->claims, &config, &error);
 
         if (r >= 0)
                 log_opened(service, r, &error);
+        if (r == CLAIMS_CREATED || r == CLAIMS_SET_ASIDE)
+                service->built_usec = begin_usec;
         set_error(service, MIN(r, 0), &error);
         service->tree_stored = false;
         if (r < 0)
@@ -233,14 +249,6 @@ static void tell_expired(ClaimService *service, uint64_t ended_usec)
         for (size_t i = 0; i < list.n_claims; i++)
                 if (list.claims[i]->ended_usec == ended_usec)
                         claim_service_tell(service, CLAIM_EVENT_REMOVED, list.claims[i]);
-}
-
-static uint64_t clock_usec(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
 /* Claims expire so long after they were made, whatever the clock shows meanwhile. */
@@ -383,6 +391,46 @@ const ReconcileProblems *claim_service_problems(const ClaimService *service)
 const HostFacts *claim_service_facts(const ClaimService *service)
 {
         return service->snapshot ? &service->facts : NULL;
+}
+
+const ReconcileProblems *claim_service_findings(const ClaimService *service)
+{
+        return &service->findings;
+}
+
+void claim_service_set_findings(ClaimService *service, ReconcileProblems *findings)
+{
+        reconcile_problems_done(&service->findings);
+        service->findings = *findings;
+        *findings = (ReconcileProblems){ 0 };
+}
+
+void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests)
+{
+        free(service->away);
+        service->away = guests;
+        service->n_away = n_guests;
+}
+
+const Uuid *claim_service_get_away(const ClaimService *service, size_t *ret_n)
+{
+        *ret_n = service->n_away;
+        return service->away;
+}
+
+void claim_service_look_again(ClaimService *service)
+{
+        service->reconcile_due = service->snapshot != NULL;
+}
+
+const HostFacts *claim_service_get_facts(const ClaimService *service)
+{
+        return service->snapshot ? &service->facts : NULL;
+}
+
+uint64_t claim_service_get_built_usec(const ClaimService *service)
+{
+        return service->built_usec;
 }
 
 bool claim_service_mdev_exists(const ClaimService *service, const Uuid *mdev)

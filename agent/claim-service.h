@@ -77,6 +77,25 @@ void claim_service_reconcile(ClaimService *service);
 /* What disagrees, as the last reconciliation found it. Borrowed. */
 const ReconcileProblems *claim_service_problems(const ClaimService *service);
 
+/* The same of claims, guests and Placement, as the last audit found it; set takes what findings
+ * has. Borrowed. */
+const ReconcileProblems *claim_service_findings(const ClaimService *service);
+void claim_service_set_findings(ClaimService *service, ReconcileProblems *findings);
+
+/* Guests that other hosts have now, by what Placement says: see claims/reconcile.h. set takes the
+ * array; get borrows it. */
+void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
+const Uuid *claim_service_get_away(const ClaimService *service, size_t *ret_n);
+
+/* Compares claims and guests once more at the end of this cycle. */
+void claim_service_look_again(ClaimService *service);
+
+/* The guests of the last poll; NULL before the first. Borrowed until the next. */
+const HostFacts *claim_service_get_facts(const ClaimService *service);
+
+/* CLOCK_REALTIME of when this program began with an empty database; 0: it did not. */
+uint64_t claim_service_get_built_usec(const ClaimService *service);
+
 /* What the last poll found beside the providers, or NULL. Borrowed until the next one. */
 const HostFacts *claim_service_facts(const ClaimService *service);
 

@@ -198,6 +198,7 @@ static const ConfigOption options[] = {
         LIST("agent", "renamed_resource_classes", NULL, driver.renamed_classes, is_renaming,
              "CUSTOM_OLD:NEW pairs"),
         NUMBER("agent", "reshape_timeout", CONFIG_SECONDS, reshape_patience_usec, "300", 1, 86400),
+        NUMBER("agent", "heal_each_cycles", CONFIG_U64, heal_cycles, "0", 0, 2147483647),
         WORD("agent", "on_startup_failure", on_startup_failure, "degraded", startup_failures,
              "degraded or exit"),
 

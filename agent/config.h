@@ -53,6 +53,7 @@ typedef struct Config {
         char *metrics_file;             /* NULL: no metrics */
         uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */
         int on_startup_failure;         /* ConfigStartupFailure */
+        uint64_t heal_cycles;           /* heal_each_cycles; 0: never */
         /* [hook] */
         bool hook_enabled;
         uint64_t hook_timeout_usec; /* timeout, seconds; 10 */

@@ -108,7 +108,7 @@ static const Option table[] = {
         FLAG("undo", 0, "reshape", "Put back what the last reshape moved", undo),
         TEXT("direct", 0, "DIR", "migrate-inventory", "Start a Placement for it, configured in DIR",
              direct),
-        FLAG("dry-run", 0, "identity", "Show what would change, and change nothing", dry_run),
+        FLAG("dry-run", 0, "heal, identity", "Show what would change, and change nothing", dry_run),
         FLAG("force", 0, "identity", "Replace the uuid that this host has", force),
         FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
         TEXT("reason", 0, "TEXT", "release", "Why; kept in the history", reason),

@@ -23,7 +23,7 @@ typedef struct CtlOptions {
         bool history, problems;
         bool plan, undo;     /* of reshape */
         const char *direct;  /* of migrate-inventory */
-        bool dry_run, force; /* of identity */
+        bool dry_run, force; /* of identity; dry_run also of heal */
         bool xml;
         bool svg;
         bool resize_target;

@@ -24,6 +24,7 @@
 #include "agent/ctl-verb-common.h"
 #include "agent/ctl-verb-identity.h"
 #include "agent/ctl-verb-watch.h"
+#include "agent/ctl-verbs-audit.h"
 #include "agent/ctl-verbs-claims.h"
 #include "agent/reshape-image.h"
 #include "agent/tree-json.h"
@@ -371,6 +372,11 @@ const CtlVerb ctl_verbs[] = {
           verb_doctor },
         { "cat-config", "", "Show the configuration files", 0, LOCAL, NULL, verb_cat_config },
         { "check-config", "", "Check the configuration files", 0, LOCAL, NULL, verb_check_config },
+        { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, REMOTE, NULL,
+          ctl_verb_audit },
+        { "heal", "", "Put right what audit finds", 0, REMOTE, NULL, ctl_verb_heal },
+        { "consumers", "", "List who holds what of this host in Placement", 0, REMOTE, NULL,
+          ctl_verb_consumers },
         { "claims", "", "List what is promised to guests", 0, REMOTE, NULL, ctl_verb_claims },
         { "show", "ID", "Show one claim with its devices", 1, REMOTE, ctl_check_id, ctl_verb_show },
         { "who", "DEVICE|cpu:N|cell:N|GUEST", "Tell who has it, or what a guest has", 1, REMOTE,

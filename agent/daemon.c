@@ -192,6 +192,8 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .device_settle_usec = starts ? engine->config->device_settle_usec : 0,
                 .start_jitter_usec = starts ? engine->config->start_jitter_usec : 0,
                 .provider_config = engine->provider_config,
+                .audit_grace_usec = engine->config->claim_expiry_usec,
+                .heal_cycles = engine->config->heal_cycles,
                 .changed = on_changed,
                 .userdata = daemon,
         };

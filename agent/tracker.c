@@ -3,7 +3,7 @@
 /* A cycle is a walk through the phases below, driven by callbacks:
  *
  *   IDLE ── begin_cycle() ──▶ POLLING ── snapshot, or a failed poll ──▶ REFRESHING ── mirror ──▶
- * PUBLISHING ──▶ IDLE
+ * PUBLISHING ──▶ IDLE, or, where one is due, AUDITING ──▶ IDLE
  *
  * A poll that fails does not end the cycle: the last good snapshot is kept and Placement is still
  * held equal to it. A poll that hangs does not hold the cycle for ever: after a while it goes on
@@ -35,6 +35,7 @@ typedef enum TrackerPhase {
         PHASE_POLLING,
         PHASE_REFRESHING,
         PHASE_PUBLISHING,
+        PHASE_AUDITING,
 } TrackerPhase;
 
 struct Tracker {
@@ -46,6 +47,7 @@ struct Tracker {
         Reporter *reporter; /* made with the first snapshot, which knows the name of the root */
         TreeMaker maker;
         ReshapeControl *reshape;
+        Auditor *auditor;
         ProviderTree *tree;
         TrackerPhase phase;
         bool settled; /* nothing more is waited for before the first publish */
@@ -107,6 +109,28 @@ static void keep_sync_error(Tracker *tracker)
                 tracker->cycle_error = tracker->status.sync_error;
 }
 
+static void on_audited(void *userdata)
+{
+        end_cycle(userdata);
+}
+
+/* Placement was read, and written as far as that went: who holds what of it can be looked at. */
+static void end_with_audit(Tracker *tracker)
+{
+        Error error = ERROR_NULL;
+
+        if (tracker->config.dry_run || !auditor_is_due(tracker->auditor)) {
+                end_cycle(tracker);
+                return;
+        }
+        tracker->phase = PHASE_AUDITING;
+        if (auditor_begin(tracker->auditor, tracker->reporter, tracker->snapshot, on_audited,
+                          tracker, &error) >= 0)
+                return;
+        auditor_give_up(tracker->auditor, &error);
+        end_cycle(tracker);
+}
+
 static void end_synced(Tracker *tracker)
 {
         const ReporterStatistics *statistics = reporter_get_statistics(tracker->reporter);
@@ -119,7 +143,7 @@ static void end_synced(Tracker *tracker)
                           LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->config.root.text),
                           "Published %zu resource provider(s) of %s with %" PRIu64 " write(s).",
                           tracker->tree->n_providers, tracker->maker.nodename, n_writes);
-        end_cycle(tracker);
+        end_with_audit(tracker);
 }
 
 /* From snapshot and mirror to the desired tree. */
@@ -195,6 +219,11 @@ static void end_failed(Tracker *tracker, int result, const Error *error)
 {
         tracker_status_note_failure(&tracker->status, result, error);
         keep_sync_error(tracker);
+        if (tracker->status.sync_state == SYNC_STALE) {
+                end_with_audit(tracker);
+                return;
+        }
+        auditor_give_up(tracker->auditor, &tracker->status.sync_error);
         end_cycle(tracker);
 }
 
@@ -364,6 +393,7 @@ static void reconcile(Tracker *tracker)
 
         claim_service_tend(tracker->config.claims);
         if (!tracker->snapshot) {
+                auditor_give_up(tracker->auditor, &tracker->status.hypervisor_error);
                 end_cycle(tracker);
                 return;
         }
@@ -371,10 +401,14 @@ static void reconcile(Tracker *tracker)
         if (r >= 0 && !tracker->config.reporter)
                 r = reshape_alone(tracker, &error);
         if (r >= 0 && !tracker->config.reporter) {
+                error_setf(&error, ENODATA, "There is no [placement] section: nothing to audit");
+                auditor_give_up(tracker->auditor, &error);
                 end_cycle(tracker);
                 return;
         }
         if (r >= 0 && is_settling(tracker)) {
+                error_setf(&error, EAGAIN, "Devices of this host are still waited for");
+                auditor_give_up(tracker->auditor, &error);
                 end_cycle(tracker);
                 arm_cycle_timer(tracker, SETTLE_POLL_USEC);
                 return;
@@ -485,6 +519,13 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                                 config->dry_run ? NULL : config->state_path,
                                 config->reshape_patience_usec, config->starts, config->claims) < 0)
                 return error_oom(reterr);
+        if (auditor_new(&tracker->auditor, &(AuditorConfig){ .claims = config->claims,
+                                                             .root = config->root,
+                                                             .at_start = config->starts,
+                                                             .grace_usec = config->audit_grace_usec,
+                                                             .heal_cycles = config->heal_cycles }) <
+            0)
+                return error_oom(reterr);
         (void)sd_event_now(event, CLOCK_BOOTTIME, &now);
         cycle_pace_init(&tracker->pace, config->interval_usec, config->start_jitter_usec, now);
         tracker_status_init(&tracker->status, !config->reporter);
@@ -507,6 +548,7 @@ Tracker *tracker_free(Tracker *tracker)
         sd_event_source_disable_unref(tracker->cycle_timer);
         host_poll_free(tracker->poll);
         reshape_control_free(tracker->reshape);
+        auditor_free(tracker->auditor);
         reporter_free(tracker->reporter);
         provider_tree_free(tracker->tree);
         cycle_waiters_done(&tracker->waiters);
@@ -522,6 +564,25 @@ int tracker_reshape(Tracker *tracker, ReshapeKind kind, TrackerDone done, void *
         if (r >= 0)
                 reshape_control_ask(tracker->reshape, kind);
         return r;
+}
+
+int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata)
+{
+        int r = tracker_sync(tracker, done, userdata);
+
+        if (r >= 0)
+                auditor_ask(tracker->auditor, heal);
+        return r;
+}
+
+const json_t *tracker_get_audit(const Tracker *tracker)
+{
+        return auditor_get_document(tracker->auditor);
+}
+
+const Error *tracker_get_audit_error(const Tracker *tracker)
+{
+        return auditor_get_error(tracker->auditor);
 }
 
 const json_t *tracker_get_reshape(const Tracker *tracker)

@@ -13,6 +13,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "agent/auditor.h"
 #include "agent/claim-service.h"
 #include "agent/cycle-waiters.h"
 #include "agent/device-watch.h"
@@ -43,6 +44,8 @@ typedef struct TrackerConfig {
         uint64_t device_settle_usec;     /* how long the first publish waits for them */
         uint64_t start_jitter_usec;      /* Placement hears of us within this; 0: at once */
         ProviderConfig *provider_config; /* provider.yaml; NULL: none */
+        uint64_t audit_grace_usec;       /* how long consumers may be on their way; 0: 300 s */
+        uint64_t heal_cycles;            /* heal by itself each so many cycles; 0: never */
         TrackerChanged changed;
         void *userdata;
 } TrackerConfig;
@@ -62,6 +65,14 @@ int tracker_reshape(Tracker *tracker, ReshapeKind kind, TrackerDone done, void *
 /* What the last reshape changed, or would, as a document (reshape-image.h); NULL: nothing. Borrowed
  * until the loop runs again. */
 const json_t *tracker_get_reshape(const Tracker *tracker);
+
+/* The same with an audit at its end, which heals what it finds when heal is set. */
+int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata);
+
+/* The last audit (audit-json.h); NULL: none. And why the last that was asked for could not look;
+ * code 0 when it could. Borrowed until the loop runs again. */
+const json_t *tracker_get_audit(const Tracker *tracker);
+const Error *tracker_get_audit_error(const Tracker *tracker);
 
 /* Tells everybody who waits for a cycle that there will be none, with these words. */
 void tracker_dismiss(Tracker *tracker, const char *why);

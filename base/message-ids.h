@@ -49,3 +49,8 @@
                                             */
 #define MESSAGE_CLAIM_DISAGREES \
         "3f9c5a7e1d426b8a0c3e7f9b1d5a4c1e" /* a guest has something else than its claim */
+#define MESSAGE_CLAIM_EVACUATED \
+        "5a1d7c3f9e2b4860a4c8e6f0b2d4971c" /* a guest is on another host now: its claim ended */
+#define MESSAGE_AUDIT_FINDINGS \
+        "7c3e9f5a1b4d4a82b6e0c8f2d4a6b31e" /* at the start Placement, claims, guests disagree */
+#define MESSAGE_AUDIT_HEALED "9e5a1b7c3d6f4ca4c8f2e0a4b6d8c53a" /* Placement was put right */

@@ -32,6 +32,11 @@ typedef struct World {
         sd_event_source *done_source;
         ProviderTree *mirror, *remembered;
         ReporterStatistics statistics;
+        bool audit_due, audit_fails;
+        size_t n_audits, n_given_up;
+        AuditorDone audit_done;
+        void *audit_userdata;
+        sd_event_source *audit_source;
         size_t n_polls, n_trees_for_claims, n_told;
         Error told;
 } World;
@@ -246,6 +251,65 @@ const char *report_outcome_to_text(int outcome)
         return "outcome";
 }
 
+/* auditor.h */
+
+int auditor_new(Auditor **ret, const AuditorConfig *config)
+{
+        *ret = (Auditor *)&world;
+        return 0;
+}
+
+Auditor *auditor_free(Auditor *auditor)
+{
+        return NULL;
+}
+
+void auditor_ask(Auditor *auditor, bool heal)
+{
+        world.audit_due = true;
+}
+
+bool auditor_is_due(Auditor *auditor)
+{
+        return world.audit_due;
+}
+
+static int end_audit(sd_event_source *source, void *userdata)
+{
+        world.audit_done(world.audit_userdata);
+        return 0;
+}
+
+int auditor_begin(Auditor *auditor, Reporter *reporter, const Snapshot *snapshot, AuditorDone done,
+                  void *userdata, Error *reterr)
+{
+        assert_non_null(snapshot);
+        world.n_audits++;
+        if (world.audit_fails)
+                return error_setf(reterr, EIO, "not now");
+        world.audit_due = false;
+        world.audit_done = done;
+        world.audit_userdata = userdata;
+        world.audit_source = sd_event_source_unref(world.audit_source);
+        return sd_event_add_defer(world.event, &world.audit_source, end_audit, NULL);
+}
+
+void auditor_give_up(Auditor *auditor, const Error *error)
+{
+        world.n_given_up++;
+        world.audit_due = false;
+}
+
+const Error *auditor_get_error(const Auditor *auditor)
+{
+        return NULL;
+}
+
+const json_t *auditor_get_document(const Auditor *auditor)
+{
+        return NULL;
+}
+
 /* Setting up, and running a cycle to its end. */
 
 static const ReporterConfig reporter_config;
@@ -277,6 +341,7 @@ static int tear_down(void **state)
 {
         tracker_free(world.tracker);
         sd_event_source_unref(world.done_source);
+        sd_event_source_unref(world.audit_source);
         sd_event_unref(world.event);
         provider_tree_free(world.mirror);
         provider_tree_free(world.remembered);
@@ -536,6 +601,38 @@ static void test_dry_run_stops_before_the_first_write(void **state)
         assert_int_equal(world.n_publishes, 0);
 }
 
+/* An audit is the last part of a cycle that read Placement, whatever became of the rest. */
+static void test_audits(void **state)
+{
+        static const struct {
+                int refresh, publish;
+                bool fails;
+                size_t n_audits, n_given_up;
+        } cases[] = {
+                { 0, 0, false, 1, 0 },
+                { 0, REPORT_E_REFUSED, false, 1, 0 },
+                { REPORT_E_UNREACHABLE, 0, false, 0, 1 },
+                { 0, REPORT_E_UNAVAILABLE, false, 0, 1 },
+                { 0, 0, true, 1, 1 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                set_up(NULL);
+                world.refresh_results[0] = cases[i].refresh;
+                world.publish_results[0] = cases[i].publish;
+                world.audit_fails = cases[i].fails;
+                start(&reporter_config, false);
+                assert_int_equal(tracker_audit(world.tracker, false, on_told, NULL), 0);
+                run_until_told(1);
+                assert_int_equal(world.n_audits, cases[i].n_audits);
+                assert_int_equal(world.n_given_up, cases[i].n_given_up);
+                /* once, not in each cycle */
+                run_cycle();
+                assert_int_equal(world.n_audits, cases[i].n_audits);
+                tear_down(NULL);
+        }
+}
+
 static void test_standalone(void **state)
 {
         start(NULL, false);
@@ -653,6 +750,7 @@ int main(void)
                                                 tear_down),
                 cmocka_unit_test(test_reshape_at_the_start),
                 cmocka_unit_test(test_outcomes),
+                cmocka_unit_test(test_audits),
                 cmocka_unit_test(test_without_placement_the_remembered_host_is_used),
         };
 

@@ -20,7 +20,7 @@ READS = {'GetTree', 'GetPlan', 'Discover', 'ListClaims', 'GetClaim', 'FindClaims
          'Explain'}
 CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'PrepareGuest', 'GuestStarted',
            'GuestReleased', 'Sync', 'Reload', 'GetReshape',
-           'Reshape', 'UndoReshape'}
+           'Reshape', 'UndoReshape', 'Audit', 'Heal'}
 
 
 def split_signature(signature):

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What Placement, the claims and the guests of this host disagree about, and what would put it
+ * right. Pure: three pictures in, a list out; the caller does it.
+ *
+ * Only this host's own tree is looked at: a consumer's share of other hosts and of sharing
+ * providers is nobody's business here (facts G2.7, G2.8). What may still be on its way is left
+ * alone: a consumer that was first seen less than the grace time ago, a claim that is not confirmed
+ * or younger than that, a guest that is being resized or migrated (facts A13). Classes that no
+ * guest tells (DISK_GB, an operator's own) are compared only where the claim counts them. */
+
+#include "base/allocation.h"
+#include "base/provider-tree.h"
+#include "claims/claim.h"
+#include "claims/host-facts.h"
+#include "drivers/reshape.h"
+
+typedef enum AuditType {
+        AUDIT_LEAKED,    /* it holds something here, and has neither claim nor guest */
+        AUDIT_MIGRATION, /* the same of a migration: its instance is not here */
+        AUDIT_UNTOLD,    /* a claim of which Placement knows nothing */
+        AUDIT_AMOUNT,    /* a claim holds another amount than its consumer */
+        AUDIT_PROVIDER,  /* a claim holds it of other providers than its consumer */
+        AUDIT_UNCLAIMED, /* a guest without a claim */
+        AUDIT_EVACUATED, /* a claim; its consumer is on other hosts, and the guest does not run */
+        AUDIT_ELSEWHERE, /* the same, and it runs */
+        AUDIT_WITHDRAWN, /* what it holds is of a provider that gives nothing any more */
+        _AUDIT_TYPE_MAX,
+} AuditType;
+
+typedef enum AuditRemedy {
+        AUDIT_REMEDY_NONE,          /* somebody has to look */
+        AUDIT_REMEDY_RELEASE_SHARE, /* this tree's part of the consumer goes from Placement */
+        AUDIT_REMEDY_WRITE_CLAIM,   /* Placement is told what the claim holds */
+        AUDIT_REMEDY_ADOPT,         /* the guest gets a claim */
+        AUDIT_REMEDY_END_CLAIM,     /* the claim is released */
+        _AUDIT_REMEDY_MAX,
+} AuditRemedy;
+
+const char *audit_type_to_text(AuditType type);       /* "leaked", "untold", … */
+const char *audit_remedy_to_text(AuditRemedy remedy); /* "none", "release-share", … */
+
+typedef struct AuditFinding {
+        AuditType type;
+        AuditRemedy remedy;
+        Uuid consumer;
+        int64_t claim_id; /* 0: none */
+        char *text;       /* for people */
+} AuditFinding;
+
+typedef struct Audit {
+        AuditFinding *items;
+        size_t n_items, n_allocated;
+        size_t n_consumers; /* that hold something of the tree */
+        size_t n_in_flight; /* what was left alone */
+} Audit;
+
+void audit_done(Audit *audit);
+
+/* When consumers without claim and guest were first seen, from one call to the next. */
+typedef struct AuditMemory {
+        struct AuditSeen {
+                Uuid consumer;
+                uint64_t since_usec;
+        } * items; /* by consumer */
+        size_t n_items, n_allocated;
+} AuditMemory;
+
+void audit_memory_done(AuditMemory *memory);
+
+typedef struct AuditInput {
+        const Allocations *consumers; /* whole: who holds something of the tree, and who has a claim
+                                       */
+        const ProviderTree *tree;     /* as Placement has it */
+        Uuid root;
+        const ClaimList *claims; /* that live */
+        const HostFacts *facts;
+        const ReshapeAlias
+                *aliases; /* migrations and the guests that they hold it for, by consumer */
+        size_t n_aliases;
+        uint64_t now_usec;  /* CLOCK_REALTIME, as claims have it */
+        uint64_t boot_usec; /* CLOCK_BOOTTIME: since when consumers are seen */
+        uint64_t grace_usec;
+        bool started_only; /* a guest that does not run needs no claim */
+} AuditInput;
+
+/* ret must be zeroed. -ENOMEM leaves memory as it was. */
+int audit_make(const AuditInput *input, AuditMemory *memory, Audit *ret);
+
+/* What the consumer (whole, as Placement has it now) is to hold when a finding is put right, under
+ * its own project, user and generation; ret is owned by the caller. claim (NULL: none) as it is
+ * now. 1 when there is nothing to write any more, -ENOMEM. */
+int audit_edit(const AuditInput *input, AuditRemedy remedy, const Consumer *consumer,
+               const Claim *claim, Consumer **ret);
+
+/* Does the consumer hold something of the host's own tree? */
+bool audit_holds_here(const AuditInput *input, const Consumer *consumer);

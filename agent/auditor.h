@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Audits: reads who holds what of this host in Placement, lets agent/audit.h compare it with claims
+ * and guests, and does about it what is asked for.
+ *
+ * At a start, and after the claim database was made anew, the claims that were made of guests are
+ * completed by what Placement has of them (agent/claim-build.h), claims of guests that were
+ * evacuated away end (facts A14), and what disagrees is listed. Later only when asked, and by
+ * itself every so many cycles where the configuration says so: reading all consumers costs a
+ * request for each. Healing writes with the consumer's generation, reads again what moved
+ * meanwhile, and touches nothing of other hosts and of sharing providers. Main thread; nothing
+ * blocks but the claim database's own disk. */
+
+#include <jansson.h>
+
+#include "agent/claim-service.h"
+#include "drivers/snapshot.h"
+#include "report/reporter.h"
+
+typedef struct Auditor Auditor;
+
+typedef struct AuditorConfig {
+        ClaimService *claims; /* borrowed */
+        Uuid root;
+        bool at_start;        /* the first cycle with a Placement audits */
+        uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
+        uint64_t heal_cycles; /* heal by itself each so many cycles; 0: never */
+} AuditorConfig;
+
+#define AUDITOR_GRACE_USEC (300 * USEC_PER_SEC)
+
+/* The audit is over; called once, never from inside auditor_begin(). */
+typedef void (*AuditorDone)(void *userdata);
+
+int auditor_new(Auditor **ret, const AuditorConfig *config);
+
+/* Cancels what is under way. */
+Auditor *auditor_free(Auditor *auditor);
+DEFINE_CLEANUP(Auditor *, auditor_free);
+
+/* The next cycle is to audit, and to heal what it finds. */
+void auditor_ask(Auditor *auditor, bool heal);
+
+/* Is an audit to be begun in this cycle? To be called once a cycle. */
+bool auditor_is_due(Auditor *auditor);
+
+/* The reporter must have read the tree; snapshot is what guests are compared with. Both are
+ * borrowed until done is called. Negative with words: see auditor_give_up(). */
+int auditor_begin(Auditor *auditor, Reporter *reporter, const Snapshot *snapshot, AuditorDone done,
+                  void *userdata, Error *reterr);
+
+/* There is no audit in this cycle, for this reason. */
+void auditor_give_up(Auditor *auditor, const Error *error);
+
+/* Why the last audit that was asked for could not look; code 0 when it could. */
+const Error *auditor_get_error(const Auditor *auditor);
+
+/* The last one, in the form of audit-json.h; NULL: none yet. Borrowed. */
+const json_t *auditor_get_document(const Auditor *auditor);

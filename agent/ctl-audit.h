@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* "computectl audit", "heal" and "consumers" on a terminal. Pure: the document of
+ * agent/audit-json.h in, text out. */
+
+#include <jansson.h>
+
+#include "agent/ctl-style.h"
+
+#define CTL_AUDIT_FINDINGS 3 /* exit codes */
+#define CTL_AUDIT_BLIND    4 /* it could not be looked at */
+
+/* Each finding with what would put it right, or what became of it. -ENOMEM. */
+int ctl_audit_print(const json_t *document, const CtlStyle *style, FILE *output);
+
+/* Each consumer that holds something of this host, or has a claim here. -ENOMEM. */
+int ctl_consumers_print(const json_t *document, const CtlStyle *style, FILE *output);
+
+/* EXIT_SUCCESS, or CTL_AUDIT_FINDINGS when something is left that was not put right. */
+int ctl_audit_exit(const json_t *document);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-verbs-audit.h"
+
+#include "agent/audit-json.h"
+#include "agent/ctl-audit.h"
+#include "agent/ctl-bus.h"
+#include "agent/ctl-json.h"
+#include "agent/ctl-verb-common.h"
+
+#define AUDIT_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
+
+static int fetch_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_get_text(bus, method, AUDIT_TIMEOUT_USEC, &text, reterr));
+        return r < 0 ? r : ctl_json_read_document(text, false, AUDIT_FORMAT, ret, reterr);
+}
+
+/* Scripts must be able to tell "nothing is wrong" from "nobody knows". */
+static int tell_blind(const Error *error)
+{
+        fprintf(stderr, "computectl: %s\n", error->text);
+        return CTL_AUDIT_BLIND;
+}
+
+static int print_audit(Ctl *ctl, const char *method, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        Error error = ERROR_NULL;
+        int r = fetch_audit(ctl, method, &document, &error);
+
+        if (r < 0)
+                return tell_blind(&error);
+        if (ctl_wants_json(ctl)) {
+                r = ctl_print_json(ctl, document, reterr);
+        } else if (!ctl->options.quiet) {
+                ctl_page(ctl);
+                r = ctl_oom_or(ctl_audit_print(document, &ctl->style, stdout), reterr);
+        }
+        return r < 0 ? r : ctl_audit_exit(document);
+}
+
+int ctl_verb_audit(Ctl *ctl, Error *reterr)
+{
+        return print_audit(ctl, "Audit", reterr);
+}
+
+int ctl_verb_heal(Ctl *ctl, Error *reterr)
+{
+        return print_audit(ctl, ctl->options.dry_run ? "Audit" : "Heal", reterr);
+}
+
+int ctl_verb_consumers(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r = fetch_audit(ctl, "Audit", &document, reterr);
+
+        if (r < 0)
+                return r;
+        ctl_page(ctl);
+        return ctl_wants_json(ctl)
+                       ? ctl_print_json(ctl, document, reterr)
+                       : ctl_oom_or(ctl_consumers_print(document, &ctl->style, stdout), reterr);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/audit.h"
+#include "tests/audit-fixture.h"
+
+/* The host, its GPUs a and b, a withdrawn one, and a provider that others share. */
+#define HOST                                                                              \
+        "host VCPU=8 MEMORY_MB=4096 DISK_GB=10; host_a<host VGPU=3; host_b<host VGPU=2; " \
+        "gone<host VGPU=2/2; store DISK_GB=100"
+#define GRACE (300 * USEC_PER_SEC)
+#define NOW   (1000 * USEC_PER_SEC)
+
+typedef struct Picture {
+        Allocations *consumers;
+        ProviderTree *tree;
+        ClaimList claims;
+        FactsFixture facts;
+        ReshapeAlias aliases[1];
+        AuditMemory memory;
+        Audit audit;
+        AuditInput input;
+} Picture;
+
+static void begin(Picture *picture)
+{
+        *picture = (Picture){ 0 };
+        assert_int_equal(allocations_new(&picture->consumers), 0);
+        picture->tree = make_tree(HOST);
+        make_facts(&picture->facts);
+        picture->input = (AuditInput){ .consumers = picture->consumers,
+                                       .tree = picture->tree,
+                                       .root = make_uuid("host"),
+                                       .claims = &picture->claims,
+                                       .facts = &picture->facts.facts,
+                                       .aliases = picture->aliases,
+                                       .now_usec = NOW,
+                                       .boot_usec = NOW,
+                                       .grace_usec = GRACE };
+}
+
+static void end(Picture *picture)
+{
+        allocations_free(picture->consumers);
+        provider_tree_free(picture->tree);
+        claim_list_done(&picture->claims);
+        audit_memory_done(&picture->memory);
+        audit_done(&picture->audit);
+}
+
+static Claim *add_claim(Picture *picture, char letter, const char *held)
+{
+        Claim *claim = audit_claim(letter, held);
+
+        assert_int_equal(claim_list_add(&picture->claims, claim), 0);
+        return claim;
+}
+
+static void look(Picture *picture)
+{
+        audit_done(&picture->audit);
+        assert_int_equal(audit_make(&picture->input, &picture->memory, &picture->audit), 0);
+}
+
+/* "leaked release-share, …" */
+static void format(const Audit *audit, char text[static 256])
+{
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < audit->n_items; i++)
+                n += (size_t)snprintf(text + n, 256 - n, "%s%s %s", i > 0 ? ", " : "",
+                                      audit_type_to_text(audit->items[i].type),
+                                      audit_remedy_to_text(audit->items[i].remedy));
+}
+
+#define GUEST "VCPU=2@host MEMORY_MB=512@host"
+
+static void test_table(void **state)
+{
+        static const struct {
+                const char *name;
+                const char *held;    /* in Placement; NULL: nobody */
+                const char *claimed; /* NULL: no claim */
+                bool guest, running;
+                const char *findings;
+                const char *words; /* in the first */
+        } rows[] = {
+                { "nothing", NULL, NULL, false, false, "", NULL },
+                { "all is well", GUEST, GUEST, true, true, "", NULL },
+                { "F8 1679750: nobody has it", GUEST, NULL, false, false, "leaked release-share",
+                  "MEMORY_MB=512,VCPU=2 of host" },
+                { "custom classes of children, which Nova's audit passes over", "VGPU=1@host_a",
+                  NULL, false, false, "leaked release-share", "VGPU=1 of host_a" },
+                { "G2.8: of a sharing provider alone", "DISK_GB=5@store", NULL, false, false, "",
+                  NULL },
+                { "G2.7: of another host alone", "VCPU=1@elsewhere", NULL, false, false, "", NULL },
+                { "a claim that Placement does not know", NULL, GUEST, true, true,
+                  "untold write-claim", "no allocations" },
+                { "another amount", "VCPU=3@host MEMORY_MB=512@host", GUEST, true, true,
+                  "amount write-claim", "has 2 VCPU, Placement 3" },
+                { "a device that the guest has not", GUEST " VGPU=1@host_a", GUEST, true, true,
+                  "amount write-claim", "has 0 VGPU, Placement 1" },
+                { "a disk, which no guest tells", GUEST " DISK_GB=5@host", GUEST, true, true, "",
+                  NULL },
+                { "a disk that is claimed", GUEST " DISK_GB=5@host", GUEST " DISK_GB=6@host", true,
+                  true, "amount write-claim", "has 6 DISK_GB, Placement 5" },
+                { "a disk that others share", GUEST " DISK_GB=5@store", GUEST, true, true, "",
+                  NULL },
+                { "another GPU", GUEST " VGPU=1@host_a", GUEST " VGPU=1@host_b", true, true,
+                  "provider write-claim", "its VGPU elsewhere than on host_a" },
+                { "a GPU that gives nothing any more", GUEST " VGPU=1@gone", GUEST " VGPU=1@gone",
+                  true, true, "withdrawn none", "VGPU of gone" },
+                { "no claim", GUEST, NULL, true, true, "unclaimed adopt", "has no claim" },
+                { "neither", NULL, NULL, true, true, "unclaimed adopt", "holds nothing" },
+                { "A14: evacuated, the domain is left", "VCPU=2@elsewhere", GUEST, true, false,
+                  "evacuated end-claim", "on other hosts" },
+                { "A14: evacuated, no domain", "VCPU=2@elsewhere", GUEST, false, false,
+                  "evacuated end-claim", "on other hosts" },
+                { "it runs here and is elsewhere", "VCPU=2@elsewhere", GUEST, true, true,
+                  "elsewhere none", "runs here" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                Picture picture;
+                char findings[256];
+
+                begin(&picture);
+                if (rows[i].held)
+                        audit_consumer(picture.consumers, 'g', "INSTANCE", rows[i].held);
+                if (rows[i].claimed)
+                        add_claim(&picture, 'g', rows[i].claimed);
+                if (rows[i].guest)
+                        facts_guest(&picture.facts, 'g', "")->running = rows[i].running;
+                look(&picture);
+                /* seen before, long ago */
+                picture.input.boot_usec += GRACE;
+                look(&picture);
+                format(&picture.audit, findings);
+                if (strcmp(findings, rows[i].findings) != 0)
+                        fail_msg("%s: %s", rows[i].name, findings);
+                if (rows[i].words && !strstr(picture.audit.items[0].text, rows[i].words))
+                        fail_msg("%s: %s", rows[i].name, picture.audit.items[0].text);
+                end(&picture);
+        }
+}
+
+/* Consumers and claims that may be on their way, and how long. */
+static void test_in_flight(void **state)
+{
+        Picture picture;
+        Claim *claim;
+
+        begin(&picture);
+        audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 0);
+        assert_int_equal(picture.audit.n_in_flight, 1);
+        assert_int_equal(picture.audit.n_consumers, 1);
+        picture.input.boot_usec += GRACE - 1;
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 0);
+        picture.input.boot_usec++;
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 1);
+        /* it got a claim, and lost it: it is new again */
+        claim = add_claim(&picture, 'x', GUEST);
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 0);
+        claim_list_done(&picture.claims);
+        look(&picture);
+        assert_int_equal(picture.audit.n_in_flight, 1);
+        end(&picture);
+
+        /* not confirmed, just made, being resized (F8 1790204) */
+        begin(&picture);
+        claim = add_claim(&picture, 'g', GUEST);
+        claim->state = CLAIM_STATE_CLAIMED;
+        claim = add_claim(&picture, 'y', GUEST);
+        claim->created_usec = NOW - GRACE + 1;
+        (void)add_claim(&picture, 'r', GUEST);
+        claim = add_claim(&picture, 'r', GUEST);
+        claim->resize_target = true;
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 0);
+        assert_int_equal(picture.audit.n_in_flight, 4);
+        end(&picture);
+}
+
+/* F8 1825537, 1879878, 1953359: while a guest is moved, its migration holds what it has here. */
+static void test_migrations(void **state)
+{
+        Picture picture;
+
+        begin(&picture);
+        audit_consumer(picture.consumers, 'm', "MIGRATION", GUEST);
+        audit_consumer(picture.consumers, 'g', "INSTANCE", "VCPU=2@elsewhere");
+        add_claim(&picture, 'g', GUEST);
+        facts_guest(&picture.facts, 'g', "")->running = false;
+        picture.aliases[0] = (ReshapeAlias){ make_guest('m'), make_guest('g') };
+        picture.input.n_aliases = 1;
+        look(&picture);
+        picture.input.boot_usec += GRACE;
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 0);
+        assert_int_equal(picture.audit.n_in_flight, 2);
+        /* F8 1848343: the guest was deleted, and its migration is left */
+        picture.input.n_aliases = 0;
+        picture.facts.facts.n_domains = 0;
+        claim_list_done(&picture.claims);
+        look(&picture);
+        picture.input.boot_usec += GRACE;
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 1);
+        assert_int_equal(picture.audit.items[0].type, AUDIT_MIGRATION);
+        assert_string_equal(picture.audit.items[0].consumer.text, make_guest('m').text);
+        end(&picture);
+}
+
+static void test_edit(void **state)
+{
+        static const struct {
+                const char *name;
+                AuditRemedy remedy;
+                const char *held, *claimed;
+                const char *expected; /* NULL: there is nothing to write */
+        } rows[] = {
+                { "our share", AUDIT_REMEDY_RELEASE_SHARE, GUEST " VGPU=1@host_a", NULL, "" },
+                { "G2.7, G2.8: nothing of others", AUDIT_REMEDY_RELEASE_SHARE,
+                  GUEST " DISK_GB=5@store VCPU=1@elsewhere", NULL, "DISK_GB=5@store ?" },
+                { "nothing here any more", AUDIT_REMEDY_RELEASE_SHARE, "DISK_GB=5@store", NULL,
+                  NULL },
+                { "what the claim holds, and the disk", AUDIT_REMEDY_WRITE_CLAIM,
+                  "VCPU=3@host DISK_GB=5@host VGPU=1@host_a DISK_GB=2@store", GUEST,
+                  "DISK_GB=5@host MEMORY_MB=512@host VCPU=2@host DISK_GB=2@store" },
+                { "on the other GPU", AUDIT_REMEDY_WRITE_CLAIM, GUEST " VGPU=1@host_a",
+                  GUEST " VGPU=1@host_b", "MEMORY_MB=512@host VCPU=2@host VGPU=1@host_b" },
+                { "it is so already", AUDIT_REMEDY_WRITE_CLAIM, GUEST, GUEST, NULL },
+                { "the claim ended", AUDIT_REMEDY_WRITE_CLAIM, GUEST, NULL, NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(consumer_freep) Consumer *edited = NULL;
+                _cleanup_(claim_freep) Claim *claim =
+                        rows[i].claimed ? audit_claim('g', rows[i].claimed) : NULL;
+                Picture picture;
+                char text[256];
+                int r;
+
+                begin(&picture);
+                r = audit_edit(&picture.input, rows[i].remedy,
+                               audit_consumer(picture.consumers, 'g', "INSTANCE", rows[i].held),
+                               claim, &edited);
+                if (r != (rows[i].expected ? 0 : 1))
+                        fail_msg("%s: %d", rows[i].name, r);
+                if (edited) {
+                        audit_format(edited, picture.tree, text);
+                        if (strcmp(text, rows[i].expected) != 0)
+                                fail_msg("%s: %s", rows[i].name, text);
+                        assert_int_equal(edited->generation, 7);
+                        assert_string_equal(edited->project_id, "p");
+                }
+                end(&picture);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_in_flight),
+                cmocka_unit_test(test_migrations),
+                cmocka_unit_test(test_edit),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
