@@ -6,6 +6,7 @@ import uuid
 
 from tests.boot.case import BootCase
 from tests.boot.machine import UNIT
+from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
 
 RULE = '''polkit.addRule(function(action, subject) {
@@ -101,6 +102,32 @@ class LogLevel(BootCase):
                                 '/org/freedesktop/LogControl1', 'org.freedesktop.LogControl1',
                                 'LogLevel', 's', 'debug', user='nobody', check=False)
         self.assertRegex(done.stderr, '[Aa]ccess.*denied|not allowed|Permission')
+
+
+class Hook(BootCase):
+    """As libvirt runs it: /etc/libvirt/hooks/qemu.d/NAME, no environment, the XML on its input."""
+
+    def hook(self, operation, sub_operation, xml):
+        return self.machine.run('env', '-i', '/etc/libvirt/hooks/qemu.d/compute-agent', 'vm',
+                                operation, sub_operation, '-', input=xml, check=False)
+
+    def test_off_and_on(self):
+        guest = str(uuid.uuid4())
+        small, big = (guest_xml('vm', vcpus=n, uuid=guest) for n in (1, 1000))
+        self.assertEqual(self.hook('prepare', 'begin', big).returncode, 0)
+        self.configure('[hook]\nenabled = true\n')
+        self.machine.run('systemctl', 'reload', UNIT)
+        done = self.hook('prepare', 'begin', big)
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertIn('no room on this host for vm: VCPU', done.stderr)
+        for step, state in ((('prepare', 'begin'), ['claimed']),
+                            (('started', 'begin'), ['confirmed']), (('release', 'end'), [])):
+            done = self.hook(*step, small)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, '', ''))
+            claims = self.machine.ctl_json('claims')['claims']
+            self.assertEqual([one['state'] for one in claims if one['consumer'] == guest], state)
+        text = self.machine.journal_text('--catalog', '--lines=30')
+        self.assertIn('A guest may not start on this host', text)
 
 
 class Rights(BootCase):

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The service as systemd runs it: the real unit file, hardening and all."""
 
+import contextlib
 import os
 import re
 import signal
+import socket
+import threading
 import unittest
 import uuid
+from pathlib import Path
 
 from tests.boot.case import BootCase
 from tests.boot.machine import UNIT
@@ -99,10 +103,89 @@ class Start(BootCase):
                                       '/proc/%d/cmdline' % pid).stdout
         self.assertNotIn('admin', everything)
 
+    def test_secrets_of_keystone_as_credentials(self):
+        """Keystone is outside; a proxy of systemd takes what the agent says to 127.0.0.1 there."""
+        keystone = Recorder(Path(self.placement.socket_path).with_name('keystone.sock'))
+        self.addCleanup(keystone.close)
+        self.machine.run('systemd-run', '--unit=keystone-proxy', 'systemd-socket-activate',
+                         '--listen=127.0.0.1:5000', '/lib/systemd/systemd-socket-proxyd',
+                         '/outside/keystone.sock')
+        self.addCleanup(self.machine.run, 'systemctl', 'stop', 'keystone-proxy.service')
+        common = ('[placement]\nauth_url = http://127.0.0.1:5000\n'
+                  'endpoint_override = %s\n' % self.placement.endpoint_inside())
+        for kind, name, more in (
+                ('password', 'placement-password',
+                 'username = agent\nuser_domain_id = default\nproject_name = service\n'
+                 'project_domain_id = default\n'),
+                ('v3applicationcredential', 'placement-application-credential-secret',
+                 'application_credential_id = 21dced0fd20347869b93710d2b98aae0\n')):
+            secret = 'secret-of-' + kind
+            self.configure('%sauth_type = %s\n%s' % (common, kind, more), placement=False)
+            self.machine.write('/etc/compute-agent/secret', secret + '\n', 0o600)
+            self.addCleanup(self.machine.run, 'rm', '-f', '/etc/compute-agent/secret')
+            self.drop_in('[Service]\nLoadCredential=%s:/etc/compute-agent/secret\n' % name)
+            wait_until(lambda: secret in keystone.bodies(), 30, 'the secret', step=0.2)
+            self.machine.wait_state('offline')
+            pid = self.machine.main_pid()
+            self.assertNotIn(secret, self.machine.run('cat', '/proc/%d/environ' % pid,
+                                                      '/proc/%d/cmdline' % pid).stdout)
+            self.assertNotIn(secret, self.machine.journal_text())
+            done = self.machine.run('runuser', '-u', 'compute-agent', 'cat',
+                                    '/etc/compute-agent/secret', check=False)
+            self.assertIn('Permission denied', done.stderr)
+
+
+class Recorder:
+    """Refuses whoever comes over a Unix socket, and keeps what they said."""
+
+    def __init__(self, path):
+        self._said = []
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(path))
+        path.chmod(0o666)
+        self._socket.listen(8)
+        self._path = path
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            with client, contextlib.suppress(OSError):
+                client.settimeout(10)
+                self._said.append(self._read(client))
+                client.sendall(b'HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\n'
+                               b'Connection: close\r\nContent-Length: 2\r\n\r\n{}')
+
+    @staticmethod
+    def _read(client):
+        text = b''
+        while b'\r\n\r\n' not in text:
+            text += client.recv(65536) or b'\r\n\r\n'
+        head, _, body = text.partition(b'\r\n\r\n')
+        length = int((re.findall(rb'(?i)content-length: *(\d+)', head) or [b'0'])[0])
+        while len(body) < length:
+            part = client.recv(65536)
+            if not part:
+                break
+            body += part
+        return body.decode()
+
+    def bodies(self):
+        return '\n'.join(self._said)
+
+    def close(self):
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+        self._path.unlink()
+
 
 def message_ids():
     """Names and ids of base/message-ids.h."""
-    from pathlib import Path
     text = (Path(__file__).resolve().parents[2] / 'base/message-ids.h').read_text()
     found = dict(re.findall(r'#define (MESSAGE_\w+)\s*\\?\s*"([0-9a-f]{32})"', text))
     assert len(found) >= 10
@@ -217,6 +300,17 @@ class Stranger(BootCase):
             done = self.call_as_nobody(method)
             self.assertNotRegex(done.stderr, REFUSED, method)
         self.machine.run('busctl', 'introspect', *CALL[2:4], user='nobody')
+        out = self.machine.run(*CALL[:4], 'org.freedesktop.DBus.ObjectManager',
+                               'GetManagedObjects', user='nobody').stdout
+        self.assertIn('org.computeagent.Agent1.Provider', out)
+
+    def test_may_cancel_nothing(self):
+        self.machine.run('computectl', 'sync')
+        out = self.machine.run('busctl', 'tree', '--list', CALL[2]).stdout
+        path = [line for line in out.split() if '/operation/' in line][0]
+        done = self.machine.run(*CALL[:3], path, 'org.computeagent.Agent1.Operation', 'Cancel',
+                                user='nobody', check=False)
+        self.assertRegex(done.stderr, REFUSED)
 
     def test_may_change_nothing(self):
         before = self.machine.ctl_json('claims', '--history')
