@@ -19,7 +19,10 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
                 [CLAIM_E_UNKNOWN_CLASS] = BUS_ERROR_UNKNOWN_CLASS,
                 [CLAIM_E_CONFLICT] = BUS_ERROR_CONFLICT,
                 [CLAIM_E_NOT_FOUND] = BUS_ERROR_NOT_FOUND,
+                [CLAIM_E_OTHER] = BUS_ERROR_OTHER,
                 [CLAIM_E_BUSY] = BUS_ERROR_BUSY,
+                [CLAIM_DESK_E_NOT_PLACED] = BUS_ERROR_NOT_PLACED,
+                [CLAIM_DESK_E_PLACEMENT] = BUS_ERROR_PLACEMENT,
         };
 
         claim_service_note(service, r, words);
@@ -85,29 +88,130 @@ uint64_t bus_claims_now_usec(void)
         return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
-int bus_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+/* A call that waits for its claim. */
+typedef struct WaitingCall {
+        sd_bus_message *call; /* what request borrows from */
+        ClaimService *service;
+        ClaimRequest request;
+} WaitingCall;
+
+static WaitingCall *waiting_call_free(WaitingCall *waiting)
 {
-        _cleanup_(claim_request_done) ClaimRequest request = { 0 };
-        _cleanup_(claim_freep) Claim *claim = NULL;
+        claim_request_done(&waiting->request);
+        sd_bus_message_unref(waiting->call);
+        free(waiting);
+        return NULL;
+}
+DEFINE_CLEANUP(WaitingCall *, waiting_call_free);
+
+static int waiting_call_new(WaitingCall **ret, sd_bus_message *call, ClaimService *service)
+{
+        WaitingCall *waiting = calloc(1, sizeof(WaitingCall));
+
+        if (!waiting)
+                return -ENOMEM;
+        waiting->call = sd_bus_message_ref(call);
+        waiting->service = service;
+        *ret = waiting;
+        return 0;
+}
+
+/* Answers with an error. */
+static void answer_error(WaitingCall *waiting, int result, const Error *words)
+{
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+
+        (void)bus_claims_error(waiting->service, &error, result, words);
+        (void)sd_bus_reply_method_error(waiting->call, &error);
+}
+
+static void on_claimed(int result, const Claim *claim, bool told, const Error *error,
+                       void *userdata)
+{
+        _cleanup_(waiting_call_freep) WaitingCall *waiting = userdata;
+
+        if (result != 0) {
+                answer_error(waiting, result, error);
+                return;
+        }
+        if (told) {
+                log_claim(claim);
+                claim_service_tell(waiting->service, CLAIM_EVENT_ADDED, claim);
+        }
+        (void)reply_claim(waiting->call, waiting->service, claim);
+}
+
+int bus_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error)
+{
+        _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
         Error words = ERROR_NULL;
-        uint64_t begin = bus_claims_now_usec();
         Claims *claims;
         int r;
 
-        r = read_request(call, &request, &words);
+        if (waiting_call_new(&waiting, call, service) < 0)
+                return -ENOMEM;
+        r = read_request(call, &waiting->request, &words);
         if (r < 0)
                 return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
         r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
-        r = claims_claim(claims, &request, &claim, &words);
-        if (r != 0)
-                return bus_claims_error(service, error, r, &words);
-        if (claim->created_usec >= begin) {
-                log_claim(claim);
-                claim_service_tell(service, CLAIM_EVENT_ADDED, claim);
+        claim_desk_claim(desk, &waiting->request, on_claimed, waiting);
+        /* Whoever answers frees it; it may be gone already. */
+        waiting = NULL;
+        return 1;
+}
+
+static void on_claim_moved(int result, const Claim *claim, bool told, const Error *error,
+                           void *userdata)
+{
+        _cleanup_(waiting_call_freep) WaitingCall *waiting = userdata;
+
+        if (result != 0 || !claim) {
+                answer_error(waiting, result != 0 ? result : CLAIM_E_NOT_FOUND, error);
+                return;
         }
-        return reply_claim(call, service, claim);
+        if (told) {
+                log_info("Claim %" PRId64 ": is of consumer %s now.", claim->id,
+                         claim->consumer.text);
+                claim_service_tell(waiting->service, CLAIM_EVENT_CHANGED, claim);
+        }
+        (void)sd_bus_reply_method_return(waiting->call, "x", claim->id);
+}
+
+static int read_move(sd_bus_message *call, Uuid *from, Uuid *to, const char **type, Error *reterr)
+{
+        const char *texts[2];
+        int r = sd_bus_message_read(call, "sss", &texts[0], &texts[1], type);
+
+        if (r < 0)
+                return r;
+        if (uuid_from_text(texts[0], from) < 0 || uuid_from_text(texts[1], to) < 0 ||
+            uuid_equal(from, to))
+                return error_setf(reterr, EINVAL,
+                                  "A claim is moved from one consumer's uuid to another's");
+        if ((*type)[0] && !resource_class_valid(*type))
+                return error_setf(reterr, EINVAL, "\"%.60s\" is not a consumer type", *type);
+        return 0;
+}
+
+int bus_move_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
+                   sd_bus_error *error)
+{
+        _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
+        Error words = ERROR_NULL;
+        const char *type;
+        Uuid from, to;
+        int r;
+
+        if (waiting_call_new(&waiting, call, service) < 0)
+                return -ENOMEM;
+        r = read_move(call, &from, &to, &type, &words);
+        if (r < 0)
+                return bus_claims_error(service, error, r, &words);
+        claim_desk_move(desk, &from, &to, type[0] ? type : NULL, on_claim_moved, waiting);
+        waiting = NULL;
+        return 1;
 }
 
 void bus_claims_tell(ClaimService *service, Claims *claims, ClaimEvent event, int64_t id)
@@ -159,7 +263,40 @@ int bus_extend(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
         return sd_bus_reply_method_return(call, NULL);
 }
 
-static int end_claim(sd_bus_message *call, ClaimService *service, bool abort, sd_bus_error *error)
+static int release_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
+                         bool everywhere, sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        const char *reason;
+        Claims *claims;
+        int64_t id;
+        int r;
+
+        r = sd_bus_message_read(call, "xs", &id, &reason);
+        if (r < 0)
+                return r;
+        r = claim_desk_release(desk, id, reason, everywhere, &words);
+        if (r != 0)
+                return bus_claims_error(service, error, r, &words);
+        log_info("Claim %" PRId64 ": released.", id);
+        claims = claim_service_get(service);
+        if (claims)
+                bus_claims_tell(service, claims, CLAIM_EVENT_REMOVED, id);
+        return sd_bus_reply_method_return(call, NULL);
+}
+
+int bus_release(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error)
+{
+        return release_claim(call, service, desk, false, error);
+}
+
+int bus_release_allocations(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
+                            sd_bus_error *error)
+{
+        return release_claim(call, service, desk, true, error);
+}
+
+int bus_abort(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
 {
         Error words = ERROR_NULL;
         const char *reason;
@@ -173,21 +310,10 @@ static int end_claim(sd_bus_message *call, ClaimService *service, bool abort, sd
         r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
-        r = abort ? claims_abort(claims, id, reason, &words)
-                  : claims_release(claims, id, reason, &words);
+        r = claims_abort(claims, id, reason, &words);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
-        log_info("Claim %" PRId64 ": %s.", id, abort ? "aborted" : "released");
+        log_info("Claim %" PRId64 ": aborted.", id);
         bus_claims_tell(service, claims, CLAIM_EVENT_REMOVED, id);
         return sd_bus_reply_method_return(call, NULL);
-}
-
-int bus_release(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
-{
-        return end_claim(call, service, false, error);
-}
-
-int bus_abort(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
-{
-        return end_claim(call, service, true, error);
 }

@@ -7,11 +7,17 @@
 
 #include <systemd/sd-bus.h>
 
-#include "agent/claim-service.h"
+#include "agent/claim-desk.h"
 
-int bus_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+/* These answer when Placement did. */
+int bus_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error);
+int bus_move_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
+                   sd_bus_error *error);
+
+int bus_release(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error);
+int bus_release_allocations(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
+                            sd_bus_error *error);
 int bus_confirm(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
-int bus_release(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 int bus_abort(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 int bus_extend(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 int bus_prepare_guest(sd_bus_message *call, ClaimService *service, sd_bus_error *error);

@@ -21,7 +21,8 @@
  *   -> (x id, a(ssa{st}) allocations, a(ssssssb) devices, a(uutts) cells, a(ubs) cpus)
  * A group is suffix, resources, required and forbidden traits. Options: "project" s, "user" s,
  * "consumer-type" s, "resize-target" b, "isolate" b, "same-subtree" aas (lists of suffixes),
- * "in-tree" a{ss} (suffix, uuid of a provider); and the layout: "numa-nodes" t, "numa-cpus" as and
+ * "in-tree" a{ss} (suffix, uuid of a provider), "mappings" a{sas} (suffix, uuids of the providers
+ * that whoever placed it gave the group); and the layout: "numa-nodes" t, "numa-cpus" as and
  * "numa-mem" at (of each cell), "cpu-policy" s, "cpu-dedicated-mask" s, "cpu-thread-policy" s,
  * "mem-page-size" s, "pci-numa-affinity-policy" s, "numa-strategy" s. An allocation is provider
  * uuid, provider name, resources. A device is provider uuid, suffix of the group, name of the
@@ -37,7 +38,9 @@
 #define BUS_HOLDINGS   "a" BUS_ALLOCATION "a" BUS_DEVICE
 #define BUS_CLAIM_OUT  "x" BUS_HOLDINGS BUS_LAYOUT
 
-/* Confirm(x id), Release(x id, s reason), Abort(x id, s reason), Extend(x id, t expires_usec) */
+/* Confirm(x id), Release(x id, s reason), ReleaseAllocations(x id, s reason), Abort(x id, s
+ * reason), Extend(x id, t expires_usec). MoveClaim(s from, s to, s consumer_type) -> x id: "" for
+ * the type leaves it to the agent. */
 
 /* What libvirt's hook asks (agent/ctl-hook.h): PrepareGuest(s xml) -> x id,
  * GuestStarted(s consumer), GuestReleased(s consumer, s reason) */
@@ -94,7 +97,12 @@
 #define BUS_ERROR_CONFLICT      BUS_NAME ".Error.Conflict"
 #define BUS_ERROR_NOT_FOUND     BUS_NAME ".Error.NotFound"
 #define BUS_ERROR_BUSY          BUS_NAME ".Error.Busy"
-#define BUS_ERROR_STORE         BUS_NAME ".Error.StoreUnavailable" /* the claim database cannot be used */
-#define BUS_ERROR_RESHAPE       BUS_NAME ".Error.Reshape"          /* the tree keeps its shape */
-#define BUS_ERROR_CANCELLED     BUS_NAME ".Error.Cancelled"
-#define BUS_ERROR_NOT_READY     BUS_NAME ".Error.NotReady" /* the host was not polled yet */
+#define BUS_ERROR_OTHER         BUS_NAME ".Error.Mismatch" /* what was placed is not what is asked for */
+#define BUS_ERROR_NOT_PLACED \
+        BUS_NAME ".Error.NotPlaced" /* nobody placed it, and claim_mode is verify */
+#define BUS_ERROR_PLACEMENT \
+        BUS_NAME ".Error.Placement" /* Placement is away, or refuses the agent */
+#define BUS_ERROR_STORE     BUS_NAME ".Error.StoreUnavailable" /* the claim database cannot be used */
+#define BUS_ERROR_RESHAPE   BUS_NAME ".Error.Reshape"          /* the tree keeps its shape */
+#define BUS_ERROR_CANCELLED BUS_NAME ".Error.Cancelled"
+#define BUS_ERROR_NOT_READY BUS_NAME ".Error.NotReady" /* the host was not polled yet */

@@ -9,7 +9,8 @@
 
 #include "agent/bus-claims-internal.h"
 
-#define GROUPS_MAX 256
+#define GROUPS_MAX   256
+#define MAPPINGS_MAX 1024
 
 /* Options that are looked at together, when all are read. Texts are the message's. */
 typedef struct BusNuma {
@@ -21,6 +22,7 @@ typedef struct BusNuma {
 void claim_request_done(ClaimRequest *request)
 {
         resource_request_done(&request->resources);
+        request_mappings_done(&request->mappings);
 }
 
 static int read_amounts(sd_bus_message *m, Resources *resources, Error *reterr)
@@ -178,6 +180,42 @@ static int read_trees(sd_bus_message *m, ResourceRequest *request, Error *reterr
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+static int read_mapping(sd_bus_message *m, RequestMappings *mappings, Error *reterr)
+{
+        const char *suffix, *uuid;
+        int r = sd_bus_message_read(m, "s", &suffix);
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "s");
+        while (r >= 0 && (r = sd_bus_message_read(m, "s", &uuid)) > 0) {
+                Uuid provider;
+
+                if (uuid_from_text(uuid, &provider) < 0)
+                        return error_setf(reterr, EINVAL, "mappings: \"%.40s\" is not a uuid",
+                                          uuid);
+                if (mappings->n_items >= MAPPINGS_MAX)
+                        return error_setf(reterr, EINVAL, "More than %d mappings", MAPPINGS_MAX);
+                if (request_mappings_add(mappings, suffix, &provider) < 0)
+                        return error_oom(reterr);
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+/* "a{sas}": suffix of a group, uuids of its providers. */
+static int read_mappings(sd_bus_message *m, RequestMappings *mappings, Error *reterr)
+{
+        int r = sd_bus_message_enter_container(m, 'a', "{sas}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sas")) > 0) {
+                r = read_mapping(m, mappings, reterr);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
 /* Options with a list in them. 0 when name is none of these. */
 static int read_list(sd_bus_message *m, const char *name, ClaimRequest *request, BusNuma *numa,
                      Error *reterr)
@@ -187,7 +225,8 @@ static int read_list(sd_bus_message *m, const char *name, ClaimRequest *request,
         } lists[] = { { "numa-cpus", "as" },
                       { "numa-mem", "at" },
                       { "same-subtree", "aas" },
-                      { "in-tree", "a{ss}" } };
+                      { "in-tree", "a{ss}" },
+                      { "mappings", "a{sas}" } };
         size_t i = 0;
         int r;
 
@@ -201,7 +240,8 @@ static int read_list(sd_bus_message *m, const char *name, ClaimRequest *request,
         r = i == 0   ? read_texts(m, numa, reterr)
             : i == 1 ? read_numbers(m, numa, reterr)
             : i == 2 ? read_subtrees(m, &request->resources, reterr)
-                     : read_trees(m, &request->resources, reterr);
+            : i == 3 ? read_trees(m, &request->resources, reterr)
+                     : read_mappings(m, &request->mappings, reterr);
         if (r < 0)
                 return r;
         r = sd_bus_message_exit_container(m);

@@ -161,10 +161,8 @@ static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 return bus_##name(call, service->config.claims, error);                     \
         }
 
-CHANGING_METHOD(claim)
 CHANGING_METHOD(confirm)
 CHANGING_METHOD(extend)
-CHANGING_METHOD(release)
 CHANGING_METHOD(abort)
 CHANGING_METHOD(prepare_guest)
 CHANGING_METHOD(guest_started)
@@ -174,6 +172,20 @@ READING_METHOD(get_claim)
 READING_METHOD(find_claims)
 READING_METHOD(list_problems)
 READING_METHOD(explain)
+
+/* Methods that take their course. */
+#define DESK_METHOD(name)                                                                     \
+        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)       \
+        {                                                                                     \
+                BusService *service = userdata;                                               \
+                                                                                              \
+                return bus_##name(call, service->config.claims, service->config.desk, error); \
+        }
+
+DESK_METHOD(claim)
+DESK_METHOD(move_claim)
+DESK_METHOD(release)
+DESK_METHOD(release_allocations)
 
 static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
 {
@@ -191,6 +203,7 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
                                  claim->id, claim->consumer.text,
                                  event == CLAIM_EVENT_REMOVED ? claim->end_reason
                                                               : claim_state_to_text(claim->state));
+        bus_service_changed(service);
 }
 
 /* Methods that not everybody may call. */
@@ -205,6 +218,8 @@ GUARDED(claim, POLKIT_ACTION_CLAIM)
 GUARDED(confirm, POLKIT_ACTION_CLAIM)
 GUARDED(extend, POLKIT_ACTION_CLAIM)
 GUARDED(release, POLKIT_ACTION_CLAIM)
+GUARDED(release_allocations, POLKIT_ACTION_CLAIM)
+GUARDED(move_claim, POLKIT_ACTION_CLAIM)
 GUARDED(abort, POLKIT_ACTION_CLAIM)
 GUARDED(prepare_guest, POLKIT_ACTION_CLAIM)
 GUARDED(guest_started, POLKIT_ACTION_CLAIM)
@@ -308,6 +323,10 @@ static const sd_bus_vtable vtable[] = {
                                 FREE),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,
                                 method_release, FREE),
+        SD_BUS_METHOD_WITH_ARGS("ReleaseAllocations", SD_BUS_ARGS("x", id, "s", reason),
+                                SD_BUS_NO_RESULT, method_release_allocations, FREE),
+        SD_BUS_METHOD_WITH_ARGS("MoveClaim", SD_BUS_ARGS("s", from, "s", to, "s", consumer_type),
+                                SD_BUS_RESULT("x", id), method_move_claim, FREE),
         SD_BUS_METHOD_WITH_ARGS("Abort", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,
                                 method_abort, FREE),
         SD_BUS_METHOD_WITH_ARGS("Extend", SD_BUS_ARGS("x", id, "t", expires_usec), SD_BUS_NO_RESULT,

@@ -11,7 +11,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/claim-service.h"
+#include "agent/claim-desk.h"
 #include "agent/tracker.h"
 
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
@@ -28,6 +28,7 @@ typedef int (*BusReload)(void *userdata, BusReloadDone done, void *done_userdata
 typedef struct BusConfig {
         Tracker *tracker;
         ClaimService *claims;
+        ClaimDesk *desk;
         Uuid root;
         const char *driver; /* its name */
         BusReload reload;

@@ -2,6 +2,7 @@
 
 #include "agent/config-table.h"
 
+#include "agent/claim-desk.h"
 #include "agent/config-search.h"
 #include "agent/config-value.h"
 #include "base/text.h"
@@ -17,6 +18,13 @@ static const ConfigWord log_levels[] = {
         { "notice", LOG_NOTICE }, { "warning", LOG_WARNING },
         { "err", LOG_ERR },       { "error", LOG_ERR },
         { "crit", LOG_CRIT },     {},
+};
+
+static const ConfigWord claim_modes[] = {
+        { "auto", CLAIM_MODE_AUTO },
+        { "verify", CLAIM_MODE_VERIFY },
+        { "write", CLAIM_MODE_WRITE },
+        { 0 },
 };
 
 static const ConfigWord startup_failures[] = {
@@ -199,6 +207,7 @@ static const ConfigOption options[] = {
              "CUSTOM_OLD:NEW pairs"),
         NUMBER("agent", "reshape_timeout", CONFIG_SECONDS, reshape_patience_usec, "300", 1, 86400),
         NUMBER("agent", "heal_each_cycles", CONFIG_U64, heal_cycles, "0", 0, 2147483647),
+        WORD("agent", "claim_mode", claim_mode, "auto", claim_modes, "auto, verify or write"),
         WORD("agent", "on_startup_failure", on_startup_failure, "degraded", startup_failures,
              "degraded or exit"),
 

@@ -54,6 +54,7 @@ typedef struct Config {
         uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */
         int on_startup_failure;         /* ConfigStartupFailure */
         uint64_t heal_cycles;           /* heal_each_cycles; 0: never */
+        int claim_mode;                 /* ClaimMode of agent/claim-desk.h */
         /* [hook] */
         bool hook_enabled;
         uint64_t hook_timeout_usec; /* timeout, seconds; 10 */

@@ -709,10 +709,28 @@ int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr)
         return r < 0 ? append_failed(r, reterr) : call(bus, m, 0, &reply, reterr);
 }
 
-int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, Error *reterr)
+int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char *consumer_type,
+                       int64_t *ret_id, Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r = new_call(bus, "Release", &m, reterr);
+        int r = new_call(bus, "MoveClaim", &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "sss", from, to, consumer_type ? consumer_type : "");
+        if (r < 0)
+                return append_failed(r, reterr);
+        r = call(bus, m, 0, &reply, reterr);
+        if (r != 0)
+                return r;
+        r = sd_bus_message_read(reply, "x", ret_id);
+        return r < 0 ? r : 0;
+}
+
+int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, bool allocations, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r = new_call(bus, allocations ? "ReleaseAllocations" : "Release", &m, reterr);
 
         if (r < 0)
                 return r;

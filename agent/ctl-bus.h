@@ -61,4 +61,6 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
                   uint64_t timeout_usec, bool *ret_refused, Error *reterr);
 
 int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr);
-int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, Error *reterr);
+int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, bool allocations, Error *reterr);
+int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char *consumer_type,
+                       int64_t *ret_id, Error *reterr);

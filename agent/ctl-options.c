@@ -97,7 +97,7 @@ static const Option table[] = {
         TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),
         TEXT("project", 0, "P", "claim", "The project that owns it", project),
         TEXT("user", 0, "U", "claim", "The user that owns it", user),
-        TEXT("consumer-type", 0, "TYPE", "claim", "What it is: INSTANCE, MIGRATION, …",
+        TEXT("consumer-type", 0, "TYPE", "claim, move", "What it is: INSTANCE, MIGRATION, …",
              consumer_type),
         FLAG("resize-target", 0, "claim", "Beside the claim that the guest has already",
              resize_target),
@@ -112,6 +112,8 @@ static const Option table[] = {
         FLAG("force", 0, "identity", "Replace the uuid that this host has", force),
         FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
         TEXT("reason", 0, "TEXT", "release", "Why; kept in the history", reason),
+        FLAG("allocations", 0, "release", "Also what others wrote for it to Placement",
+             allocations),
 };
 
 void ctl_options_done(CtlOptions *options)

@@ -212,11 +212,46 @@ int ctl_verb_release(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_release(bus, claim_id(ctl), reason, reterr));
+        r = ctl_need_answer(
+                ctl_bus_release(bus, claim_id(ctl), reason, ctl->options.allocations, reterr));
         return r < 0 ? r : print_state(ctl, "released", reterr);
 }
 
+int ctl_verb_move(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int64_t id;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_move_claim(bus, ctl->options.arguments[1],
+                                               ctl->options.arguments[2],
+                                               ctl->options.consumer_type, &id, reterr));
+        if (r < 0 || ctl->options.quiet)
+                return r;
+        if (ctl_wants_json(ctl)) {
+                _cleanup_json_ json_t *document = json_pack("{sI ss}", "id", (json_int_t)id,
+                                                            "consumer", ctl->options.arguments[2]);
+
+                return document ? ctl_print_json(ctl, document, reterr) : error_oom(reterr);
+        }
+        printf("Claim %" PRId64 " is of consumer %s now.\n", id, ctl->options.arguments[2]);
+        return 0;
+}
+
 /* What is wrong with the command line before anything is asked. */
+
+int ctl_check_move(const CtlOptions *options, Error *reterr)
+{
+        Uuid uuid;
+
+        for (size_t i = 1; i <= 2; i++)
+                if (uuid_from_text(options->arguments[i], &uuid) < 0)
+                        return error_setf(reterr, EINVAL, "move: \"%.60s\" is not a uuid",
+                                          options->arguments[i]);
+        return 0;
+}
 
 int ctl_check_claim(const CtlOptions *options, Error *reterr)
 {

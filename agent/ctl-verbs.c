@@ -386,6 +386,8 @@ const CtlVerb ctl_verbs[] = {
         { "claim", "", "Promise resources to a guest", 0, REMOTE, ctl_check_claim, ctl_verb_claim },
         { "confirm", "ID", "Keep a claim: the guest runs", 1, REMOTE, ctl_check_id,
           ctl_verb_confirm },
+        { "move", "FROM TO", "Hand a claim over to another consumer", 2, REMOTE, ctl_check_move,
+          ctl_verb_move },
         { "release", "ID", "Give a claim back", 1, REMOTE, ctl_check_id, ctl_verb_release },
         { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "What libvirt runs as its hook", 4, LOCAL,
           NULL, ctl_verb_hook },

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "agent/bus.h"
+#include "agent/claim-desk.h"
 #include "agent/claim-service.h"
 #include "agent/identity.h"
 #include "agent/metrics.h"
@@ -45,9 +46,10 @@ typedef struct Daemon {
         Uuid root;
         sd_event *event;
         ClaimService *claims;
+        ClaimDesk *desk;
         BusService *bus;
         Reload reload;
-        uint64_t n_cycles_in_metrics;
+        uint64_t n_cycles_in_metrics, n_cycles_settled;
         bool told_no_metrics;         /* is logged once */
         bool reloaded;                /* what happens now is no start any more */
         char status[STATUS_TEXT_MAX]; /* as systemd was told last */
@@ -67,6 +69,7 @@ static void engine_done(Engine *engine)
 static void daemon_done(Daemon *daemon)
 {
         bus_service_free(daemon->bus);
+        claim_desk_free(daemon->desk);
         engine_done(&daemon->engine);
         claim_service_free(daemon->claims);
         sd_event_unref(daemon->event);
@@ -103,6 +106,18 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
         daemon->told_no_metrics = r < 0;
 }
 
+/* At the end of each cycle: Placement was spoken to, or could not be. */
+static void settle_claims(Daemon *daemon, Tracker *tracker)
+{
+        const TrackerStatus *status = tracker_get_status(tracker);
+
+        if (!daemon->desk || status->n_cycles == daemon->n_cycles_settled)
+                return;
+        daemon->n_cycles_settled = status->n_cycles;
+        if (status->sync_state != SYNC_OFFLINE)
+                claim_desk_settle(daemon->desk);
+}
+
 /* The first reshape failed, and a service in its old shape is not wanted. */
 static void end_without_shape(Daemon *daemon, Tracker *tracker)
 {
@@ -132,6 +147,7 @@ static void on_changed(Tracker *tracker, void *userdata)
         if (daemon->bus)
                 bus_service_changed(daemon->bus);
         save_metrics(daemon, tracker);
+        settle_claims(daemon, tracker);
         end_without_shape(daemon, tracker);
 }
 
@@ -286,11 +302,13 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         bus_service_set_tracker(daemon->bus, engine->tracker, config->compute_driver);
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
         claim_service_set_started_only(daemon->claims, config->hook_enabled);
+        claim_desk_dismiss(daemon->desk, "The agent was reloaded meanwhile: try again");
+        claim_desk_set_mode(daemon->desk, config->claim_mode, config->has_placement);
         claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver);
         engine_done(&daemon->engine);
         daemon->engine = *engine;
         daemon->reloaded = true;
-        daemon->n_cycles_in_metrics = 0;
+        daemon->n_cycles_in_metrics = daemon->n_cycles_settled = 0;
         log_set_level(config->log_level);
         on_changed(daemon->engine.tracker, daemon);
 }
@@ -427,6 +445,24 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         return 0;
 }
 
+static Session *get_session(void *userdata)
+{
+        Daemon *daemon = userdata;
+
+        return daemon->engine.tracker ? tracker_get_session(daemon->engine.tracker) : NULL;
+}
+
+static int set_up_desk(Daemon *daemon, Error *reterr)
+{
+        const Config *config = daemon->engine.config;
+
+        if (claim_desk_new(&daemon->desk, daemon->event, daemon->claims, &daemon->root, get_session,
+                           daemon) < 0)
+                return error_oom(reterr);
+        claim_desk_set_mode(daemon->desk, config->claim_mode, config->has_placement);
+        return 0;
+}
+
 /* Who starts the service may ask it something next: it is ready when it can be asked. */
 static void on_bus_settled(void *userdata)
 {
@@ -438,6 +474,7 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
         const BusConfig bus_config = {
                 .tracker = daemon->engine.tracker,
                 .claims = daemon->claims,
+                .desk = daemon->desk,
                 .root = daemon->root,
                 .driver = daemon->engine.config->compute_driver,
                 .reload = reload,
@@ -475,9 +512,10 @@ static int set_up(Daemon *daemon, Error *reterr)
         r = make_engine(daemon, TAKE_PTR(daemon->engine.config), &daemon->engine, reterr);
         if (r < 0)
                 return r;
-        return daemon->mode == DAEMON_SERVE
-                       ? set_up_bus(daemon, reterr)
-                       : tracker_sync(daemon->engine.tracker, on_only_cycle_ended, daemon);
+        if (daemon->mode != DAEMON_SERVE)
+                return tracker_sync(daemon->engine.tracker, on_only_cycle_ended, daemon);
+        r = set_up_desk(daemon, reterr);
+        return r < 0 ? r : set_up_bus(daemon, reterr);
 }
 
 int daemon_run(Config *config, const char *config_file, DaemonMode mode)

@@ -653,6 +653,11 @@ const Snapshot *tracker_get_snapshot(const Tracker *tracker)
         return tracker->snapshot;
 }
 
+Session *tracker_get_session(const Tracker *tracker)
+{
+        return tracker->reporter ? reporter_get_session(tracker->reporter) : NULL;
+}
+
 int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
 {
         MadeTree made = { 0 };

@@ -101,6 +101,9 @@ const PlacementProviders *tracker_get_sharing(const Tracker *tracker);
 /* The last snapshot that a poll brought, or NULL. Borrowed as above. */
 const Snapshot *tracker_get_snapshot(const Tracker *tracker);
 
+/* The session with Placement, or NULL: there is none (yet). Borrowed as long as the tracker. */
+Session *tracker_get_session(const Tracker *tracker);
+
 /* What the next publish would send. -ENODATA with words when it cannot be known yet. The caller
  * frees. */
 int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr);

@@ -6,6 +6,7 @@
  * Whatever reaches the fit and the store went through claim_request_check(), so that these may
  * trust amounts, names and uuids. */
 
+#include "base/request-mappings.h"
 #include "base/resource-request.h"
 #include "base/uuid.h"
 
@@ -21,6 +22,7 @@ typedef struct ClaimRequest {
         const char *consumer_type; /* "INSTANCE", "MIGRATION"; may be NULL */
         bool resize_target;
         ResourceRequest resources;
+        RequestMappings mappings; /* what whoever placed it says of its groups; none: not told */
 } ClaimRequest;
 
 /* -EINVAL with words for a request that no host could take: no group, a group without resources, an

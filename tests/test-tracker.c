@@ -226,6 +226,11 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
         return -ENODATA;
 }
 
+Session *reporter_get_session(Reporter *reporter)
+{
+        return NULL;
+}
+
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
 {
         return &world.statistics;

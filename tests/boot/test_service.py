@@ -22,9 +22,9 @@ KILLS = int(os.environ.get('COMPUTE_AGENT_KILLS', '12'))
 REFUSED = 'Access denied|Interactive authentication'
 READS = {'GetTree', 'GetPlan', 'Discover', 'ListClaims', 'GetClaim', 'FindClaims', 'ListProblems',
          'Explain'}
-CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'PrepareGuest', 'GuestStarted',
-           'GuestReleased', 'Sync', 'Reload', 'GetReshape',
-           'Reshape', 'UndoReshape', 'Audit', 'Heal'}
+CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'ReleaseAllocations', 'MoveClaim',
+           'PrepareGuest', 'GuestStarted', 'GuestReleased', 'Sync', 'Reload', 'GetReshape', 'Reshape',
+           'UndoReshape', 'Audit', 'Heal'}
 
 
 def split_signature(signature):

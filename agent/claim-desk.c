@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/claim-desk.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/claim-task.h"
+#include "base/log.h"
+
+typedef TAILQ_HEAD(ClaimTaskList, ClaimTask) ClaimTaskList;
+
+struct ClaimDesk {
+        ClaimCounter counter;
+        ClaimDeskSession session;
+        void *userdata;
+        ClaimTaskList tasks;
+        sd_event_source *soon, *turn;
+
+        /* Settling: one errand at a time. */
+        ClaimTask *errand;
+        int64_t after_departure, after_handover, after_debt;
+        bool again;                   /* asked for meanwhile */
+        bool failed;                  /* some of this round */
+        char trouble[ERROR_TEXT_MAX]; /* that was logged */
+};
+
+static void settle_next(ClaimDesk *desk);
+static int on_turn(sd_event_source *source, void *userdata);
+
+static int on_soon(sd_event_source *source, void *userdata)
+{
+        claim_desk_settle(userdata);
+        return 0;
+}
+
+int claim_desk_new(ClaimDesk **ret, sd_event *event, ClaimService *service, const Uuid *root,
+                   ClaimDeskSession session, void *userdata)
+{
+        _cleanup_(claim_desk_freep) ClaimDesk *desk = calloc(1, sizeof(ClaimDesk));
+
+        if (!desk)
+                return -ENOMEM;
+        TAILQ_INIT(&desk->tasks);
+        desk->counter = (ClaimCounter){
+                .event = sd_event_ref(event),
+                .service = service,
+                .root = *root,
+        };
+        desk->session = session;
+        desk->userdata = userdata;
+        if (sd_event_add_defer(event, &desk->soon, on_soon, desk) < 0 ||
+            sd_event_source_set_enabled(desk->soon, SD_EVENT_OFF) < 0 ||
+            sd_event_add_defer(event, &desk->turn, on_turn, desk) < 0 ||
+            sd_event_source_set_enabled(desk->turn, SD_EVENT_OFF) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(desk);
+        return 0;
+}
+
+static bool concerns(const ClaimTask *task, const Uuid *consumer)
+{
+        return uuid_equal(&task->consumer, consumer) || uuid_equal(&task->handover.to, consumer);
+}
+
+static void drop_task(ClaimDesk *desk, ClaimTask *task)
+{
+        TAILQ_REMOVE(&desk->tasks, task, link);
+        if (desk->errand == task)
+                desk->errand = NULL;
+        claim_task_free(task);
+}
+
+/* Those that wait run from the loop, when what they wait for is gone. */
+static int on_turn(sd_event_source *source, void *userdata)
+{
+        ClaimDesk *desk = userdata;
+        ClaimTask *task, *other;
+
+        TAILQ_FOREACH(task, &desk->tasks, link)
+        {
+                bool free = task->waits;
+
+                for (other = TAILQ_FIRST(&desk->tasks); free && other != task;
+                     other = TAILQ_NEXT(other, link))
+                        free = !concerns(other, &task->consumer);
+                if (!free)
+                        continue;
+                /* One at a time: the list is another one after it. */
+                (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+                task->waits = false;
+                claim_task_run(task);
+                return 0;
+        }
+        return 0;
+}
+
+ClaimDesk *claim_desk_free(ClaimDesk *desk)
+{
+        if (!desk)
+                return NULL;
+        while (!TAILQ_EMPTY(&desk->tasks))
+                drop_task(desk, TAILQ_FIRST(&desk->tasks));
+        sd_event_source_disable_unref(desk->soon);
+        sd_event_source_disable_unref(desk->turn);
+        sd_event_unref(desk->counter.event);
+        free(desk);
+        return NULL;
+}
+
+void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, bool with_placement)
+{
+        desk->counter.mode = mode;
+        desk->counter.with_placement = with_placement;
+}
+
+static ClaimTask *find_task(const ClaimDesk *desk, const Uuid *consumer)
+{
+        ClaimTask *task;
+
+        TAILQ_FOREACH(task, &desk->tasks, link)
+        if (concerns(task, consumer))
+                return task;
+        return NULL;
+}
+
+static uint64_t now_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static ClaimTask *add_task(ClaimDesk *desk, ClaimTaskKind kind, const Uuid *consumer,
+                           ClaimTaskDone done)
+{
+        ClaimTask *task = calloc(1, sizeof(ClaimTask));
+
+        if (!task)
+                return NULL;
+        task->counter = &desk->counter;
+        task->session = desk->counter.with_placement ? desk->session(desk->userdata) : NULL;
+        task->kind = kind;
+        task->consumer = *consumer;
+        task->done = done;
+        task->owner = desk;
+        task->begun_usec = now_usec();
+        TAILQ_INSERT_TAIL(&desk->tasks, task, link);
+        return task;
+}
+
+/* Of what somebody waits for. */
+static void on_asked_done(ClaimTask *task, int result, const Claim *claim, bool told,
+                          const Error *error)
+{
+        ClaimDesk *desk = task->owner;
+
+        if (result != 0 && desk->counter.with_placement)
+                (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
+        claim_service_check(desk->counter.service, result);
+        task->told(result, claim, told, error, task->userdata);
+        drop_task(desk, task);
+        (void)sd_event_source_set_enabled(desk->turn, SD_EVENT_ONESHOT);
+}
+
+static void refuse(int result, ClaimDeskDone done, void *userdata, const Error *error)
+{
+        done(result, NULL, false, error, userdata);
+}
+
+static bool is_busy(const ClaimDesk *desk, const Uuid *consumer, ClaimDeskDone done, void *userdata)
+{
+        Error error = ERROR_NULL;
+
+        if (!find_task(desk, consumer))
+                return false;
+        error_setf(&error, EBUSY, "Something of consumer %s is under way: try again",
+                   consumer->text);
+        refuse(CLAIM_E_BUSY, done, userdata, &error);
+        return true;
+}
+
+void claim_desk_claim(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDone done,
+                      void *userdata)
+{
+        bool waits = find_task(desk, &request->consumer) != NULL;
+        Error error = ERROR_NULL;
+        ClaimTask *task;
+
+        task = add_task(desk, CLAIM_TASK_CLAIM, &request->consumer, on_asked_done);
+        if (!task) {
+                refuse(error_oom(&error), done, userdata, &error);
+                return;
+        }
+        task->request = request;
+        task->told = done;
+        task->userdata = userdata;
+        task->waits = waits;
+        if (!waits)
+                claim_task_run(task);
+}
+
+/* The move was done before: the answer is what it was. */
+static bool is_moved(Claims *claims, const Uuid *from, const Uuid *to, ClaimDeskDone done,
+                     void *userdata)
+{
+        _cleanup_(claim_freep) Claim *left = NULL, *there = NULL;
+        static const Error no_error;
+
+        if (claims_find(claims, from, false, &left, NULL) != CLAIM_E_NOT_FOUND ||
+            claims_find(claims, to, false, &there, NULL) != 0)
+                return false;
+        done(0, there, false, &no_error, userdata);
+        return true;
+}
+
+static const char *type_after(Claims *claims, const Uuid *from)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (claims_find(claims, from, false, &claim, NULL) == 0 &&
+            strcmp(claim->consumer_type, "MIGRATION") == 0)
+                return "INSTANCE";
+        return "MIGRATION";
+}
+
+void claim_desk_move(ClaimDesk *desk, const Uuid *from, const Uuid *to, const char *to_type,
+                     ClaimDeskDone done, void *userdata)
+{
+        Claims *claims = claim_service_get(desk->counter.service);
+        ClaimHandover handover = { 0 };
+        Error error = ERROR_NULL;
+        ClaimTask *task;
+        int r = -EIO;
+
+        if (is_busy(desk, from, done, userdata) || is_busy(desk, to, done, userdata))
+                return;
+        if (claims && is_moved(claims, from, to, done, userdata))
+                return;
+        if (claims)
+                r = claims_begin_handover(claims, from, to,
+                                          to_type ? to_type : type_after(claims, from), &handover,
+                                          &error);
+        else
+                error_setf(&error, EIO, "Claims cannot be used: %s",
+                           claim_service_error(desk->counter.service)->text);
+        if (r != 0) {
+                refuse(r, done, userdata, &error);
+                return;
+        }
+        task = add_task(desk, CLAIM_TASK_MOVE, from, on_asked_done);
+        if (!task) {
+                (void)claims_end_handover(claims, &handover, false, NULL);
+                claim_handover_done(&handover);
+                refuse(error_oom(&error), done, userdata, &error);
+                return;
+        }
+        task->handover = handover;
+        task->told = done;
+        task->userdata = userdata;
+        claim_task_run(task);
+}
+
+/* Settling. */
+
+/* One line when it begins, one when it ends. */
+static void note_trouble(ClaimDesk *desk, const char *words)
+{
+        if (words[0] && strcmp(words, desk->trouble) != 0)
+                log_warning("What claims owe to Placement waits: %s", words);
+        else if (!words[0] && desk->trouble[0])
+                log_notice("What claims owed to Placement is settled.");
+        snprintf(desk->trouble, sizeof(desk->trouble), "%s", words);
+}
+
+/* A refusal is this one's alone; where Placement or the disk is away, all others wait, too. */
+static void on_errand_done(ClaimTask *task, int result, const Claim *claim, bool told,
+                           const Error *error)
+{
+        ClaimDesk *desk = task->owner;
+
+        claim_service_check(desk->counter.service, result);
+        drop_task(desk, task);
+        (void)sd_event_source_set_enabled(desk->turn, SD_EVENT_ONESHOT);
+        if (result != 0) {
+                desk->failed = true;
+                note_trouble(desk, error->text);
+        }
+        if (result == 0 || error->code == EREMOTEIO)
+                settle_next(desk);
+}
+
+/* Nobody was promised these, and nobody will be. */
+static void release_pending(ClaimDesk *desk, Claims *claims)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+
+        if (claims_list_standing(claims, CLAIM_STANDING_PENDING, &list, NULL) != 0)
+                return;
+        for (size_t i = 0; i < list.n_claims; i++)
+                if (!find_task(desk, &list.claims[i]->consumer) &&
+                    claims_release(claims, list.claims[i]->id, "not finished", NULL) == 0)
+                        log_info("Claim %" PRId64 ": was not finished, and is taken back.",
+                                 list.claims[i]->id);
+}
+
+static ClaimTask *next_departure(ClaimDesk *desk, Claims *claims)
+{
+        ClaimDeparture departure;
+
+        while (claims_next_departure(claims, desk->after_departure, NULL, &departure, NULL) == 0) {
+                ClaimTask *task;
+
+                desk->after_departure = departure.id;
+                if (find_task(desk, &departure.consumer))
+                        continue;
+                task = add_task(desk, CLAIM_TASK_DEPARTURE, &departure.consumer, on_errand_done);
+                if (task)
+                        task->departure = departure;
+                return task;
+        }
+        return NULL;
+}
+
+static ClaimTask *next_move(ClaimDesk *desk, Claims *claims)
+{
+        ClaimHandover handover;
+
+        while (claims_next_handover(claims, desk->after_handover, &handover, NULL) == 0) {
+                ClaimTask *task = NULL;
+
+                desk->after_handover = handover.id;
+                if (!find_task(desk, &handover.from) && !find_task(desk, &handover.to))
+                        task = add_task(desk, CLAIM_TASK_MOVE, &handover.from, on_errand_done);
+                if (!task) {
+                        claim_handover_done(&handover);
+                        continue;
+                }
+                task->handover = handover;
+                task->repairs = true;
+                return task;
+        }
+        return NULL;
+}
+
+static ClaimTask *next_debt(ClaimDesk *desk, Claims *claims)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+
+        if (claims_list_standing(claims, CLAIM_STANDING_OWED, &list, NULL) != 0)
+                return NULL;
+        for (size_t i = 0; i < list.n_claims; i++) {
+                ClaimTask *task;
+
+                if (list.claims[i]->id <= desk->after_debt ||
+                    find_task(desk, &list.claims[i]->consumer))
+                        continue;
+                desk->after_debt = list.claims[i]->id;
+                task = add_task(desk, CLAIM_TASK_DEBT, &list.claims[i]->consumer, on_errand_done);
+                if (task)
+                        task->claim = TAKE_PTR(list.claims[i]);
+                return task;
+        }
+        return NULL;
+}
+
+static void settle_next(ClaimDesk *desk)
+{
+        Claims *claims = claim_service_get(desk->counter.service);
+        ClaimTask *task = NULL;
+
+        if (claims) {
+                task = next_departure(desk, claims);
+                if (!task)
+                        task = next_move(desk, claims);
+                if (!task)
+                        task = next_debt(desk, claims);
+        }
+        if (task) {
+                desk->errand = task;
+                claim_task_run(task);
+                return;
+        }
+        if (!desk->failed)
+                note_trouble(desk, "");
+        if (desk->again)
+                (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
+}
+
+void claim_desk_settle(ClaimDesk *desk)
+{
+        Claims *claims = claim_service_get(desk->counter.service);
+
+        if (!desk->counter.with_placement || !claims)
+                return;
+        if (desk->errand) {
+                desk->again = true;
+                return;
+        }
+        release_pending(desk, claims);
+        if (!desk->session(desk->userdata))
+                return;
+        desk->after_departure = desk->after_handover = desk->after_debt = 0;
+        desk->again = desk->failed = false;
+        settle_next(desk);
+}
+
+/* Whatever was written there is ours to remove from now on. */
+static int take_on(Claims *claims, int64_t id, Error *reterr)
+{
+        static const ClaimStanding others[] = { CLAIM_STANDING_NONE, CLAIM_STANDING_OWED };
+
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+                int r = claims_set_standing(claims, id, others[i], CLAIM_STANDING_WRITTEN, reterr);
+
+                if (r != CLAIM_E_NOT_FOUND)
+                        return r;
+        }
+        return 0;
+}
+
+int claim_desk_release(ClaimDesk *desk, int64_t id, const char *reason, bool everywhere,
+                       Error *reterr)
+{
+        Claims *claims = claim_service_get(desk->counter.service);
+        int r = 0;
+
+        if (!claims)
+                return error_setf(reterr, EIO, "Claims cannot be used: %s",
+                                  claim_service_error(desk->counter.service)->text);
+        if (everywhere && desk->counter.with_placement)
+                r = take_on(claims, id, reterr);
+        if (r == 0)
+                r = claims_release(claims, id, reason, reterr);
+        if (r == 0)
+                (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
+        return r;
+}
+
+void claim_desk_dismiss(ClaimDesk *desk, const char *why)
+{
+        Error error = ERROR_NULL;
+
+        error_setf(&error, ECANCELED, "%s", why);
+        while (!TAILQ_EMPTY(&desk->tasks)) {
+                ClaimTask *task = TAILQ_FIRST(&desk->tasks);
+
+                if (task->told)
+                        task->told(CLAIM_E_BUSY, NULL, false, &error, task->userdata);
+                drop_task(desk, task);
+        }
+}

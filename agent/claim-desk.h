@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Claims as D-Bus asks for them, with Placement's word: each takes its course over the reporter's
+ * session while the loop goes on. What is under way or owed stands in the claim database first
+ * (claims/claims-placement.h), so that a crash or a lost Placement leaves nothing behind: the end
+ * of each cycle settles it.
+ *
+ * A claim: is it there already, it is answered. Else its consumer is read (one GET). Has it
+ * allocations on this host, somebody placed it: these are verified and claimed, and nothing is
+ * written. Has it none, the agent asks for candidates, claims the first one that fits here, too, as
+ * pending, writes it with the consumer's generation, and answers. Lost a race: all over again, a
+ * bounded number of times.
+ *
+ * No transaction and no lock is held while Placement is asked; one consumer has one task at a time,
+ * and the next claim waits for it.
+ * Main thread; a callback may come from inside the call that takes it. */
+
+#include <systemd/sd-event.h>
+
+#include "agent/claim-service.h"
+#include "report/session.h"
+
+/* [agent] claim_mode */
+typedef enum ClaimMode {
+        CLAIM_MODE_AUTO,   /* verify what was placed, else write; local while Placement is away */
+        CLAIM_MODE_VERIFY, /* only what was placed */
+        CLAIM_MODE_WRITE,  /* as auto, and nothing while Placement is away */
+        _CLAIM_MODE_MAX,
+} ClaimMode;
+
+/* Beside ClaimOutcome. */
+typedef enum ClaimDeskOutcome {
+        CLAIM_DESK_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* nobody placed it, and we may not */
+        CLAIM_DESK_E_PLACEMENT, /* Placement is away, or refuses us: reterr has the words */
+        _CLAIM_DESK_OUTCOME_MAX,
+} ClaimDeskOutcome;
+
+typedef struct ClaimDesk ClaimDesk;
+
+/* result: 0, a ClaimOutcome, a ClaimDeskOutcome or a negative errno, with words unless 0. claim is
+ * borrowed, NULL unless 0; told: it was promised just now. */
+typedef void (*ClaimDeskDone)(int result, const Claim *claim, bool told, const Error *error,
+                              void *userdata);
+
+/* The session to use now; NULL: there is none yet. */
+typedef Session *(*ClaimDeskSession)(void *userdata);
+
+/* The service is borrowed. root: the host's root provider. -ENOMEM. */
+int claim_desk_new(ClaimDesk **ret, sd_event *event, ClaimService *service, const Uuid *root,
+                   ClaimDeskSession session, void *userdata);
+
+/* Forgets what is under way, without a callback. */
+ClaimDesk *claim_desk_free(ClaimDesk *desk);
+DEFINE_CLEANUP(ClaimDesk *, claim_desk_free);
+
+/* with_placement false: standalone, and all is local. */
+void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, bool with_placement);
+
+/* Everything of request is borrowed until done. */
+void claim_desk_claim(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDone done,
+                      void *userdata);
+
+/* The claim of one consumer, and all it holds in Placement, becomes another's: one POST
+ * /allocations. to_type NULL: "MIGRATION" from an instance, "INSTANCE" from all others. Once more
+ * is no error. */
+void claim_desk_move(ClaimDesk *desk, const Uuid *from, const Uuid *to, const char *to_type,
+                     ClaimDeskDone done, void *userdata);
+
+/* Finishes what is owed to Placement, one after the other; stops at the first failure. To be called
+ * at the end of each cycle, and when something was released. */
+void claim_desk_settle(ClaimDesk *desk);
+
+/* Ends a claim, as claims_release(); everywhere: also what Placement has of it on this host, though
+ * somebody else wrote it there. What is to be removed is settled later. */
+int claim_desk_release(ClaimDesk *desk, int64_t id, const char *reason, bool everywhere,
+                       Error *reterr);
+
+/* The session goes away: ends what is under way with words. */
+void claim_desk_dismiss(ClaimDesk *desk, const char *why);

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/claim-task.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "agent/claim-share.h"
+#include "base/jitter.h"
+#include "base/log.h"
+
+#define ATTEMPTS_MAX   6
+#define PAUSE_USEC     (20 * USEC_PER_MSEC)
+#define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
+#define TIMER_ACCURACY (1 * USEC_PER_MSEC)
+
+/* As many as are tried; an agent has one host to look at. */
+#define CANDIDATES_MAX 256
+
+/* Nova's sentinel for a consumer whose project and user are not known. */
+#define NOBODY "00000000-0000-0000-0000-000000000000"
+
+ClaimTask *claim_task_free(ClaimTask *task)
+{
+        if (!task)
+                return NULL;
+        consumers_cancel(task->call);
+        sd_event_source_disable_unref(task->timer);
+        consumer_free(task->seen);
+        consumer_free(task->target);
+        candidate_list_free(task->candidates);
+        claim_handover_done(&task->handover);
+        claim_free(task->claim);
+        free(task);
+        return NULL;
+}
+
+void claim_task_fail(ClaimTask *task, int result, const Error *error)
+{
+        Error words = *error;
+
+        task->done(task, result, NULL, false, &words);
+}
+
+static void succeed(ClaimTask *task, Claim *claim, bool told)
+{
+        static const Error no_error;
+
+        claim_free(task->claim);
+        task->claim = claim;
+        task->done(task, 0, claim, told, &no_error);
+}
+
+int claim_task_outcome(int result)
+{
+        return result <= 0 ? result : CLAIM_DESK_E_PLACEMENT;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        ClaimTask *task = userdata;
+
+        task->timer = sd_event_source_disable_unref(task->timer);
+        claim_task_run(task);
+        return 0;
+}
+
+bool claim_task_retry(ClaimTask *task)
+{
+        uint64_t random = 0, pause = PAUSE_USEC << MIN(task->n_attempts, 6U);
+
+        if (++task->n_attempts >= ATTEMPTS_MAX)
+                return false;
+        (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
+        pause = jitter_between(pause / 2, MIN(pause, PAUSE_MAX_USEC), random);
+        task->seen = consumer_free(task->seen);
+        task->target = consumer_free(task->target);
+        task->candidates = candidate_list_free(task->candidates);
+        task->next_candidate = 0;
+        return sd_event_add_time_relative(task->counter->event, &task->timer, CLOCK_MONOTONIC,
+                                          pause, TIMER_ACCURACY, on_timer, task) >= 0;
+}
+
+static int set_text(char **text, const char *given, const char *otherwise)
+{
+        if (*text)
+                return 0;
+        *text = strdup(given && given[0] ? given : otherwise);
+        return *text ? 0 : -ENOMEM;
+}
+
+int claim_task_name(Consumer *consumer, const char *project, const char *user, const char *type)
+{
+        return set_text(&consumer->project_id, project, NOBODY) < 0 ||
+                               set_text(&consumer->user_id, user, NOBODY) < 0 ||
+                               set_text(&consumer->type, type, "INSTANCE") < 0
+                       ? -ENOMEM
+                       : 0;
+}
+
+/* The open database, or NULL when the task has ended for want of it. */
+static Claims *open_claims(ClaimTask *task)
+{
+        Claims *claims = claim_service_get(task->counter->service);
+        Error error = ERROR_NULL;
+
+        if (claims)
+                return claims;
+        error_setf(&error, EIO, "Claims cannot be used: %s",
+                   claim_service_error(task->counter->service)->text);
+        claim_task_fail(task, -EIO, &error);
+        return NULL;
+}
+
+/* Claims with what is known, and ends the task. */
+static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
+{
+        Claims *claims = open_claims(task);
+        Error error = ERROR_NULL;
+        bool ambiguous = false;
+        Claim *claim = NULL;
+        int r;
+
+        if (!claims)
+                return;
+        r = claims_claim_placed(claims, task->request, placing, &claim, &ambiguous, &error);
+        if (r != 0) {
+                claim_task_fail(task, r, &error);
+                return;
+        }
+        if (ambiguous)
+                log_info("Claim %" PRId64 ": which provider each group of consumer %s got is known "
+                         "from the amounts alone, and could be otherwise.",
+                         claim->id, claim->consumer.text);
+        succeed(task, claim, claim->created_usec >= task->begun_usec);
+}
+
+/* Placement cannot be asked. */
+static void go_without(ClaimTask *task, const Error *error)
+{
+        static const ClaimPlacing owed = { .standing = CLAIM_STANDING_OWED };
+
+        if (task->counter->mode == CLAIM_MODE_AUTO)
+                claim_locally(task, &owed);
+        else
+                claim_task_fail(task, CLAIM_DESK_E_PLACEMENT, error);
+}
+
+static bool is_away(int result)
+{
+        return result == REPORT_E_UNREACHABLE || result == REPORT_E_UNAVAILABLE ||
+               result == REPORT_E_UNAUTHORIZED;
+}
+
+/* Writing. */
+
+/* Nothing was written, and that is known: the claim goes without a trace to be removed. */
+static void undo(ClaimTask *task, const char *why)
+{
+        Claims *claims = claim_service_get(task->counter->service);
+
+        if (claims && task->claim &&
+            claims_set_standing(claims, task->claim->id, CLAIM_STANDING_PENDING,
+                                CLAIM_STANDING_NONE, NULL) == 0)
+                (void)claims_release(claims, task->claim->id, why, NULL);
+        task->claim = claim_free(task->claim);
+}
+
+/* It is not known what became of the write: what ends here leaves a departure. */
+static void abandon(ClaimTask *task, const char *why)
+{
+        Claims *claims = claim_service_get(task->counter->service);
+
+        if (claims && task->claim)
+                (void)claims_release(claims, task->claim->id, why, NULL);
+        task->claim = claim_free(task->claim);
+}
+
+static void on_put(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        Error words = *error;
+        Claims *claims;
+        int r;
+
+        task->call = NULL;
+        if (result == REPORT_DONE) {
+                claims = open_claims(task);
+                if (!claims)
+                        return;
+                r = claims_set_standing(claims, task->claim->id, CLAIM_STANDING_PENDING,
+                                        CLAIM_STANDING_WRITTEN, &words);
+                if (r != 0) {
+                        claim_task_fail(task, r, &words);
+                        return;
+                }
+                task->claim->standing = CLAIM_STANDING_WRITTEN;
+                task->claim->state = CLAIM_STATE_CLAIMED;
+                succeed(task, TAKE_PTR(task->claim), true);
+                return;
+        }
+        if (answer->status == 0 || answer->status >= 500) {
+                abandon(task, "Placement did not answer");
+                claim_task_fail(task, claim_task_outcome(result), &words);
+                return;
+        }
+        undo(task, "Placement refused it");
+        if (answer->status == 409 && claim_task_retry(task))
+                return;
+        claim_task_fail(task,
+                        answer->status == 409 ? CLAIM_E_NO_CAPACITY : claim_task_outcome(result),
+                        &words);
+}
+
+/* The claim is pending: Placement is told. */
+static void put(ClaimTask *task)
+{
+        const ClaimRequest *request = task->request;
+        _cleanup_(consumer_freep) Consumer *consumer = NULL;
+        _cleanup_(request_mappings_done) RequestMappings mappings = REQUEST_MAPPINGS_INIT;
+        Error error = ERROR_NULL;
+        int r = consumer_copy(&consumer, task->seen);
+
+        if (r >= 0)
+                r = claim_share_add(task->claim, consumer);
+        if (r >= 0)
+                r = claim_task_name(consumer, request->project_id, request->user_id,
+                                    request->consumer_type);
+        for (size_t i = 0; r >= 0 && i < task->claim->n_mappings; i++)
+                r = request_mappings_add(&mappings, task->claim->mappings[i].suffix,
+                                         &task->claim->mappings[i].provider);
+        if (r >= 0)
+                r = consumers_write(&task->call, task->session, consumer, &mappings, on_put, task,
+                                    &error);
+        if (r < 0) {
+                undo(task, "nothing was sent");
+                claim_task_fail(task, r, &error);
+        }
+}
+
+/* 0: the claim is pending. */
+static int claim_pending(ClaimTask *task, const Candidate *candidate, Error *reterr)
+{
+        Claims *claims = claim_service_get(task->counter->service);
+        const ClaimPlacing placing = {
+                .holding = candidate ? candidate->holding : NULL,
+                .mappings = candidate && candidate->mapped ? &candidate->mappings : NULL,
+                .standing = CLAIM_STANDING_PENDING,
+        };
+
+        if (!claims)
+                return error_setf(reterr, EIO, "Claims cannot be used: %s",
+                                  claim_service_error(task->counter->service)->text);
+        return claims_claim_placed(claims, task->request, &placing, &task->claim, NULL, reterr);
+}
+
+/* Placement has no candidate: mostly for a reason that is known here, too. */
+static int explain_none(ClaimTask *task, Error *reterr)
+{
+        Claims *claims = claim_service_get(task->counter->service);
+        FitVerdicts verdicts = { 0 };
+        int r = claims ? claims_explain(claims, &task->request->resources, &verdicts, reterr) : 0;
+
+        fit_verdicts_done(&verdicts);
+        if (r != 0)
+                return r;
+        error_setf(reterr, ENOSPC,
+                   "It would fit here, but Placement has no candidate for it on this host: other "
+                   "consumers hold what is free here");
+        return CLAIM_E_NO_CAPACITY;
+}
+
+static void try_candidates(ClaimTask *task)
+{
+        size_t n = task->candidates->n_items;
+        Error error = ERROR_NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                r = claim_pending(task, &task->candidates->items[i], &error);
+                if (r == 0) {
+                        put(task);
+                        return;
+                }
+                if (r != CLAIM_E_NO_CAPACITY && r != CLAIM_E_OTHER)
+                        break;
+        }
+        if (n == 0)
+                r = explain_none(task, &error);
+        else if (r == CLAIM_E_NO_CAPACITY || r == CLAIM_E_OTHER)
+                error_prefixf(&error, -ENOSPC, "None of Placement's %zu candidates fits here", n);
+        claim_task_fail(task, r == CLAIM_E_OTHER ? CLAIM_E_NO_CAPACITY : r, &error);
+}
+
+static void on_candidates(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+
+        task->call = NULL;
+        if (result == REPORT_DONE) {
+                task->candidates = TAKE_PTR(answer->candidates);
+                try_candidates(task);
+        } else if (is_away(result)) {
+                go_without(task, error);
+        } else {
+                /* 400: a class or trait that Placement does not know. */
+                claim_task_fail(task,
+                                answer->status == 400 ? CLAIM_E_UNKNOWN_CLASS
+                                                      : claim_task_outcome(result),
+                                error);
+        }
+}
+
+static void write_claim(ClaimTask *task)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        if (task->counter->mode == CLAIM_MODE_VERIFY) {
+                error_setf(&error, ENOENT,
+                           "Consumer %s has no allocations on this host, and [agent] claim_mode is "
+                           "verify",
+                           task->consumer.text);
+                claim_task_fail(task, CLAIM_DESK_E_NOT_PLACED, &error);
+                return;
+        }
+        /* A layout has its own mind about cells, which candidates do not know of. */
+        if (task->request->resources.numa.n_cells > 0) {
+                r = claim_pending(task, NULL, &error);
+                if (r == 0) {
+                        put(task);
+                        return;
+                }
+        } else {
+                r = candidates_read(&task->call, task->session, &task->request->resources,
+                                    &task->counter->root, CANDIDATES_MAX, on_candidates, task,
+                                    &error);
+        }
+        if (r != 0)
+                claim_task_fail(task, r, &error);
+}
+
+/* Reading. */
+
+static void verify(ClaimTask *task)
+{
+        const ClaimPlacing placing = {
+                .holding = task->seen,
+                .mappings = task->request->mappings.n_items > 0 ? &task->request->mappings : NULL,
+                .standing = CLAIM_STANDING_NONE,
+        };
+
+        claim_locally(task, &placing);
+}
+
+static void on_cleared(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+
+        task->call = NULL;
+        if (result == REPORT_DONE || answer->status == 409) {
+                if (!claim_task_retry(task))
+                        claim_task_fail(task, CLAIM_E_BUSY, error);
+        } else {
+                claim_task_fail(task, claim_task_outcome(result), error);
+        }
+}
+
+/* An earlier claim of the consumer ended, and what Placement has of it was not removed yet: that
+ * comes first. True when the task goes on from there. */
+static bool clear_departure(ClaimTask *task, Claims *claims, const HostView *view)
+{
+        ClaimDeparture departure;
+        Error error = ERROR_NULL;
+        int r;
+
+        if (claims_next_departure(claims, 0, &task->consumer, &departure, NULL) != 0)
+                return false;
+        if (claim_share_remove(view, claims_node(claims), NULL, task->seen)) {
+                r = consumers_write(&task->call, task->session, task->seen, NULL, on_cleared, task,
+                                    &error);
+                if (r < 0)
+                        claim_task_fail(task, r, &error);
+                return true;
+        }
+        while (claims_next_departure(claims, 0, &task->consumer, &departure, NULL) == 0)
+                if (claims_end_departure(claims, departure.id, NULL) != 0)
+                        break;
+        return false;
+}
+
+static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        Error words = ERROR_NULL;
+        const HostView *view;
+        Claims *claims;
+        int r;
+
+        task->call = NULL;
+        if (is_away(result)) {
+                go_without(task, error);
+                return;
+        }
+        if (result != REPORT_DONE) {
+                claim_task_fail(task, claim_task_outcome(result), error);
+                return;
+        }
+        task->seen = TAKE_PTR(answer->consumer);
+        claims = open_claims(task);
+        if (!claims)
+                return;
+        r = claims_host(claims, &view, &words);
+        if (r != 0) {
+                claim_task_fail(task, r, &words);
+                return;
+        }
+        if (clear_departure(task, claims, view))
+                return;
+        if (claim_share_has(view, claims_node(claims), task->seen))
+                verify(task);
+        else
+                write_claim(task);
+}
+
+/* A consumer that has its claim needs no Placement: the answer is on disk. */
+static bool has_claim(ClaimTask *task, Claims *claims)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0)
+                return false;
+        if (claim->state != CLAIM_STATE_PENDING)
+                return true;
+        /* Of before a crash: nobody was promised it. */
+        (void)claims_release(claims, claim->id, "not finished", NULL);
+        return false;
+}
+
+static void run_claim(ClaimTask *task)
+{
+        static const ClaimPlacing local = { .standing = CLAIM_STANDING_NONE };
+        Claims *claims = open_claims(task);
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!claims)
+                return;
+        r = claim_request_check(task->request, &error);
+        if (r < 0) {
+                claim_task_fail(task, r, &error);
+        } else if (!task->counter->with_placement || has_claim(task, claims)) {
+                claim_locally(task, &local);
+        } else if (!task->session) {
+                error_setf(&error, EAGAIN, "Placement was not spoken to yet");
+                go_without(task, &error);
+        } else {
+                r = consumers_read(&task->call, task->session, &task->consumer, on_read, task,
+                                   &error);
+                if (r < 0)
+                        claim_task_fail(task, r, &error);
+        }
+}
+
+void claim_task_run(ClaimTask *task)
+{
+        if (task->kind == CLAIM_TASK_CLAIM)
+                run_claim(task);
+        else
+                claim_errand_run(task);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One claim, one move or one debt on its way to Placement and back: the parts of a ClaimDesk. */
+
+#include <sys/queue.h>
+
+#include "agent/claim-desk.h"
+#include "claims/claims-placement.h"
+#include "report/consumers.h"
+
+/* What all tasks share. */
+typedef struct ClaimCounter {
+        sd_event *event;
+        ClaimService *service;
+        Uuid root;
+        ClaimMode mode;
+        bool with_placement;
+} ClaimCounter;
+
+typedef struct ClaimTask ClaimTask;
+
+/* The task is gone after it, and words with it. */
+typedef void (*ClaimTaskDone)(ClaimTask *task, int result, const Claim *claim, bool told,
+                              const Error *error);
+
+typedef enum ClaimTaskKind {
+        CLAIM_TASK_CLAIM,    /* of request */
+        CLAIM_TASK_MOVE,     /* of handover, which is in the database */
+        CLAIM_TASK_DEBT,     /* claim is owed */
+        CLAIM_TASK_DEPARTURE /* departure is to be finished */
+} ClaimTaskKind;
+
+struct ClaimTask {
+        TAILQ_ENTRY(ClaimTask) link;
+        const ClaimCounter *counter;
+        Session *session; /* NULL: none */
+        ClaimTaskKind kind;
+        Uuid consumer; /* that it is about */
+        const ClaimRequest *request;
+        ClaimHandover handover;
+        bool waits;   /* for another task of the consumer */
+        bool repairs; /* nobody waits for the move: what was not done is taken back */
+        ClaimDeparture departure;
+        Claim *claim; /* that is pending or owed, or that ended */
+
+        ClaimTaskDone done;
+        ClaimDeskDone told; /* the desk's business */
+        void *owner, *userdata;
+
+        unsigned n_attempts;
+        sd_event_source *timer;
+        ConsumersCall *call;
+        Consumer *seen, *target; /* as Placement has it; target: who a move goes to */
+        CandidateList *candidates;
+        size_t next_candidate;
+        Error words; /* of the last candidate */
+        uint64_t begun_usec;
+};
+
+ClaimTask *claim_task_free(ClaimTask *task);
+DEFINE_CLEANUP(ClaimTask *, claim_task_free);
+
+/* Begins, or begins anew after a conflict; claim-task.c has the claims, claim-errand.c the rest. */
+void claim_task_run(ClaimTask *task);
+void claim_errand_run(ClaimTask *task);
+
+/* Ends with these words. */
+void claim_task_fail(ClaimTask *task, int result, const Error *error);
+
+/* The result of a consumers call as one of a task. */
+int claim_task_outcome(int result);
+
+/* After a conflict: runs again in a moment. False when it was tried often enough. */
+bool claim_task_retry(ClaimTask *task);
+
+/* Who holds it, where nobody said. */
+int claim_task_name(Consumer *consumer, const char *project, const char *user, const char *type);

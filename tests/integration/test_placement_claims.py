@@ -1,0 +1,459 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Claims with a real Placement: by a scheduler, by the agent, moved, released, and with faults."""
+
+import json
+import subprocess
+import unittest
+import uuid
+
+from tests.env import faults
+from tests.env.agent import Agent, build_folder
+from tests.env.bus import Bus
+from tests.env.placement import Placement
+from tests.env.proxy import Proxy
+from tests.env.scratch import Scratch, wait_until
+
+PCI = [{'name': 'pci_0000_%d1_00_0' % n, 'address': '0000:%d1:00.0' % n} for n in (4, 8)]
+
+
+def inventory(total):
+    return {'total': total, 'reserved': 0, 'min_unit': 1, 'max_unit': total, 'step_size': 1,
+            'allocation_ratio': 1.0}
+
+
+class PlacementClaimCase(unittest.TestCase):
+    """One Placement, one bus and one agent of a static host; each test leaves it without claims."""
+
+    mode = 'auto'
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        cls.placement = Placement(cls.scratch)
+        cls.placement.start()
+        cls.proxy = Proxy(cls.placement.port)
+        cls.proxy.listen()
+        cls.scratch.on_close(cls.proxy.close)
+        cls.bus = Bus(cls.scratch)
+        cls.bus.start()
+        cls.agent = cls.make_agent('one')
+        cls.agent.start()
+        cls.agent.wait_state('synced')
+        cls.root = cls.agent.root()
+        cls.add_nics()
+
+    @classmethod
+    def make_agent(cls, name, **kwargs):
+        host = cls.scratch.folder('host-' + name) / 'host.json'
+        host.write_text(json.dumps({
+            'format': 'compute-agent-host/1', 'nodename': name, 'memory_kib': 8 << 20,
+            'online_cpus': '0-7', 'disk_total_bytes': 1 << 37}))
+        return Agent(cls.scratch, placement=cls.proxy.endpoint, bus=kwargs.pop('bus', cls.bus), options={
+            'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 3600},
+            'static': {'path': host}, 'agent': {'claim_mode': cls.mode, **kwargs}})
+
+    @classmethod
+    def add_nics(cls):
+        """Two providers of somebody else below the host, as Neutron makes them."""
+        cls.nics = []
+        cls.api('PUT', '/resource_classes/CUSTOM_BW')
+        for n in range(2):
+            nic = str(uuid.uuid4())
+            cls.api('POST', '/resource_providers', {'uuid': nic, 'name': 'one_eth%d' % n,
+                                                   'parent_provider_uuid': cls.root})
+            cls.api('PUT', '/resource_providers/%s/inventories' % nic, {
+                'resource_provider_generation': 0, 'inventories': {'CUSTOM_BW': inventory(1000)}})
+            cls.nics.append(nic)
+        cls.other = str(uuid.uuid4())
+        cls.api('POST', '/resource_providers', {'uuid': cls.other, 'name': 'another-host'})
+        cls.api('PUT', '/resource_providers/%s/inventories' % cls.other, {
+            'resource_provider_generation': 0, 'inventories': {'VCPU': inventory(64)}})
+        cls.agent.ctl('sync')
+
+    def setUp(self):
+        self.addCleanup(self.clean)
+
+    def clean(self):
+        self.proxy.clear()
+        if not self.agent.status():
+            self.agent.start()
+            self.agent.wait_state('synced')
+        for claim in self.claims():
+            self.agent.ctl('release', claim['id'])
+        self.agent.ctl('sync')
+        for provider in (self.root, *self.nics, self.other):
+            found = self.api('GET', '/resource_providers/%s/allocations' % provider)
+            for consumer in found['allocations']:
+                self.placement.request('DELETE', '/allocations/' + consumer, record=False)
+
+    @classmethod
+    def api(cls, method, path, body=None):
+        answer = cls.placement.request(method, path, body, record=False)
+        assert answer.status < 300, (method, path, answer.status, answer.text)
+        return answer.json
+
+    def claims(self, agent=None):
+        return (agent or self.agent).ctl_json('claims')['claims']
+
+    def claim(self, resources, consumer, *more, agent=None, check=True):
+        done = (agent or self.agent).ctl('claim', '--consumer', consumer, '--resources', resources, *more,
+                                         '--json=short', check=check)
+        return json.loads(done.stdout) if check else done
+
+    def refused(self, resources, consumer, words, *more, agent=None):
+        done = self.claim(resources, consumer, *more, agent=agent, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn(words, done.stderr)
+
+    def held(self, consumer):
+        found = self.api('GET', '/allocations/' + consumer)['allocations']
+        return {provider: item['resources'] for provider, item in found.items()}
+
+    def place(self, consumer, allocations, generation=None):
+        """What a scheduler writes."""
+        self.api('PUT', '/allocations/' + consumer, {
+            'allocations': {provider: {'resources': resources}
+                            for provider, resources in allocations.items()},
+            'project_id': 'project', 'user_id': 'user', 'consumer_generation': generation,
+            'consumer_type': 'INSTANCE'})
+
+    def generation(self, consumer):
+        return self.api('GET', '/allocations/' + consumer).get('consumer_generation')
+
+    def requests(self, mark):
+        return [request[:2] for request in self.placement.requests_since(mark)]
+
+    def call(self, method, signature, *arguments, agent=None):
+        return subprocess.run(
+            ['busctl', '--system', 'call', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
+             'org.computeagent.Agent1', method, signature, *map(str, arguments)],
+            env=(agent or self.agent).env(), capture_output=True, text=True, timeout=60, check=False)
+
+    def move(self, source, target, agent=None):
+        return (agent or self.agent).ctl_json('move', source, target)['id']
+
+    def assert_nothing_left(self, consumer):
+        self.assertEqual(self.held(consumer), {})
+        self.assertEqual([c for c in self.claims() if c['consumer'] == consumer], [])
+
+
+class TestClaims(PlacementClaimCase):
+    def test_by_a_scheduler_is_one_read_and_no_write(self):
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.root: {'VCPU': 2}, self.nics[1]: {'CUSTOM_BW': 100},
+                              self.other: {'VCPU': 2}})
+        mark = self.placement.mark()
+        claim = self.claim('VCPU=2', consumer, '--group', '_P:CUSTOM_BW=100')
+        self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer)])
+        self.assertEqual({item['provider'] for item in claim['allocations']},
+                         {self.root, self.nics[1]})
+        # Asked again: from the disk.
+        mark = self.placement.mark()
+        self.assertEqual(self.claim('VCPU=2', consumer, '--group', '_P:CUSTOM_BW=100')['id'],
+                         claim['id'])
+        self.assertEqual(self.requests(mark), [])
+        # Somebody else's allocations are theirs to remove …
+        self.agent.ctl('release', claim['id'])
+        self.agent.ctl('sync')
+        self.assertIn(self.root, self.held(consumer))
+
+    def test_release_with_allocations_removes_this_hosts_share_alone(self):
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.root: {'VCPU': 2}, self.other: {'VCPU': 2}})
+        claim = self.claim('VCPU=2', consumer)
+        self.agent.ctl('release', claim['id'], '--allocations', '--reason', 'gone')
+        wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 2}}, 20, 'the share')
+
+    def test_what_was_placed_is_not_what_is_asked_for(self):
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.root: {'VCPU': 2}})
+        self.refused('VCPU=3', consumer, 'holds 2 of VCPU here, and the request asks for 3')
+        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
+
+    def test_by_the_agent(self):
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=2,MEMORY_MB=64', consumer, '--group', '_A:CUSTOM_BW=600',
+                           '--group', '_B:CUSTOM_BW=600', '--isolate')
+        held = self.held(consumer)
+        self.assertEqual(held[self.root], {'VCPU': 2, 'MEMORY_MB': 64})
+        self.assertEqual({nic: held[nic] for nic in self.nics},
+                         {nic: {'CUSTOM_BW': 600} for nic in self.nics})
+        stored = self.api('GET', '/allocations/' + consumer)
+        self.assertEqual(stored['consumer_type'], 'INSTANCE')
+        self.assertEqual(claim['allocations'], self.claims()[0]['allocations'])
+        self.agent.ctl('confirm', claim['id'])
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+
+    def test_beside_what_is_held_elsewhere(self):
+        # An evacuation: the dead host's share is nobody's to touch.
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.other: {'VCPU': 2}})
+        claim = self.claim('VCPU=2', consumer)
+        self.assertEqual(self.held(consumer), {self.other: {'VCPU': 2}, self.root: {'VCPU': 2}})
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 2}}, 20, 'the removal')
+
+    def test_somebody_else_was_faster(self):
+        """The last unit goes between the candidates and the write; then there is none."""
+        thief, consumer = str(uuid.uuid4()), str(uuid.uuid4())
+        hang = faults.Hang(method='PUT', path='^/allocations/', times=1)
+        self.proxy.add(hang)
+        with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
+                               '--resources', 'CUSTOM_BW=1000'], env=self.agent.env(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                self.assertTrue(hang.reached.wait(20))
+                self.place(thief, {self.nics[0]: {'CUSTOM_BW': 1000}, self.nics[1]: {'CUSTOM_BW': 1000}})
+            finally:
+                hang.release()
+            _, words = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn('Placement has no candidate', words)
+        self.assert_nothing_left(consumer)
+
+    def test_conflicts_are_tried_again(self):
+        consumer = str(uuid.uuid4())
+        fault = faults.conflict(method='PUT', path='^/allocations/', times=2)
+        self.proxy.add(fault)
+        self.claim('VCPU=1', consumer)
+        self.assertEqual(fault.hits, 2)
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
+
+    def test_placement_is_away(self):
+        """auto: promised from what is known, and told later."""
+        consumer = str(uuid.uuid4())
+        with self.proxy.fault(faults.server_error(503)):
+            self.claim('VCPU=1', consumer)
+        self.assertEqual(self.held(consumer), {})
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer) == {self.root: {'VCPU': 1}}, 20, 'the debt')
+
+    def test_1679750_delete_while_placement_is_down(self):
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=1', consumer)
+        with self.proxy.fault(faults.Cut()):
+            self.agent.ctl('release', claim['id'])
+            self.agent.ctl('sync', check=False)
+            self.assertNotEqual(self.held(consumer), {})
+            # It is on disk.
+            self.agent.kill()
+            self.agent.start()
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+
+    def test_1679750_delete_while_the_agent_is_down(self):
+        """The layer above removed the allocations itself: none left is what was wanted."""
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=1', consumer)
+        self.agent.kill()
+        self.placement.request('DELETE', '/allocations/' + consumer, record=False)
+        self.agent.start()
+        self.agent.wait_state('synced')
+        self.agent.ctl('release', claim['id'])
+        self.agent.ctl('sync')
+        self.assert_nothing_left(consumer)
+
+    def test_1848343_nothing_is_left_of_a_release_that_raced(self):
+        """The consumer changed between read and write of the removal: it is read again."""
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=1', consumer)
+        fault = faults.conflict(method='PUT', path='^/allocations/', times=2)
+        self.proxy.add(fault)
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+        self.assertEqual(fault.hits, 2)
+
+    def test_1862633_1825537_a_failed_start_leaves_nothing(self):
+        """Unshelve and finish_resize that fail release what was claimed; then it is claimed again."""
+        consumer = str(uuid.uuid4())
+        for _ in range(3):
+            claim = self.claim('VCPU=1', consumer)
+            self.agent.ctl('release', claim['id'], '--reason', 'the guest did not start')
+        wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+        self.claim('VCPU=2', consumer)
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
+
+    def test_2025480_a_cycle_in_the_middle_changes_nothing(self):
+        consumer = str(uuid.uuid4())
+        hang = faults.Hang(method='PUT', path='^/allocations/', times=1)
+        self.proxy.add(hang)
+        with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
+                               '--resources', 'VCPU=1'], env=self.agent.env(),
+                              stdout=subprocess.DEVNULL) as process:
+            try:
+                self.assertTrue(hang.reached.wait(20))
+                self.assertEqual([c['state'] for c in self.claims()], ['pending'])
+                self.agent.ctl('sync')
+                self.assertEqual([c['state'] for c in self.claims()], ['pending'])
+            finally:
+                hang.release()
+            self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual([c['state'] for c in self.claims()], ['claimed'])
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
+
+    def test_killed_between_write_and_answer(self):
+        """Nobody was promised anything: what was written is taken back."""
+        for when in ('before', 'after'):
+            consumer = str(uuid.uuid4())
+            hang = faults.Hang(when, method='PUT', path='^/allocations/', times=1)
+            self.proxy.add(hang)
+            with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer',
+                                   consumer, '--resources', 'VCPU=1'], env=self.agent.env(),
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                self.assertTrue(hang.reached.wait(20))
+                self.agent.kill()
+                process.wait(timeout=60)
+            hang.release()
+            self.agent.start()
+            self.agent.wait_state('synced')
+            wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+            self.assert_nothing_left(consumer)
+
+
+class TestMoves(PlacementClaimCase):
+    def test_resize_on_the_same_host_confirmed_and_reverted(self):
+        """1879878, 1790204: two consumers hold the two sizes, whatever cycles run meanwhile."""
+        for confirm in (True, False):
+            instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+            old = self.claim('VCPU=1', instance)['id']
+            self.assertEqual(self.move(instance, migration), old)
+            self.assertEqual(self.move(instance, migration), old)
+            self.assertEqual(self.api('GET', '/allocations/' + migration)['consumer_type'],
+                             'MIGRATION')
+            new = self.claim('VCPU=2', instance)['id']
+            self.agent.ctl('sync')
+            self.assertEqual((self.held(migration), self.held(instance)),
+                             ({self.root: {'VCPU': 1}}, {self.root: {'VCPU': 2}}))
+            if confirm:
+                self.agent.ctl('release', old)
+            else:
+                self.agent.ctl('release', new)
+                wait_until(lambda: self.held(instance) == {}, 20, 'the removal')
+                self.assertEqual(self.move(migration, instance), old)
+            wait_until(lambda: self.held(migration) == {}, 20, 'the removal')
+            self.assertEqual(self.held(instance), {self.root: {'VCPU': 2 if confirm else 1}})
+            self.assertEqual(len(self.claims()), 1)
+            self.agent.ctl('release', self.claims()[0]['id'])
+
+    def test_revert_while_the_other_host_still_holds_its_share(self):
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        claim = self.claim('VCPU=1', instance)['id']
+        self.move(instance, migration)
+        self.place(instance, {self.other: {'VCPU': 1}})
+        self.assertEqual(self.move(migration, instance), claim)
+        self.assertEqual(self.held(instance), {self.root: {'VCPU': 1}, self.other: {'VCPU': 1}})
+
+    def test_moved_by_somebody_else(self):
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        self.place(instance, {self.root: {'VCPU': 1}})
+        claim = self.claim('VCPU=1', instance)['id']
+        self.api('POST', '/allocations', {
+            instance: {'allocations': {}, 'project_id': 'p', 'user_id': 'u',
+                       'consumer_generation': self.generation(instance), 'consumer_type': 'INSTANCE'},
+            migration: {'allocations': {self.root: {'resources': {'VCPU': 1}}}, 'project_id': 'p',
+                        'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'MIGRATION'}})
+        mark = self.placement.mark()
+        self.assertEqual(self.move(instance, migration), claim)
+        self.assertEqual(self.placement.writes_since(mark), [])
+
+    def test_failing_at_each_step(self):
+        """1953359: as before, or as after; never something between."""
+        for n in range(3):
+            for when in ('before', 'after'):
+                instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+                claim = self.claim('VCPU=1', instance)['id']
+                path = ('/' + instance, '/' + migration, '^/allocations$')[n]
+                self.proxy.add(faults.Cut(when, path=path))
+                done = self.call('MoveClaim', 'sss', instance, migration, '')
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn('connection', done.stderr)
+                self.proxy.clear()
+                self.agent.ctl('sync')
+                self.agent.ctl('sync')
+                moved = when == 'after' and n == 2
+                has, hasnot = (migration, instance) if moved else (instance, migration)
+                self.assertEqual((self.held(has), self.held(hasnot)), ({self.root: {'VCPU': 1}}, {}))
+                self.assertEqual([(c['id'], c['consumer']) for c in self.claims()], [(claim, has)])
+                # And it can be done again.
+                self.assertEqual(self.move(instance, migration), claim)
+                self.agent.ctl('release', claim)
+                wait_until(lambda: self.held(migration) == {}, 20, 'the removal')
+
+
+class TestWrite(PlacementClaimCase):
+    mode = 'write'
+
+    def test_failing_at_each_request(self):
+        """State as before, and nothing is leaked after the next cycle."""
+        steps = (('GET', '^/allocations/'), ('GET', '^/allocation_candidates'),
+                 ('PUT', '^/allocations/'))
+        for method, path in steps:
+            for fault in (faults.Cut('before', method=method, path=path),
+                          faults.Cut('after', method=method, path=path),
+                          faults.server_error(method=method, path=path),
+                          faults.html(method=method, path=path)):
+                consumer = str(uuid.uuid4())
+                self.proxy.add(fault)
+                done = self.claim('VCPU=1', consumer, check=False)
+                self.assertEqual(done.returncode, 1, (method, path, done.stdout))
+                self.assertGreaterEqual(fault.hits, 1)
+                self.proxy.clear()
+                self.agent.ctl('sync')
+                wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+                self.assert_nothing_left(consumer)
+                self.claim('VCPU=1', consumer)
+                self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
+                self.agent.ctl('release', self.claims()[0]['id'])
+
+    def test_nothing_while_placement_is_away(self):
+        with self.proxy.fault(faults.html(503)):
+            self.refused('VCPU=1', str(uuid.uuid4()), '503')
+        self.assertEqual(self.claims(), [])
+
+    def test_two_agents_for_the_last_unit(self):
+        """Two services of one host's tree, each with books of its own: Placement decides."""
+        bus = Bus(self.scratch)
+        bus.start()
+        self.addCleanup(bus.stop)
+        second = self.make_agent('one', bus=bus)
+        (second.state / 'compute_id').write_text(self.root + '\n')
+        second.start()
+        self.addCleanup(second.stop)
+        second.wait_state('synced')
+        self.place(str(uuid.uuid4()), {self.nics[0]: {'CUSTOM_BW': 1000}})
+        consumers = [str(uuid.uuid4()) for _ in range(2)]
+        processes = [subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer',
+                                       consumer, '--resources', 'CUSTOM_BW=1000'], env=agent.env(),
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                     for consumer, agent in zip(consumers, (self.agent, second))]
+        words = [process.communicate(timeout=60)[1] for process in processes]
+        codes = [process.returncode for process in processes]
+        self.assertEqual(sorted(codes), [0, 1], words)
+        winner = codes.index(0)
+        self.assertEqual(self.held(consumers[winner]), {self.nics[1]: {'CUSTOM_BW': 1000}})
+        self.assertEqual(self.held(consumers[1 - winner]), {})
+        self.assertIn('Placement has no candidate', words[1 - winner])
+
+
+class TestVerify(PlacementClaimCase):
+    mode = 'verify'
+
+    def test_only_what_was_placed(self):
+        consumer = str(uuid.uuid4())
+        self.refused('VCPU=1', consumer, 'claim_mode is verify')
+        self.place(consumer, {self.root: {'VCPU': 1}})
+        mark = self.placement.mark()
+        claim = self.claim('VCPU=1', consumer)
+        self.refused('VCPU=1', str(uuid.uuid4()), 'has no allocations on this host')
+        done = self.call('MoveClaim', 'sss', consumer, str(uuid.uuid4()), '')
+        self.assertIn('were not moved yet', done.stderr)
+        self.assertEqual(self.claims()[0]['id'], claim['id'])
+        self.agent.ctl('release', claim['id'])
+        self.assertEqual(self.placement.writes_since(mark), [])
+
+
+if __name__ == '__main__':
+    unittest.main()

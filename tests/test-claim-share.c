@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/claim-share.h"
+
+#include "tests/report-fixture.h"
+
+#define HOST                                                               \
+        "host VCPU=8 | gpu<host VGPU=4 | other VCPU=8 | shared DISK_GB=9 " \
+        "+MISC_SHARES_VIA_AGGREGATE"
+
+/* "host VCPU=2,other VCPU=1" */
+static Consumer *make_consumer(const char *text)
+{
+        _cleanup_free_ char *copy = strdup(text);
+        char *save = NULL, name[20], resource_class[20];
+        Uuid uuid = fixture_uuid("consumer");
+        Consumer *consumer;
+        unsigned amount;
+
+        assert_int_equal(consumer_new(&consumer, &uuid), 0);
+        for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+                Uuid provider;
+
+                assert_int_equal(sscanf(word, "%19s %19[^=]=%u", name, resource_class, &amount), 3);
+                provider = fixture_uuid(name);
+                assert_int_equal(consumer_set(consumer, &provider, resource_class, amount), 0);
+        }
+        return consumer;
+}
+
+static void test_shares(void **state)
+{
+        static const struct {
+                const char *held, *claim; /* NULL: no claim */
+                bool has;
+                const char *left; /* NULL: nothing was there to be removed */
+        } cases[] = {
+                { "", NULL, false, NULL },
+                { "host VCPU=2", NULL, true, "" },
+                { "gpu VGPU=1", NULL, true, "" },
+                { "other VCPU=2", NULL, false, NULL },
+                { "host VCPU=2,gpu VGPU=1,other VCPU=2", NULL, true, "other VCPU=2" },
+                /* A sharing provider's part goes with the claim that wrote it, and with no other.
+                 */
+                { "host VCPU=2,shared DISK_GB=5", NULL, true, "shared DISK_GB=5" },
+                { "host VCPU=2,shared DISK_GB=5", "shared DISK_GB=5", true, "" },
+                /* A provider that the host lost since. */
+                { "gone VGPU=1,other VCPU=1", "gone VGPU=1", false, "other VCPU=1" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(consumer_freep) Consumer *consumer = make_consumer(cases[i].held);
+                _cleanup_(host_view_freep) HostView *view = NULL;
+                _cleanup_(claim_freep) Claim *claim = NULL;
+
+                assert_int_equal(host_view_new(&view, fixture_tree(HOST)), 0);
+                if (cases[i].claim) {
+                        _cleanup_(consumer_freep) Consumer *of = make_consumer(cases[i].claim);
+
+                        assert_int_equal(claim_new(&claim), 0);
+                        for (size_t j = 0; j < of->n_allocations; j++)
+                                assert_int_equal(
+                                        claim_add(claim, &of->allocations[j].provider, "x", "",
+                                                  of->allocations[j]
+                                                          .resources.items[0]
+                                                          .resource_class,
+                                                  of->allocations[j].resources.items[0].amount),
+                                        0);
+                }
+                if (claim_share_has(view, "host", consumer) != cases[i].has)
+                        fail_msg("case %zu: has", i);
+                if (claim_share_remove(view, "host", claim, consumer) != (cases[i].left != NULL))
+                        fail_msg("case %zu: removed", i);
+                if (cases[i].left) {
+                        _cleanup_(consumer_freep) Consumer *left = make_consumer(cases[i].left);
+
+                        if (!consumer_holds_equal(consumer, left))
+                                fail_msg("case %zu: %zu left", i, consumer->n_allocations);
+                }
+                if (claim) {
+                        assert_int_equal(claim_share_add(claim, consumer), 0);
+                        assert_true(consumer->n_allocations > 0);
+                }
+        }
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_shares) };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
