@@ -467,7 +467,8 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         bool gone = answer->status == 404 && answer->verdict.from_placement;
         PlanOp op = step->step->op;
 
-        if (result == REPORT_DONE || (gone && op == PLAN_DELETE_PROVIDER))
+        if (result == REPORT_DONE ||
+            (gone && (op == PLAN_EMPTY_PROVIDER || op == PLAN_DELETE_PROVIDER)))
                 step_done(step, answer->body);
         else if (answer->status == 500)
                 step_retry(step, answer, result, error);

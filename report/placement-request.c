@@ -270,6 +270,11 @@ int placement_put_aggregates(const Provider *provider, int64_t generation, Place
                                                    generation));
 }
 
+int placement_delete_inventories(const Uuid *provider, PlacementRequest *ret)
+{
+        return placement_request_fill(ret, "DELETE", provider_path(provider, "/inventories"), NULL);
+}
+
 int placement_delete_provider(const Uuid *provider, PlacementRequest *ret)
 {
         return placement_request_fill(ret, "DELETE", provider_path(provider, ""), NULL);

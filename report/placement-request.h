@@ -83,6 +83,7 @@ int placement_put_inventories(const Provider *provider, int64_t generation, Plac
 int placement_put_traits(const Provider *provider, int64_t generation, PlacementRequest *ret);
 int placement_put_aggregates(const Provider *provider, int64_t generation, PlacementRequest *ret);
 
+int placement_delete_inventories(const Uuid *provider, PlacementRequest *ret);
 int placement_delete_provider(const Uuid *provider, PlacementRequest *ret);
 
 /* One provider of a reshape. */

@@ -17,6 +17,8 @@ static const struct {
                                    "/inventories" },
         [PLAN_PUT_AGGREGATES] = { "put-aggregates", "PUT", "/resource_providers/", "/aggregates" },
         [PLAN_PUT_TRAITS] = { "put-traits", "PUT", "/resource_providers/", "/traits" },
+        [PLAN_EMPTY_PROVIDER] = { "empty-provider", "DELETE", "/resource_providers/",
+                                  "/inventories" },
         [PLAN_DELETE_PROVIDER] = { "delete-provider", "DELETE", "/resource_providers/", "" },
 };
 

@@ -269,13 +269,18 @@ static size_t find_ensure(const StringSet *names, size_t first, const char *name
 static int add_delete(Builder *builder, const Provider *provider)
 {
         Node *node = table_find(&builder->deletes, &provider->uuid);
-        size_t index;
+        size_t index, empty = NO_STEP;
 
         if (node->step != NO_STEP)
                 return 0;
+        if (provider->n_inventories > 0 && !plan_is_reshaped(builder->plan, &provider->uuid) &&
+            (add_step(builder, PLAN_EMPTY_PROVIDER, provider, provider->name,
+                      strdup("before it goes"), &empty) < 0 ||
+             add_after(builder, empty, builder->reshape) < 0))
+                return -ENOMEM;
         if (add_step(builder, PLAN_DELETE_PROVIDER, provider, provider->name,
                      strdup("no longer there"), &index) < 0 ||
-            add_after(builder, index, builder->reshape) < 0)
+            add_after(builder, index, builder->reshape) < 0 || add_after(builder, index, empty) < 0)
                 return -ENOMEM;
         node->step = index;
         for (size_t i = 0; i < index; i++) {

@@ -10,8 +10,9 @@
  * Order: custom classes and traits before whoever needs them, parents before children and before
  * those that move below them (what they have and what is allocated of it moves along), per provider
  * inventories, aggregates, traits (one step per provider at a time, in list order), deletions last
- * and children before parents. Only where a provider to be created has the name of one to be
- * deleted does that deletion come first.
+ * and children before parents. What goes is emptied first: Placement deletes a provider whatever
+ * was allocated of it since it looked, and refuses to empty it then. Only where a provider to be
+ * created has the name of one to be deleted does that deletion come first.
  *
  * With allocations, everything of the inventories that changes goes into one PLAN_RESHAPE with
  * them, after all creations; what follows depends on it. Without, inventories that change together
@@ -32,6 +33,7 @@ typedef enum PlanOp {
         PLAN_PUT_INVENTORIES, /* PUT /resource_providers/{uuid}/inventories */
         PLAN_PUT_AGGREGATES,  /* PUT /resource_providers/{uuid}/aggregates */
         PLAN_PUT_TRAITS,      /* PUT /resource_providers/{uuid}/traits */
+        PLAN_EMPTY_PROVIDER,  /* DELETE /resource_providers/{uuid}/inventories */
         PLAN_DELETE_PROVIDER, /* DELETE /resource_providers/{uuid} */
         _PLAN_OP_MAX,
 } PlanOp;

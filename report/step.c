@@ -67,6 +67,9 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
                 break;
         case PLAN_RESHAPE:
                 return make_reshape_request(plan, mirror, ret, reterr);
+        case PLAN_EMPTY_PROVIDER:
+                r = placement_delete_inventories(&step->provider, ret);
+                break;
         case PLAN_DELETE_PROVIDER:
                 r = placement_delete_provider(&step->provider, ret);
                 break;
@@ -132,6 +135,9 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
         case PLAN_MOVE_PROVIDER:
                 r = apply_move(step_get_provider(plan, step), mirror, body, reterr);
                 break;
+        case PLAN_EMPTY_PROVIDER: /* the answer tells no generation; it goes next, anyway */
+                mirror_forget(mirror, &step->provider);
+                return 0;
         case PLAN_DELETE_PROVIDER:
                 mirror_remove(mirror, &step->provider);
                 return 0;

@@ -110,17 +110,18 @@ static void test_table(void **state)
                   "3 put-inventories b" },
                 { "host | a<host | b<a", "host | b<host",
                   "0 move-provider b; 1 delete-provider a (0)" },
-                /* Deletions last, children before parents (bug 1872385). */
+                /* Deletions last, children before parents (bug 1872385); what has something is
+                   emptied first. */
                 { "host | cell<host | gpu<cell VGPU=4", "host",
-                  "0 delete-provider gpu; 1 delete-provider cell (0)" },
+                  "0 empty-provider gpu; 1 delete-provider gpu (0); 2 delete-provider cell (1)" },
                 { "host VCPU=8 | gpu<host", "host VCPU=9 | nic<host",
                   "0 create-provider nic; 1 put-inventories host; 2 delete-provider gpu" },
                 { "host | a<host | b<host", "",
                   "0 delete-provider b; 1 delete-provider a; 2 delete-provider host (0,1)" },
                 /* A new uuid under an old name: whoever holds the name goes first. */
                 { "host | gpu<host VGPU=4 | part<gpu", "host | gpu#2<host VGPU=4",
-                  "0 delete-provider part; 1 delete-provider gpu (0); 2 create-provider gpu (1); "
-                  "3 put-inventories gpu (2)" },
+                  "0 delete-provider part; 1 empty-provider gpu; 2 delete-provider gpu (1,0); "
+                  "3 create-provider gpu (2); 4 put-inventories gpu (3)" },
                 /* Standard traits that Placement lacks, and what is no trait, stay out. */
                 { "host +HW_A", "host +HW_A +HW_MISSING", "" },
                 { "", "host +HW_MISSING", "0 create-provider host" },

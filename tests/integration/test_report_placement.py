@@ -75,7 +75,7 @@ class TestPublish(ReportCase):
         self.publish_done({'providers': kept, 'remove': ['host_NUMA1']})
         # SQLite may refuse a parallel one for a moment.
         done = [line for line in self.placement.writes_since(mark) if line[2] != 500]
-        self.assertEqual([line[0] for line in done], ['DELETE'] * 3)
+        self.assertEqual([line[0] for line in done], ['DELETE'] * 6)
         self.assert_remote(kept)
 
     def test_a_child_gets_a_new_uuid_under_its_old_name(self):

@@ -196,6 +196,52 @@ class TestMoves(MovesCase):
         self.assertEqual(self.tree(sharing), picture)
 
 
+class TestDeletion(MovesCase):
+    """Placement looks for allocations and then deletes, and no generation guards that."""
+
+    def test_nobody_claims_of_what_is_about_to_go(self):
+        """Cells on which nobody has anything go without a reshape; they are emptied first."""
+        self.start(compute={'numa_in_placement': 'true'})
+        cells = [self.uuid_of('_NUMA%d' % cell) for cell in range(2)]
+        with Proxy(self.placement.port) as proxy:
+            hang = proxy.add(faults.Hang('before', method='DELETE',
+                                         path='^/resource_providers/[^/]+$', times=2))
+            self.agent.configure({'compute': {'numa_in_placement': 'false'},
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            ended = []
+            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
+            thread.start()
+            try:
+                wait_until(lambda: hang.hits == 2 or ended, 30, 'both deletions')
+                for cell in cells:
+                    self.assertEqual(self.put(new_uuid(self.rng), {cell: {'VCPU': 1}}).status, 409)
+            finally:
+                hang.release()
+                thread.join()
+        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.assertEqual(set(self.tree(self.agent.root())), {self.name, self.name + '_amd_sev'})
+
+    def test_who_claimed_before_that_keeps_it(self):
+        """Emptying is refused, so all is read again; there is somebody to be moved now."""
+        self.start(compute={'numa_in_placement': 'true'})
+        with Proxy(self.placement.port) as proxy:
+            hang = proxy.add(faults.Hang('before', method='DELETE', path='/inventories$', times=2))
+            self.agent.configure({'compute': {'numa_in_placement': 'false'},
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            ended = []
+            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
+            thread.start()
+            try:
+                wait_until(lambda: hang.hits == 2 or ended, 30, 'both emptyings')
+                consumer = self.hold({'_NUMA1': {'VCPU': 1}})
+            finally:
+                hang.release()
+                thread.join()
+        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.assertIn('Reshaped', ended[0].stderr)
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 1}})
+
+
 class TestRefusals(MovesCase):
     """Flat to cells, and in the middle of it somebody does something."""
 
