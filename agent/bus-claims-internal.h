@@ -21,6 +21,10 @@ uint64_t bus_claims_now_usec(void);
 /* What became of the claim, for those who watch. */
 void bus_claims_tell(ClaimService *service, Claims *claims, ClaimEvent event, int64_t id);
 
+/* The start of a method: its arguments, as sd_bus_message_read() takes them, then the same. */
+int bus_claims_begin(sd_bus_message *call, ClaimService *service, Claims **ret, sd_bus_error *error,
+                     const char *types, ...);
+
 /* Reads groups and options. A malformed message is -EINVAL with words; what sd-bus itself says goes
  * through. */
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);

@@ -144,10 +144,7 @@ int bus_list_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *e
         Claims *claims;
         int r, history;
 
-        r = sd_bus_message_read(call, "b", &history);
-        if (r < 0)
-                return r;
-        r = bus_claims_open(service, &claims, error);
+        r = bus_claims_begin(call, service, &claims, error, "b", &history);
         if (r < 0)
                 return r;
         r = claims_list(claims, history, &list, &words);
@@ -165,10 +162,7 @@ int bus_get_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *err
         int64_t id;
         int r;
 
-        r = sd_bus_message_read(call, "x", &id);
-        if (r < 0)
-                return r;
-        r = bus_claims_open(service, &claims, error);
+        r = bus_claims_begin(call, service, &claims, error, "x", &id);
         if (r < 0)
                 return r;
         r = claims_get(claims, id, &claim, &words);
@@ -239,10 +233,7 @@ int bus_find_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *e
         Claims *claims;
         int r;
 
-        r = sd_bus_message_read(call, "s", &what);
-        if (r < 0)
-                return r;
-        r = bus_claims_open(service, &claims, error);
+        r = bus_claims_begin(call, service, &claims, error, "s", &what);
         if (r < 0)
                 return r;
         r = find_claims(claims, what, &list, &words);

@@ -41,6 +41,18 @@ int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
                                  claim_service_error(service)->text);
 }
 
+int bus_claims_begin(sd_bus_message *call, ClaimService *service, Claims **ret, sd_bus_error *error,
+                     const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = sd_bus_message_readv(call, types, ap);
+        va_end(ap);
+        return r < 0 ? r : bus_claims_open(service, ret, error);
+}
+
 static int read_request(sd_bus_message *m, ClaimRequest *request, Error *reterr)
 {
         const char *consumer;
@@ -229,10 +241,7 @@ int bus_confirm(sd_bus_message *call, ClaimService *service, sd_bus_error *error
         int64_t id;
         int r;
 
-        r = sd_bus_message_read(call, "x", &id);
-        if (r < 0)
-                return r;
-        r = bus_claims_open(service, &claims, error);
+        r = bus_claims_begin(call, service, &claims, error, "x", &id);
         if (r < 0)
                 return r;
         r = claims_confirm(claims, id, &words);
@@ -250,10 +259,7 @@ int bus_extend(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
         int64_t id;
         int r;
 
-        r = sd_bus_message_read(call, "xt", &id, &expires_usec);
-        if (r < 0)
-                return r;
-        r = bus_claims_open(service, &claims, error);
+        r = bus_claims_begin(call, service, &claims, error, "xt", &id, &expires_usec);
         if (r < 0)
                 return r;
         r = claims_extend(claims, id, expires_usec, &words);
@@ -304,10 +310,7 @@ int bus_abort(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
         int64_t id;
         int r;
 
-        r = sd_bus_message_read(call, "xs", &id, &reason);
-        if (r < 0)
-                return r;
-        r = bus_claims_open(service, &claims, error);
+        r = bus_claims_begin(call, service, &claims, error, "xs", &id, &reason);
         if (r < 0)
                 return r;
         r = claims_abort(claims, id, reason, &words);

@@ -41,10 +41,19 @@ ConfigFile *config_file_free(ConfigFile *file)
         return NULL;
 }
 
-static int read_all(int fd, char *text, size_t size, size_t *ret_length)
+int config_read_start(const char *path, char *text, size_t size, size_t *ret_length,
+                      mode_t *ret_mode)
 {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
         size_t n = 0;
 
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
         while (n < size) {
                 ssize_t r = read(fd, text + n, size - n);
 
@@ -57,32 +66,20 @@ static int read_all(int fd, char *text, size_t size, size_t *ret_length)
                 n += (size_t)r;
         }
         *ret_length = n;
+        if (ret_mode)
+                *ret_mode = st.st_mode;
         return 0;
 }
 
 int config_read_text(const char *path, size_t max, char **ret, size_t *ret_length, mode_t *ret_mode)
 {
-        _cleanup_close_ int fd = -EBADF;
-        _cleanup_free_ char *text = NULL;
-        struct stat st;
+        _cleanup_free_ char *text = malloc(max + 2);
         size_t n;
         int r;
 
-        /* Not blocking: a FIFO without a writer must not hang the start. */
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (S_ISDIR(st.st_mode))
-                return -EISDIR;
-        if (!S_ISREG(st.st_mode))
-                return -EINVAL;
-
-        text = malloc(max + 2);
         if (!text)
                 return -ENOMEM;
-        r = read_all(fd, text, max + 1, &n);
+        r = config_read_start(path, text, max + 1, &n, ret_mode);
         if (r < 0)
                 return r;
         if (n > max)
@@ -90,8 +87,6 @@ int config_read_text(const char *path, size_t max, char **ret, size_t *ret_lengt
         text[n] = '\0';
         *ret = TAKE_PTR(text);
         *ret_length = n;
-        if (ret_mode)
-                *ret_mode = st.st_mode;
         return 0;
 }
 

@@ -33,18 +33,12 @@ static int print_line(const CtlStyle *style, FILE *output, CtlColour colour, con
 static int print_line(const CtlStyle *style, FILE *output, CtlColour colour, const char *format,
                       ...)
 {
-        _cleanup_free_ char *text = NULL, *escaped = NULL;
+        _cleanup_free_ char *escaped = NULL;
         va_list ap;
-        int n;
 
         va_start(ap, format);
-        n = vasprintf(&text, format, ap);
+        escaped = ctl_text_format(style->utf8, format, ap);
         va_end(ap);
-        if (n < 0) {
-                text = NULL;
-                return -ENOMEM;
-        }
-        escaped = ctl_text_escape(text, style->utf8);
         if (!escaped)
                 return -ENOMEM;
         fprintf(output, "%s%s%s\n", ctl_colour(style, colour), escaped, ctl_colour_end(style));

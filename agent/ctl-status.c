@@ -127,18 +127,12 @@ static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, co
 static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, const char *label,
                        const char *format, ...)
 {
-        _cleanup_free_ char *text = NULL, *escaped = NULL;
+        _cleanup_free_ char *escaped = NULL;
         va_list ap;
-        int n;
 
         va_start(ap, format);
-        n = vasprintf(&text, format, ap);
+        escaped = ctl_text_format(style->utf8, format, ap);
         va_end(ap);
-        if (n < 0) {
-                text = NULL;
-                return -ENOMEM;
-        }
-        escaped = ctl_text_escape(text, style->utf8);
         if (!escaped)
                 return -ENOMEM;
         if (style->width > 2 * INDENT)

@@ -51,6 +51,17 @@ char *ctl_text_escape(const char *foreign, bool utf8)
         return escaped;
 }
 
+char *ctl_text_format(bool utf8, const char *format, va_list ap)
+{
+        _cleanup_free_ char *text = NULL;
+
+        if (vasprintf(&text, format, ap) < 0) {
+                text = NULL;
+                return NULL;
+        }
+        return ctl_text_escape(text, utf8);
+}
+
 size_t ctl_text_length(const char *text)
 {
         size_t n = 0;

@@ -4,6 +4,8 @@
 /* Small pieces of text for people: foreign names made harmless, times, amounts, usage bars. Pure,
  * but for the time zone. */
 
+#include <stdarg.h>
+
 #include "base/macros.h"
 
 #define CTL_TEXT_MAX 128 /* room for any of the texts that are written into a caller's buffer */
@@ -12,6 +14,9 @@
  * turn the direction of writing, and bytes that are not UTF-8 become \xNN; without utf8, everything
  * that is not ASCII. NULL when out of memory. */
 char *ctl_text_escape(const char *foreign, bool utf8);
+
+/* The same of a format and its arguments. */
+char *ctl_text_format(bool utf8, const char *format, va_list ap) _printf_(2, 0);
 
 /* Characters of a text that ctl_text_escape() made. */
 size_t ctl_text_length(const char *text);

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/config-file.h"
+
 #define FILE_NAME      "compute_id"
 #define MAX_BYTES_READ 40 /* Nova's */
 
@@ -47,34 +49,6 @@ static int parse_content(char *text, size_t n, Uuid *ret)
         return strlen(text) == n ? parse_uuid(text, ret) : -EINVAL;
 }
 
-/* Never blocks, and refuses what is not a file: the folder may belong to others. */
-static int read_start(const char *path, char *text, size_t size, size_t *ret_n)
-{
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        struct stat st;
-        size_t n = 0;
-
-        if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode))
-                return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-        while (n < size) {
-                ssize_t r = read(fd, text + n, size - n);
-
-                if (r < 0 && errno == EINTR)
-                        continue;
-                if (r < 0)
-                        return -errno;
-                if (r == 0)
-                        break;
-                n += (size_t)r;
-        }
-        *ret_n = n;
-        return 0;
-}
-
 /* 1 when it is there and good, 0 when it is not there. */
 static int read_file(const char *path, Uuid *ret, Error *reterr)
 {
@@ -82,7 +56,7 @@ static int read_file(const char *path, Uuid *ret, Error *reterr)
         size_t n;
         int r;
 
-        r = read_start(path, text, MAX_BYTES_READ, &n);
+        r = config_read_start(path, text, MAX_BYTES_READ, &n, NULL);
         if (r == -ENOENT || r == -ENOTDIR)
                 return 0;
         if (r < 0)

@@ -5,18 +5,7 @@
 #include <locale.h>
 
 #include "tests/ctl-capture.h"
-
-#define MDEV_1 "33333333-2222-4333-8444-555555555501"
-#define MDEV_2 "33333333-2222-4333-8444-555555555502"
-#define DEVICE(name, mdev, exists)                                                       \
-        "{\"provider\": \"p\", \"group\": \"\", \"device\": \"" name "\", \"address\": " \
-        "\"0000:41:00.0\", \"mdev_type\": \"nvidia-35\", \"mdev\": \"" mdev              \
-        "\", \"exists\": " exists "}"
-#define CLAIM(devices)                                                                         \
-        "{\"id\": 7, \"consumer\": \"c\", \"state\": \"confirmed\", \"created_usec\": "        \
-        "1699999940000000, \"expires_usec\": 0, \"ended_usec\": 0, \"end_reason\": \"\", "     \
-        "\"boot_id\": \"b\", \"allocations\": [{\"provider\": \"p\", \"name\": \"host_gpu\", " \
-        "\"resources\": {\"VGPU\": 2}}], \"devices\": [" devices "]}"
+#include "tests/ctl-claim-fixture.h"
 
 typedef int (*Printer)(const json_t *document, const CtlStyle *style, FILE *output);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What "make install" gives to systemd and D-Bus, read by the programs that will read it."""
 
+import fnmatch
 import os
 import re
 import shutil
@@ -62,6 +63,38 @@ class TestInstalled(InstalledCase):
         for path in self.root.rglob('*'):
             if path.is_file() and path.suffix != '.catalog':
                 self.assertIsNone(re.search(r'@\w+@', path.read_text()), path)
+
+
+class TestSpec(InstalledCase):
+    """%files of the RPM spec, without rpm: every file is in it, and nothing else."""
+
+    MACROS = {'_bindir': '/usr/bin', '_sbindir': '/usr/sbin', '_libexecdir': '/usr/libexec',
+              '_sysconfdir': '/etc', '_datadir': '/usr/share', '_mandir': '/usr/share/man',
+              '_docdir': '/usr/share/doc', '_prefix': '/usr', 'name': 'compute-agent',
+              '_unitdir': '/usr/lib/systemd/system', '_tmpfilesdir': '/usr/lib/tmpfiles.d',
+              '_presetdir': '/usr/lib/systemd/system-preset',
+              '_sysusersdir': '/usr/lib/sysusers.d'}
+    # What the spec itself installs, and programs, which are not data.
+    OTHERS = ('/etc/compute-agent', '/usr/bin/', '/usr/sbin/', '/usr/libexec/')
+
+    def patterns(self):
+        text = (ROOT / 'rpm/compute-agent.spec').read_text()
+        for line in re.search(r'^%files\n(.*?)\n\n', text, re.M | re.S)[1].splitlines():
+            path = line.split()[-1]
+            if path != 'LICENSE':
+                yield re.sub(r'%\{(\w+)\}', lambda m: self.MACROS[m[1]], path)
+
+    def test_files(self):
+        patterns = list(self.patterns())
+        installed = ['/' + str(path.relative_to(self.root)) for path in self.root.rglob('*')
+                     if path.is_symlink() or path.is_file()]
+        for path in installed:
+            self.assertTrue([one for one in patterns if fnmatch.fnmatch(path, one)
+                             or path.startswith(one + '/')], path)
+        for one in patterns:
+            if not one.startswith(self.OTHERS):
+                self.assertTrue(fnmatch.filter(installed, one) or
+                                [path for path in installed if path.startswith(one + '/')], one)
 
 
 class TestUnit(InstalledCase):
