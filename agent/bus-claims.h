@@ -20,9 +20,11 @@ int bus_release_allocations(sd_bus_message *call, ClaimService *service, ClaimDe
 int bus_confirm(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 int bus_abort(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 int bus_extend(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
-int bus_prepare_guest(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+int bus_prepare_guest(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
+                      sd_bus_error *error);
 int bus_guest_started(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
-int bus_guest_released(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+int bus_guest_released(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
+                       sd_bus_error *error);
 int bus_get_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 int bus_find_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 int bus_list_problems(sd_bus_message *call, ClaimService *service, sd_bus_error *error);

@@ -72,7 +72,8 @@ static int reply_prepared(sd_bus_message *call, ClaimService *service, const Gue
         return sd_bus_reply_method_return(call, "x", claim->id);
 }
 
-int bus_prepare_guest(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_prepare_guest(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
+                      sd_bus_error *error)
 {
         const HostFacts *facts = claim_service_facts(service);
         _cleanup_(claim_freep) Claim *claim = NULL, *ended = NULL;
@@ -95,6 +96,9 @@ int bus_prepare_guest(sd_bus_message *call, ClaimService *service, sd_bus_error 
                 claim_service_tell(service, CLAIM_EVENT_REMOVED, ended);
         if (r > 0 && r != CLAIM_E_BUSY)
                 note_refused(&guest, &words);
+        /* libvirt waits: Placement is told behind its back. */
+        if (r == 0)
+                claim_desk_owe(desk, claim->id);
         return r != 0 ? bus_claims_error(service, error, r, &words)
                       : reply_prepared(call, service, &guest, begin_usec, claim);
 }
@@ -138,7 +142,8 @@ int bus_guest_started(sd_bus_message *call, ClaimService *service, sd_bus_error 
         return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_guest_released(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_guest_released(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
+                       sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
@@ -151,7 +156,7 @@ int bus_guest_released(sd_bus_message *call, ClaimService *service, sd_bus_error
         if (r < 0)
                 return r;
         if (strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0) {
-                r = claims_release(claims, claim->id, reason, &words);
+                r = claim_desk_release(desk, claim->id, reason, false, &words);
                 if (r != 0)
                         return bus_claims_error(service, error, r, &words);
                 log_info("Claim %" PRId64 ": released, its guest does not run any more.",

@@ -408,6 +408,15 @@ void claim_desk_settle(ClaimDesk *desk)
         settle_next(desk);
 }
 
+void claim_desk_owe(ClaimDesk *desk, int64_t id)
+{
+        Claims *claims = claim_service_get(desk->counter.service);
+
+        if (claims && desk->counter.with_placement && desk->counter.mode != CLAIM_MODE_VERIFY &&
+            claims_set_standing(claims, id, CLAIM_STANDING_NONE, CLAIM_STANDING_OWED, NULL) == 0)
+                (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
+}
+
 /* Whatever was written there is ours to remove from now on. */
 static int take_on(Claims *claims, int64_t id, Error *reterr)
 {

@@ -258,19 +258,26 @@ static int claim_pending(ClaimTask *task, const Candidate *candidate, Error *ret
 }
 
 /* Placement has no candidate: mostly for a reason that is known here, too. */
-static int explain_none(ClaimTask *task, Error *reterr)
+static void explain_none(ClaimTask *task)
 {
         Claims *claims = claim_service_get(task->counter->service);
         FitVerdicts verdicts = { 0 };
-        int r = claims ? claims_explain(claims, &task->request->resources, &verdicts, reterr) : 0;
+        ClaimDeparture departure;
+        Error error = ERROR_NULL;
+        int r = claims ? claims_explain(claims, &task->request->resources, &verdicts, &error) : 0;
 
         fit_verdicts_done(&verdicts);
-        if (r != 0)
-                return r;
-        error_setf(reterr, ENOSPC,
-                   "It would fit here, but Placement has no candidate for it on this host: other "
-                   "consumers hold what is free here");
-        return CLAIM_E_NO_CAPACITY;
+        /* What was released a moment ago is on its way out. */
+        if (r == 0 && claims && claims_next_departure(claims, 0, NULL, &departure, NULL) == 0 &&
+            claim_task_retry(task))
+                return;
+        if (r == 0) {
+                error_setf(&error, ENOSPC,
+                           "It would fit here, but Placement has no candidate for it on this host: "
+                           "other consumers hold what is free here");
+                r = CLAIM_E_NO_CAPACITY;
+        }
+        claim_task_fail(task, r, &error);
 }
 
 static void try_candidates(ClaimTask *task)
@@ -288,11 +295,25 @@ static void try_candidates(ClaimTask *task)
                 if (r != CLAIM_E_NO_CAPACITY && r != CLAIM_E_OTHER)
                         break;
         }
-        if (n == 0)
-                r = explain_none(task, &error);
-        else if (r == CLAIM_E_NO_CAPACITY || r == CLAIM_E_OTHER)
+        if (n == 0) {
+                explain_none(task);
+                return;
+        }
+        if (r == CLAIM_E_NO_CAPACITY || r == CLAIM_E_OTHER)
                 error_prefixf(&error, -ENOSPC, "None of Placement's %zu candidates fits here", n);
         claim_task_fail(task, r == CLAIM_E_OTHER ? CLAIM_E_NO_CAPACITY : r, &error);
+}
+
+/* The fit chooses; Placement has a look at the amounts when it is written. */
+static void write_chosen_here(ClaimTask *task)
+{
+        Error error = ERROR_NULL;
+        int r = claim_pending(task, NULL, &error);
+
+        if (r == 0)
+                put(task);
+        else
+                claim_task_fail(task, r, &error);
 }
 
 static void on_candidates(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -305,12 +326,12 @@ static void on_candidates(int result, ConsumersAnswer *answer, const Error *erro
                 try_candidates(task);
         } else if (is_away(result)) {
                 go_without(task, error);
+        } else if (answer->status == 400) {
+                /* A class or trait that Placement does not know: one that is forbidden need not be.
+                 */
+                write_chosen_here(task);
         } else {
-                /* 400: a class or trait that Placement does not know. */
-                claim_task_fail(task,
-                                answer->status == 400 ? CLAIM_E_UNKNOWN_CLASS
-                                                      : claim_task_outcome(result),
-                                error);
+                claim_task_fail(task, claim_task_outcome(result), error);
         }
 }
 
@@ -329,17 +350,12 @@ static void write_claim(ClaimTask *task)
         }
         /* A layout has its own mind about cells, which candidates do not know of. */
         if (task->request->resources.numa.n_cells > 0) {
-                r = claim_pending(task, NULL, &error);
-                if (r == 0) {
-                        put(task);
-                        return;
-                }
-        } else {
-                r = candidates_read(&task->call, task->session, &task->request->resources,
-                                    &task->counter->root, CANDIDATES_MAX, on_candidates, task,
-                                    &error);
+                write_chosen_here(task);
+                return;
         }
-        if (r != 0)
+        r = candidates_read(&task->call, task->session, &task->request->resources,
+                            &task->counter->root, CANDIDATES_MAX, on_candidates, task, &error);
+        if (r < 0)
                 claim_task_fail(task, r, &error);
 }
 

@@ -199,7 +199,7 @@ class TestClaims(PlacementClaimCase):
     def test_somebody_else_was_faster(self):
         """The last unit goes between the candidates and the write; then there is none."""
         thief, consumer = str(uuid.uuid4()), str(uuid.uuid4())
-        hang = faults.Hang(method='PUT', path='^/allocations/', times=1)
+        hang = faults.Hang(method='PUT', path='^/allocations/' + consumer, times=1)
         self.proxy.add(hang)
         with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
                                '--resources', 'CUSTOM_BW=1000'], env=self.agent.env(),
@@ -216,7 +216,7 @@ class TestClaims(PlacementClaimCase):
 
     def test_conflicts_are_tried_again(self):
         consumer = str(uuid.uuid4())
-        fault = faults.conflict(method='PUT', path='^/allocations/', times=2)
+        fault = faults.conflict(method='PUT', path='^/allocations/' + consumer, times=2)
         self.proxy.add(fault)
         self.claim('VCPU=1', consumer)
         self.assertEqual(fault.hits, 2)
@@ -260,7 +260,7 @@ class TestClaims(PlacementClaimCase):
         """The consumer changed between read and write of the removal: it is read again."""
         consumer = str(uuid.uuid4())
         claim = self.claim('VCPU=1', consumer)
-        fault = faults.conflict(method='PUT', path='^/allocations/', times=2)
+        fault = faults.conflict(method='PUT', path='^/allocations/' + consumer, times=2)
         self.proxy.add(fault)
         self.agent.ctl('release', claim['id'])
         wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
@@ -278,7 +278,7 @@ class TestClaims(PlacementClaimCase):
 
     def test_2025480_a_cycle_in_the_middle_changes_nothing(self):
         consumer = str(uuid.uuid4())
-        hang = faults.Hang(method='PUT', path='^/allocations/', times=1)
+        hang = faults.Hang(method='PUT', path='^/allocations/' + consumer, times=1)
         self.proxy.add(hang)
         with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
                                '--resources', 'VCPU=1'], env=self.agent.env(),
@@ -294,11 +294,21 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual([c['state'] for c in self.claims()], ['claimed'])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
 
+    def test_a_guest_that_libvirt_starts_is_told_to_placement(self):
+        guest = str(uuid.uuid4())
+        xml = ('<domain type="kvm"><name>g</name><uuid>%s</uuid><memory>65536</memory>'
+               '<vcpu>2</vcpu></domain>' % guest)
+        done = self.call('PrepareGuest', 's', xml)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wait_until(lambda: self.held(guest).get(self.root, {}).get('VCPU') == 2, 20, 'the debt')
+        self.call('GuestReleased', 'ss', guest, 'stopped')
+        wait_until(lambda: self.held(guest) == {}, 20, 'the removal')
+
     def test_killed_between_write_and_answer(self):
         """Nobody was promised anything: what was written is taken back."""
         for when in ('before', 'after'):
             consumer = str(uuid.uuid4())
-            hang = faults.Hang(when, method='PUT', path='^/allocations/', times=1)
+            hang = faults.Hang(when, method='PUT', path='^/allocations/' + consumer, times=1)
             self.proxy.add(hang)
             with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer',
                                    consumer, '--resources', 'VCPU=1'], env=self.agent.env(),
