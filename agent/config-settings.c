@@ -53,10 +53,52 @@ const ConfigEntry *config_settings_find(const ConfigSettings *settings, const ch
         return NULL;
 }
 
+static const char *section_of(const ConfigSettings *settings, const ConfigOption *option)
+{
+        return option->of_auth && settings->auth_section ? settings->auth_section : option->section;
+}
+
+int config_settings_follow_auth(ConfigSettings *settings, Error *reterr)
+{
+        const ConfigEntry *entry =
+                config_settings_find(settings, "placement", NULL, "auth_section", NULL);
+        const char *file;
+        unsigned line;
+
+        if (!entry || entry->value[0] == '\0')
+                return 0;
+        if (!config_settings_find_section(settings, entry->value, &file, &line))
+                return error_setf(reterr, EINVAL,
+                                  "%s:%u: [placement] auth_section: there is no section [%.64s]",
+                                  entry->file, entry->line, entry->value);
+        settings->auth_section = entry->value;
+        return 0;
+}
+
+static bool is_auth_section(const ConfigSettings *settings, const char *section)
+{
+        return settings->auth_section && strcasecmp(settings->auth_section, section) == 0;
+}
+
+const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
+                                              const ConfigEntry *entry)
+{
+        const ConfigOption *options, *option;
+        size_t n;
+
+        options = config_get_options(&n);
+        option = config_find_option(options, n, entry->section, entry->key);
+        if (option || !is_auth_section(settings, entry->section))
+                return option;
+        option = config_find_option(options, n, "placement", entry->key);
+        return option && option->of_auth ? option : NULL;
+}
+
 const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
                                                const ConfigOption *option)
 {
-        return config_settings_find(settings, option->section, NULL, option->key, option->old_key);
+        return config_settings_find(settings, section_of(settings, option), NULL, option->key,
+                                    option->old_key);
 }
 
 const ConfigEntry *config_settings_next(const ConfigSettings *settings, const ConfigOption *option,
@@ -178,17 +220,19 @@ static bool is_known(const ConfigEntry *entry, const char *kind)
         return config_find_option(options, n, kind, entry->key);
 }
 
-static void warn_unknown_of_file(const ConfigFile *file, ConfigWarning warning, void *userdata)
+static void warn_unknown_of_file(const ConfigSettings *settings, const ConfigFile *file,
+                                 ConfigWarning warning, void *userdata)
 {
         for (size_t i = 0; i < file->n_sections; i++)
-                if (!kind_of_section(file->sections[i].name))
+                if (!kind_of_section(file->sections[i].name) &&
+                    !is_auth_section(settings, file->sections[i].name))
                         config_warn(warning, userdata, "%s:%u: unknown section [%.64s], ignoring",
                                     file->path, file->sections[i].line, file->sections[i].name);
         for (size_t i = 0; i < file->n_entries; i++) {
                 const ConfigEntry *entry = &file->entries[i];
                 const char *kind = kind_of_section(entry->section);
 
-                if (kind && !is_known(entry, kind))
+                if (kind && !is_known(entry, kind) && !config_settings_option_of(settings, entry))
                         config_warn(warning, userdata,
                                     "%s:%u: unknown option [%.64s] %.64s, ignoring", file->path,
                                     entry->line, entry->section, entry->key);
@@ -198,5 +242,5 @@ static void warn_unknown_of_file(const ConfigFile *file, ConfigWarning warning, 
 void config_warn_unknown(const ConfigSettings *settings, ConfigWarning warning, void *userdata)
 {
         for (size_t i = 0; i < settings->n_files; i++)
-                warn_unknown_of_file(settings->files[i], warning, userdata);
+                warn_unknown_of_file(settings, settings->files[i], warning, userdata);
 }

@@ -10,11 +10,23 @@
 typedef struct ConfigSettings {
         ConfigFile **files;
         size_t n_files, n_files_allocated;
+        const char
+                *auth_section; /* where options that are of_auth stand; NULL: where they belong */
 } ConfigSettings;
 
 /* Adds the files in that order. Errors of config_file_read(); what was read before stays. */
 int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr);
 void config_settings_done(ConfigSettings *settings);
+
+/* Obeys [placement] auth_section, keystoneauth's reference: what authentication needs is read from
+ * that section (of another service, with options of its own) and not from [placement]. -EINVAL with
+ * words when there is no such section. */
+int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
+
+/* The option that an entry sets: of its own section, or as one of [placement] in auth_section. NULL
+ * when there is none. */
+const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
+                                              const ConfigEntry *entry);
 
 /* The last entry of that section (old_section, old_key: other names for the same, or NULL);
  * borrowed. NULL when there is none. */

@@ -148,12 +148,13 @@ static bool is_renaming(const char *text)
 #define SECRET(k, m, check, words_, name)                                                    \
         {                                                                                    \
                 OPTION("placement", k, CONFIG_STRING, m), .valid = check, .allowed = words_, \
-                                                          .secret = true, .credential = name \
+                                                          .secret = true, .of_auth = true,   \
+                                                          .credential = name                 \
         }
-#define KEYSTONE(k, old, m)                                                              \
-        {                                                                                \
-                OPTION("placement", k, CONFIG_STRING, keystone.m), .old_key = old,       \
-                                                                   .allowed = "any text" \
+#define KEYSTONE(k, old, m, auth)                                              \
+        {                                                                      \
+                OPTION("placement", k, CONFIG_STRING, keystone.m),             \
+                        .old_key = old, .allowed = "any text", .of_auth = auth \
         }
 #define UNUSED(k)                                                                              \
         {                                                                                      \
@@ -259,11 +260,14 @@ static const ConfigOption options[] = {
              config_is_mdev_type,
              "a list of mdev types such as nvidia-35, with commas between them"),
 
-        WORD("placement", "auth_type", reporter.auth, "none", auth_types,
-             "none, admin_token, password or v3applicationcredential"),
+        TEXT("placement", "auth_section", auth_section, NULL, NULL, "the name of a section"),
+        { OPTION("placement", "auth_type", CONFIG_ENUM, reporter.auth), .default_value = "none",
+          .words = auth_types, .of_auth = true,
+          .allowed = "none, admin_token, password or v3applicationcredential" },
         TEXT("placement", "endpoint_override", placement_endpoint, NULL, config_is_endpoint,
              ENDPOINT_WORDS),
-        TEXT("placement", "endpoint", placement_fallback, NULL, config_is_endpoint, ENDPOINT_WORDS),
+        { OPTION("placement", "endpoint", CONFIG_STRING, placement_fallback),
+          .valid = config_is_endpoint, .of_auth = true, .allowed = ENDPOINT_WORDS },
         SECRET("token", placement_token, config_is_token, "printable ASCII without spaces",
                "placement-token"),
         PATH("placement", "cafile", cafile, NULL),
@@ -275,33 +279,33 @@ static const ConfigOption options[] = {
                1, 3600),
         NUMBER("placement", "timeout", CONFIG_SECONDS, reporter.timeout_usec, "60", 1, 3600),
 
-        TEXT("placement", "auth_url", keystone.auth_url, NULL, config_is_http_url, HTTP_WORDS),
-        KEYSTONE("username", "user_name", username),
-        KEYSTONE("user_id", NULL, user_id),
-        KEYSTONE("user_domain_name", NULL, user_domain_name),
-        KEYSTONE("user_domain_id", NULL, user_domain_id),
+        { OPTION("placement", "auth_url", CONFIG_STRING, keystone.auth_url),
+          .valid = config_is_http_url, .of_auth = true, .allowed = HTTP_WORDS },
+        KEYSTONE("username", "user_name", username, true),
+        KEYSTONE("user_id", NULL, user_id, true),
+        KEYSTONE("user_domain_name", NULL, user_domain_name, true),
+        KEYSTONE("user_domain_id", NULL, user_domain_id, true),
         SECRET("password", keystone.password, NULL, "any text", "placement-password"),
-        KEYSTONE("project_name", "tenant_name", project_name),
-        KEYSTONE("project_id", "tenant_id", project_id),
-        KEYSTONE("project_domain_name", NULL, project_domain_name),
-        KEYSTONE("project_domain_id", NULL, project_domain_id),
-        KEYSTONE("domain_name", NULL, domain_name),
-        KEYSTONE("domain_id", NULL, domain_id),
-        KEYSTONE("default_domain_name", NULL, default_domain_name),
-        KEYSTONE("default_domain_id", NULL, default_domain_id),
-        KEYSTONE("system_scope", NULL, system_scope),
-        KEYSTONE("trust_id", NULL, trust_id),
-        KEYSTONE("application_credential_id", NULL, application_credential_id),
-        KEYSTONE("application_credential_name", NULL, application_credential_name),
+        KEYSTONE("project_name", "tenant_name", project_name, true),
+        KEYSTONE("project_id", "tenant_id", project_id, true),
+        KEYSTONE("project_domain_name", NULL, project_domain_name, true),
+        KEYSTONE("project_domain_id", NULL, project_domain_id, true),
+        KEYSTONE("domain_name", NULL, domain_name, true),
+        KEYSTONE("domain_id", NULL, domain_id, true),
+        KEYSTONE("default_domain_name", NULL, default_domain_name, true),
+        KEYSTONE("default_domain_id", NULL, default_domain_id, true),
+        KEYSTONE("system_scope", NULL, system_scope, true),
+        KEYSTONE("trust_id", NULL, trust_id, true),
+        KEYSTONE("application_credential_id", NULL, application_credential_id, true),
+        KEYSTONE("application_credential_name", NULL, application_credential_name, true),
         SECRET("application_credential_secret", keystone.application_credential_secret, NULL,
                "any text", "placement-application-credential-secret"),
-        KEYSTONE("region_name", "os_region_name", region_name),
-        KEYSTONE("service_type", NULL, service_type),
-        KEYSTONE("service_name", NULL, service_name),
-        KEYSTONE("interface", "os_interface", interface),
+        KEYSTONE("region_name", "os_region_name", region_name, false),
+        KEYSTONE("service_type", NULL, service_type, false),
+        KEYSTONE("service_name", NULL, service_name, false),
+        KEYSTONE("interface", "os_interface", interface, false),
         LIST("placement", "valid_interfaces", NULL, keystone.valid_interfaces, NULL,
              "a list such as internal, public, with commas between them"),
-        UNUSED("auth_section"),
         UNUSED("collect_timing"),
         UNUSED("connect_retries"),
         UNUSED("connect_retry_delay"),

@@ -40,6 +40,7 @@ typedef struct ConfigOption {
         const ConfigWord *words;
         bool (*valid)(const char *text); /* of strings and paths, and of each item of a list */
         bool secret;
+        bool of_auth;           /* [placement] auth_section says in which section it stands */
         const char *credential; /* name in $CREDENTIALS_DIRECTORY that goes before all files */
 } ConfigOption;
 

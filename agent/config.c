@@ -169,6 +169,16 @@ static void warn_old_options(const ConfigSettings *settings, ConfigWarning warni
                             entry->file, entry->line);
 }
 
+static const ConfigEntry *find_auth_type(const ConfigSettings *settings)
+{
+        const ConfigOption *options;
+        size_t n;
+
+        options = config_get_options(&n);
+        return config_settings_find_option(
+                settings, config_find_option(options, n, "placement", "auth_type"));
+}
+
 static int check_keystone(const Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigOption *options;
@@ -183,17 +193,18 @@ static int check_keystone(const Config *config, const ConfigSettings *settings, 
         entry = config_settings_find_option(settings,
                                             config_find_option(options, n, "placement", option));
         if (!entry)
-                entry = config_settings_find(settings, "placement", NULL, "auth_type", NULL);
+                entry = find_auth_type(settings);
         if (!entry)
                 return error_prefixf(reterr, r, "[placement] %s", option);
-        return error_prefixf(reterr, r, "%s:%u: [placement] %s", entry->file, entry->line, option);
+        return error_prefixf(reterr, r, "%s:%u: [%s] %s", entry->file, entry->line, entry->section,
+                             option);
 }
 
 /* What the authentication needs, once every value is known to be good. */
 static int check_placement(const Config *config, const ConfigSettings *settings, const char *place,
                            Error *reterr)
 {
-        bool named = config_settings_find(settings, "placement", NULL, "auth_type", NULL);
+        bool named = find_auth_type(settings);
         ReporterAuth auth = config->reporter.auth;
 
         if (!named && config->keystone.auth_url)
@@ -277,17 +288,12 @@ int config_set_direct(Config *config, const char *socket)
 static void warn_readable_secrets(const ConfigSettings *settings, ConfigWarning warning,
                                   void *userdata)
 {
-        const ConfigOption *options;
-        size_t n;
-
-        options = config_get_options(&n);
         for (size_t i = 0; i < settings->n_files; i++) {
                 const ConfigFile *file = settings->files[i];
 
                 for (size_t j = 0; j < file->n_entries && file->world_readable; j++) {
                         const ConfigEntry *entry = &file->entries[j];
-                        const ConfigOption *option =
-                                config_find_option(options, n, entry->section, entry->key);
+                        const ConfigOption *option = config_settings_option_of(settings, entry);
 
                         if (option && option->secret && entry->value[0] != '\0')
                                 config_warn(
@@ -346,6 +352,9 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
         if (r < 0)
                 return r;
         r = config_settings_read(&settings, paths, reterr);
+        if (r < 0)
+                return r;
+        r = config_settings_follow_auth(&settings, reterr);
         if (r < 0)
                 return r;
         config_warn_unknown(&settings, warning, userdata);

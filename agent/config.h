@@ -67,6 +67,7 @@ typedef struct Config {
         char **enabled_mdev_types; /* as written; those that count are in driver.mdev_types */
         DriverConfig driver;
         /* [placement] */
+        char *auth_section;       /* where the options of authentication stand; NULL: here */
         bool has_placement;       /* the section is there: else the agent is standalone */
         char *placement_endpoint; /* endpoint_override, or endpoint; NULL when auth_type looks it up
                                    * in Keystone */

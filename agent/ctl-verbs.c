@@ -64,6 +64,13 @@ static int verb_cat_config(Ctl *ctl, Error *reterr)
         return ctl_config_cat(ctl->options.config, stdout, reterr);
 }
 
+static int print_flag(const Ctl *ctl, const char *name, Error *reterr)
+{
+        _cleanup_json_ json_t *document = json_pack("{sb}", name, 1);
+
+        return ctl_print_json(ctl, document, reterr);
+}
+
 static int verb_check_config(Ctl *ctl, Error *reterr)
 {
         size_t n_files;
@@ -72,7 +79,7 @@ static int verb_check_config(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         if (ctl_wants_json(ctl))
-                return ctl_print_json(ctl, json_pack("{sb}", "valid", 1), reterr);
+                return print_flag(ctl, "valid", reterr);
         if (!ctl->options.quiet)
                 printf("The configuration can be used (%zu file(s)).\n", n_files);
         return 0;
@@ -340,7 +347,7 @@ static int verb_reload(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         if (ctl_wants_json(ctl))
-                return ctl_print_json(ctl, json_pack("{sb}", "reloaded", 1), reterr);
+                return print_flag(ctl, "reloaded", reterr);
         if (!ctl->options.quiet)
                 puts("The new settings are in force.");
         return 0;

@@ -127,6 +127,20 @@ class TestScopes(KeystoneCase):
         self.keystone.set_endpoint(self.placement.endpoint, 'RegionTwo', 'admin')
         self.start_synced(region_name='RegionTwo', valid_interfaces='admin, public')
 
+    def test_auth_section(self):
+        """The user stands in a section of another service, as nova.conf may have it."""
+        user = {key: value for key, value in self.options().items()
+                if key not in ('region_name', 'timeout')}
+        agent = self.make_agent(config={'placement': {
+            'auth_section': 'service_user', 'region_name': 'RegionOne'},
+            'service_user': {**user, 'send_service_user_token': 'true'}})
+        agent.start()
+        agent.wait_state('synced')
+        self.assertNotIn('unknown', agent.log())
+        shown = agent.ctl('cat-config', '--config', agent.config).stdout
+        for secret in SECRETS:
+            self.assertNotIn(secret, shown)
+
     def test_endpoint_override(self):
         self.keystone.set_endpoint('http://127.0.0.1:1')
         self.start_synced(endpoint_override=self.placement.endpoint)
@@ -292,13 +306,33 @@ class TestTls(KeystoneCase):
 class TestExpiry(KeystoneCase):
     expiration = 8
 
-    def test_a_token_ends_in_mid_plan(self):
+    def test_requests_in_parallel_across_the_end_of_a_token(self):
+        """A plan that outlives its token, several requests at a time: one new token, all equal."""
+        n_cells = 12
+        host = self.scratch.folder('host') / 'host.json'
+        host.write_text(json.dumps({
+            'format': 'compute-agent-host/1', 'nodename': 'wide', 'memory_kib': 8 << 20,
+            'disk_total_bytes': 1 << 40, 'online_cpus': '0-%d' % (n_cells - 1),
+            'cells': [{'id': cell, 'memory_kib': 1 << 20, 'cpus': [{'id': cell}]}
+                      for cell in range(n_cells)]}))
         with Proxy(self.placement.port) as proxy:
             self.keystone.set_endpoint(proxy.endpoint)
-            proxy.add(Delay(1.5))
-            agent = self.start_synced(seconds=90)
-            self.assertGreater(len(proxy.requests), 4)
-        self.assertGreaterEqual(self.n_tokens(), 2)
+            proxy.add(Delay(0.8))
+            agent = self.start_synced(seconds=90, max_connections=4, config={
+                **NO_TIMER, 'static': {'path': host}, 'compute': {'numa_in_placement': 'true'},
+                'DEFAULT': {'compute_driver': 'static', **NO_TIMER.get('DEFAULT', {})}})
+            took = proxy.requests[-1].began - proxy.requests[0].began
+            statuses = [record.status for record in proxy.requests]
+            self.assertGreater(proxy.connections, 1)
+        self.assertGreater(took, self.expiration)
+        self.assertEqual(len(self.placement.tree(agent.root())), n_cells + 1)
+        self.assertIn('Nothing to do', agent.ctl('plan').stdout)
+        # Renewed after three quarters of its life, by one of all the requests that go on meanwhile.
+        tokens = self.keystone.tokens_since(self.mark, 'agent')
+        self.assertEqual(set(tokens), {201})
+        self.assertIn(len(tokens), range(2, 2 + int((took + 2) / (self.expiration * 3 / 4))))
+        # What waited in a queue with the old token is refused, and sent once more.
+        self.assertLessEqual(statuses.count(401), len(statuses) / 2)
         self.assertNotIn('cannot be used', agent.log())
 
     def test_many_lives_without_a_failed_cycle(self):
@@ -386,10 +420,23 @@ class TestSecrets(KeystoneCase):
             text = Path('/proc/%d/%s' % (pid, name)).read_bytes()
             for secret in SECRETS:
                 self.assertNotIn(secret.encode(), text)
-        for secret in SECRETS:
-            self.assertNotIn(secret, agent.log())
-        # tokens of Fernet begin so
-        self.assertNotIn('gAAAA', agent.log())
+        written = {'log': agent.log()}
+        for path in agent.state.rglob('*'):
+            if path.is_file():
+                written[path.name] = path.read_bytes().decode(errors='replace')
+        for verb in (['status'], ['tree'], ['plan'], ['claims'], ['sync'], ['reload'],
+                     ['doctor', '--config', agent.config], ['cat-config', '--config', agent.config],
+                     ['check-config', '--config', agent.config],
+                     ['identity', 'show', '--config', agent.config]):
+            for json_option in ('off', 'short'):
+                done = agent.ctl(*verb, '--json=' + json_option, check=False)
+                written[verb[0] + ' ' + json_option] = done.stdout + done.stderr
+        for name, text in written.items():
+            with self.subTest(name):
+                for secret in SECRETS:
+                    self.assertNotIn(secret, text)
+                # tokens of Fernet begin so
+                self.assertNotIn('gAAAA', text)
 
     def test_credentials_go_first_and_no_secret_is_shown(self):
         agent = self.make_agent(AgentWithCredentials, {'DEFAULT': {'debug': 'true'}},

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* [placement] auth_section: where the options of authentication are read from. */
+
+#include "agent/config.h"
+
+#include "tests/scratch-folder.h"
+#include "tests/test.h"
+
+/* A folder with x.conf, and all warnings of the last load, one in a line. */
+typedef struct Fixture {
+        char *folder, *file;
+        char warnings[4096];
+} Fixture;
+
+static int setup(void **state)
+{
+        Fixture *f = calloc(1, sizeof(Fixture));
+
+        assert_non_null(f);
+        f->folder = scratch_folder_make();
+        f->file = scratch_path(f->folder, "x.conf");
+        unsetenv("CREDENTIALS_DIRECTORY");
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        Fixture *f = *state;
+
+        scratch_folder_remove(f->folder);
+        free(f->file);
+        free(f);
+        return 0;
+}
+
+/* The place of x.conf is shown as "x.conf". */
+static void on_warning(const char *text, void *userdata)
+{
+        Fixture *f = userdata;
+        size_t n = strlen(f->warnings), n_folder = strlen(f->folder);
+        const char *place = strstr(text, f->folder);
+
+        if (place)
+                snprintf(f->warnings + n, sizeof(f->warnings) - n, "%.*s%s\n", (int)(place - text),
+                         text, place + n_folder + 1);
+        else
+                snprintf(f->warnings + n, sizeof(f->warnings) - n, "%s\n", text);
+}
+
+static int load(Fixture *f, Config **ret, Error *reterr)
+{
+        f->warnings[0] = '\0';
+        return config_load(ret, f->file, on_warning, f, reterr);
+}
+
+static Config *load_text(Fixture *f, const char *text)
+{
+        Error error = ERROR_NULL;
+        Config *config = NULL;
+
+        scratch_write(f->folder, "x.conf", text);
+        if (load(f, &config, &error) < 0)
+                fail_msg("\"%s\": %s", text, error.text);
+        return config;
+}
+
+static void expect_refused(Fixture *f, const char *text, const char *expected)
+{
+        Config *config = NULL;
+        Error error = ERROR_NULL;
+        int r;
+
+        scratch_write(f->folder, "x.conf", text);
+        r = load(f, &config, &error);
+        if (r != -EINVAL)
+                fail_msg("\"%s\": %d, expected \"%s\"", text, r, expected);
+        assert_null(config);
+        assert_int_equal(strncmp(error.text, f->folder, strlen(f->folder)), 0);
+        assert_string_equal(error.text + strlen(f->folder) + 1, expected);
+}
+
+#define SERVICE_USER                                                                        \
+        "[service_user]\nsend_service_user_token = true\nauth_type = password\n"            \
+        "auth_url = http://k/v3\nusername = nova\nuser_domain_name = d\npassword = there\n" \
+        "project_name = p\nproject_domain_name = d\nregion_name = not-looked-at\n"
+
+/* keystoneauth's: all that authentication needs comes from there, and nothing else. */
+static void test_auth_section(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c =
+                load_text(f, "[placement]\nauth_section = Service_User\nregion_name = r\n"
+                             "auth_type = none\nusername = here\npassword = here\nuser_id = u\n"
+                             "max_connections = 7\n" SERVICE_USER);
+
+        assert_string_equal(f->warnings, "");
+        assert_int_equal(c->reporter.auth, REPORTER_AUTH_PASSWORD);
+        assert_string_equal(c->keystone.username, "nova");
+        assert_string_equal(c->keystone.password, "there");
+        assert_string_equal(c->keystone.auth_url, "http://k/v3");
+        assert_null(c->keystone.user_id);
+        assert_string_equal(c->keystone.region_name, "r");
+        assert_int_equal(c->reporter.max_connections, 7);
+}
+
+static void test_auth_section_refused(void **state)
+{
+        Fixture *f = *state;
+        Config *c;
+
+        expect_refused(f, "[placement]\n\nauth_section = gone\n",
+                       "x.conf:3: [placement] auth_section: there is no section [gone]");
+        expect_refused(f,
+                       "[placement]\nauth_section = other\n[other]\nauth_type = password\n"
+                       "auth_url = http://k\npassword = x\n",
+                       "x.conf:4: [other] auth_type: password needs username or user_id, which is "
+                       "not set");
+        /* without the reference the section is a stranger's, and one that is empty is none */
+        c = load_text(f,
+                      "[placement]\nauth_section =\nendpoint_override = http://p\n" SERVICE_USER);
+        assert_string_equal(f->warnings, "x.conf:4: unknown section [service_user], ignoring\n");
+        config_free(c);
+        /* a secret there is one, too */
+        scratch_chmod(f->folder, "x.conf", 0644);
+        scratch_write(f->folder, "x.conf",
+                      "[placement]\nauth_section = service_user\n" SERVICE_USER);
+        scratch_chmod(f->folder, "x.conf", 0644);
+        assert_int_equal(load(f, &c, NULL), 0);
+        assert_non_null(strstr(f->warnings, "x.conf:9: [service_user] password is a secret"));
+        config_free(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_auth_section, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_auth_section_refused, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
