@@ -69,10 +69,14 @@
 /* Audit() -> s, Heal() -> s: what Placement, claims and guests disagree about, and what became of
  * it, as a document (agent/audit-json.h); an error when it could not be looked at. */
 
+/* Cordon(s device, s reason) -> s, Uncordon(s device) -> s: "" for the host, else a device as its
+ * provider, libvirt or its PCI address name it. They answer as Sync does. */
+
 /* Properties, all with change signals: Version s, NodeName s, RootProvider s, Driver s, SyncState
  * s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t, LastPollUSec t, HypervisorError s,
- * NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t, ClaimError s (why claims cannot be
- * taken, "" when they can), ReshapeAccess s, StatusText s */
+ * NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t, HostCordoned s, DevicesCordoned s
+ * (who, when and why; "": in use), ClaimError s (why claims cannot be taken, "" when they can),
+ * ReshapeAccess s, StatusText s */
 
 #define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"

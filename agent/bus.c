@@ -8,6 +8,7 @@
 
 #include "agent/bus-audit.h"
 #include "agent/bus-claims.h"
+#include "agent/bus-cordon.h"
 #include "agent/bus-interface.h"
 #include "agent/bus-log.h"
 #include "agent/bus-objects.h"
@@ -136,6 +137,21 @@ static int do_audit(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return bus_audit(call, service->config.tracker, false);
 }
 
+static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        const BusConfig *config = &((BusService *)userdata)->config;
+
+        return bus_cordon(call, config->cordon, config->tracker, config->claims, &config->root,
+                          error);
+}
+
+static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        const BusConfig *config = &((BusService *)userdata)->config;
+
+        return bus_uncordon(call, config->cordon, config->tracker, config->claims, error);
+}
+
 static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -231,6 +247,8 @@ GUARDED(undo_reshape, POLKIT_ACTION_RESHAPE)
 GUARDED(get_reshape, POLKIT_ACTION_MANAGE)
 GUARDED(audit, POLKIT_ACTION_MANAGE)
 GUARDED(heal, POLKIT_ACTION_MANAGE)
+GUARDED(cordon, POLKIT_ACTION_MANAGE)
+GUARDED(uncordon, POLKIT_ACTION_MANAGE)
 
 /* Properties: one getter each for texts, times and counts, told apart by name. */
 
@@ -239,6 +257,11 @@ static size_t count_providers(const BusService *service)
         const ProviderTree *tree = tracker_get_tree(service->config.tracker);
 
         return tree ? tree->n_providers : 0;
+}
+
+static const char *text_or_none(const char *text)
+{
+        return text ? text : "";
 }
 
 static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -269,6 +292,10 @@ static int get_text(sd_bus *bus, const char *path, const char *interface, const 
                 text = claim_error->text;
         else if (strcmp(property, "ReshapeAccess") == 0)
                 text = reshape_access_to_text(status->reshape_access);
+        else if (strcmp(property, "HostCordoned") == 0)
+                text = text_or_none(cordon_host_words(service->config.cordon));
+        else if (strcmp(property, "DevicesCordoned") == 0)
+                text = text_or_none(cordon_device_words(service->config.cordon));
         else if (strcmp(property, "StatusText") == 0)
                 text = status_text(status, claim_error, count_providers(service),
                                    claim_service_count(service->config.claims), line, sizeof(line));
@@ -370,6 +397,10 @@ static const sd_bus_vtable vtable[] = {
                                 FREE),
         SD_BUS_METHOD_WITH_ARGS("Heal", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_heal,
                                 FREE),
+        SD_BUS_METHOD_WITH_ARGS("Cordon", SD_BUS_ARGS("s", device, "s", reason),
+                                SD_BUS_RESULT("s", error), method_cordon, FREE),
+        SD_BUS_METHOD_WITH_ARGS("Uncordon", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", error),
+                                method_uncordon, FREE),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, FREE),
         SD_BUS_PROPERTY("Version", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("RootProvider", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -380,6 +411,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("HypervisorError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("ClaimError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("ReshapeAccess", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("HostCordoned", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("DevicesCordoned", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("StatusText", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncStateSinceUSec", "t", get_number, 0,
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
@@ -572,6 +605,6 @@ void bus_service_changed(BusService *service)
         (void)sd_bus_emit_properties_changed(
                 service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "SyncState",
                 "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "ReshapeAccess",
-                "StatusText", "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites", "NConflicts",
-                "NProviders", "NClaims", NULL);
+                "HostCordoned", "DevicesCordoned", "StatusText", "LastSyncUSec", "LastPollUSec",
+                "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims", NULL);
 }

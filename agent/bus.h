@@ -29,6 +29,7 @@ typedef struct BusConfig {
         Tracker *tracker;
         ClaimService *claims;
         ClaimDesk *desk;
+        Cordon *cordon;
         Uuid root;
         const char *driver; /* its name */
         BusReload reload;

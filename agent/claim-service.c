@@ -32,7 +32,8 @@ struct ClaimService {
         int64_t known_id; /* the same, when the clock was looked at last */
         ReconcileMemory memory;
         ReconcileProblems problems, findings;
-        Uuid *away; /* guests that other hosts have */
+        char *closed, *hint; /* see claim_service_set_closed(); NULL: nothing */
+        Uuid *away;          /* guests that other hosts have */
         size_t n_away;
         uint64_t built_usec; /* since when there is an empty database, 0: it was not empty */
         ClaimWatch watch;
@@ -71,6 +72,8 @@ ClaimService *claim_service_free(ClaimService *service)
         reconcile_problems_done(&service->problems);
         reconcile_problems_done(&service->findings);
         free(service->away);
+        free(service->closed);
+        free(service->hint);
         provider_tree_free(service->remembered);
         provider_tree_free(service->tree);
         free(service->path);
@@ -173,6 +176,22 @@ static uint64_t clock_usec(clockid_t clock)
         return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
+static void close_or_open(ClaimService *service)
+{
+        if (service->claims &&
+            claims_set_closed(service->claims, service->closed, service->hint) < 0)
+                log_warning("Out of memory: claims do not know what is cordoned, ignoring.");
+}
+
+void claim_service_set_closed(ClaimService *service, const char *reason, const char *hint)
+{
+        free(service->closed);
+        free(service->hint);
+        service->closed = reason ? strdup(reason) : NULL;
+        service->hint = hint ? strdup(hint) : NULL;
+        close_or_open(service);
+}
+
 static void open_store(ClaimService *service)
 {
         const ClaimsConfig config = {
@@ -194,6 +213,7 @@ static void open_store(ClaimService *service)
         service->tree_stored = false;
         if (r < 0)
                 return;
+        close_or_open(service);
         claims_set_facts(service->claims, service->snapshot ? &service->facts : NULL);
         note_last_id(service);
         /* An empty file, or one of an older program: the guests are looked at again. */

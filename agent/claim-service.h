@@ -52,6 +52,9 @@ void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
 void claim_service_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                           const ProviderTree *tree, const ReshapeImage *reshaped);
 
+/* Nothing new is promised, and what is added to refusals: see claims_set_closed(). Copied. */
+void claim_service_set_closed(ClaimService *service, const char *reason, const char *hint);
+
 /* The name of the host's root provider, once it is known; copied. */
 void claim_service_set_node(ClaimService *service, const char *node);
 

@@ -676,6 +676,31 @@ int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret, Error *reter
         return *ret ? CTL_BUS_DONE : error_oom(reterr);
 }
 
+int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const char *reason,
+                   uint64_t timeout_usec, char **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        const char *text;
+        int r = new_call(bus, method, &m, reterr);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", device);
+        if (r >= 0 && reason)
+                r = sd_bus_message_append(m, "s", reason);
+        if (r < 0)
+                return append_failed(r, reterr);
+        r = sd_bus_call(bus, m, timeout_usec, &error, &reply);
+        if (r < 0)
+                return explain(r, &error, reterr);
+        r = sd_bus_message_read(reply, "s", &text);
+        if (r < 0)
+                return malformed(r, reterr);
+        *ret = strdup(text);
+        return *ret ? CTL_BUS_DONE : error_oom(reterr);
+}
+
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
                   uint64_t timeout_usec, bool *ret_refused, Error *reterr)
 {

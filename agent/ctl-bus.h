@@ -25,6 +25,10 @@ int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
                      Error *reterr);
 
+/* Cordon, or (reason NULL) Uncordon; the text as of Sync. */
+int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const char *reason,
+                   uint64_t timeout_usec, char **ret, Error *reterr);
+
 /* All properties, as members of agent/ctl-status.h. */
 int ctl_bus_get_status(sd_bus *bus, json_t **ret, Error *reterr);
 

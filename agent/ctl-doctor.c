@@ -82,6 +82,10 @@ static int judge_service(const CtlFacts *facts, json_t *findings)
                         "See that the file system of the claim database has room, and that the "
                         "user compute-agent may write there",
                         "Claims cannot be taken: %s", ctl_json_text(facts->status, "claim_error"));
+        if (ctl_json_text(facts->status, "host_cordoned")[0])
+                return ctl_doctor_add(findings, "service", "warning",
+                                      "\"computectl uncordon\" gives it back", "Cordoned: %s",
+                                      ctl_json_text(facts->status, "host_cordoned"));
         return ctl_doctor_add(
                 findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim(s)",
                 ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"));

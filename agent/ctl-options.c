@@ -111,7 +111,7 @@ static const Option table[] = {
         FLAG("dry-run", 0, "heal, identity", "Show what would change, and change nothing", dry_run),
         FLAG("force", 0, "identity", "Replace the uuid that this host has", force),
         FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
-        TEXT("reason", 0, "TEXT", "release", "Why; kept in the history", reason),
+        TEXT("reason", 0, "TEXT", "release, cordon", "Why; kept and shown", reason),
         FLAG("allocations", 0, "release", "Also what others wrote for it to Placement",
              allocations),
 };

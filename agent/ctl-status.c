@@ -31,6 +31,8 @@ const CtlStatusProperty ctl_status_properties[] = {
         { "NConflicts", "n_conflicts", 't' },
         { "ClaimError", "claim_error", 's' },
         { "ReshapeAccess", "reshape_access", 's' },
+        { "HostCordoned", "host_cordoned", 's' },
+        { "DevicesCordoned", "devices_cordoned", 's' },
         { "StatusText", "status", 's' },
         { NULL, NULL, 0 },
 };
@@ -208,6 +210,18 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
         return r < 0 ? r : print_error(status, "sync_error", style, output);
 }
 
+static int print_cordons(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        static const char *const keys[] = { "host_cordoned", "devices_cordoned" };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(keys); i++)
+                if (has_text(status, keys[i]))
+                        r = print_field(style, output, CTL_YELLOW, "Cordoned", "%s",
+                                        ctl_json_text(status, keys[i]));
+        return r;
+}
+
 static int print_figures(const json_t *status, const CtlStyle *style, FILE *output)
 {
         int r;
@@ -216,7 +230,8 @@ static int print_figures(const json_t *status, const CtlStyle *style, FILE *outp
                              ctl_json_u64(status, "n_providers"))) < 0 ||
             (r = print_field(style, output, CTL_PLAIN, "Claims", "%" PRIu64,
                              ctl_json_u64(status, "n_claims"))) < 0 ||
-            (r = print_error(status, "claim_error", style, output)) < 0)
+            (r = print_error(status, "claim_error", style, output)) < 0 ||
+            (r = print_cordons(status, style, output)) < 0)
                 return r;
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0 &&
             (r = print_field(style, output, CTL_PLAIN, "Placement",

@@ -26,6 +26,7 @@
 #include "agent/ctl-verb-watch.h"
 #include "agent/ctl-verbs-audit.h"
 #include "agent/ctl-verbs-claims.h"
+#include "agent/ctl-verbs-cordon.h"
 #include "agent/reshape-image.h"
 #include "agent/tree-json.h"
 
@@ -384,6 +385,11 @@ const CtlVerb ctl_verbs[] = {
         { "heal", "", "Put right what audit finds", 0, REMOTE, NULL, ctl_verb_heal },
         { "consumers", "", "List who holds what of this host in Placement", 0, REMOTE, NULL,
           ctl_verb_consumers },
+        { "cordon", "[DEVICE]", "Promise nothing new of the host, or of a device",
+          CTL_ANY_ARGUMENTS, REMOTE, ctl_check_cordon, ctl_verb_cordon },
+        { "uncordon", "[DEVICE]", "Give it back", CTL_ANY_ARGUMENTS, REMOTE, ctl_check_cordon,
+          ctl_verb_uncordon },
+        { "drain", "", "List who has to move (exit code 0 or 3)", 0, REMOTE, NULL, ctl_verb_drain },
         { "claims", "", "List what is promised to guests", 0, REMOTE, NULL, ctl_verb_claims },
         { "show", "ID", "Show one claim with its devices", 1, REMOTE, ctl_check_id, ctl_verb_show },
         { "who", "DEVICE|cpu:N|cell:N|GUEST", "Tell who has it, or what a guest has", 1, REMOTE,

@@ -46,6 +46,7 @@ typedef struct Daemon {
         Uuid root;
         sd_event *event;
         ClaimService *claims;
+        Cordon *cordon;
         ClaimDesk *desk;
         BusService *bus;
         Reload reload;
@@ -72,6 +73,7 @@ static void daemon_done(Daemon *daemon)
         claim_desk_free(daemon->desk);
         engine_done(&daemon->engine);
         claim_service_free(daemon->claims);
+        cordon_free(daemon->cordon);
         sd_event_unref(daemon->event);
 }
 
@@ -99,6 +101,8 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
                         .snapshot = tracker_get_snapshot(tracker),
                         .n_claims = claim_service_count(daemon->claims),
                         .claims_up = !claim_service_error(daemon->claims)->code,
+                        .host_cordoned = cordon_host_words(daemon->cordon) != NULL,
+                        .n_devices_cordoned = cordon_count_devices(daemon->cordon),
                 },
                 daemon->engine.config->metrics_file, &error);
         if (r < 0 && !daemon->told_no_metrics)
@@ -207,6 +211,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .device_watch = engine->device_watch,
                 .device_settle_usec = starts ? engine->config->device_settle_usec : 0,
                 .start_jitter_usec = starts ? engine->config->start_jitter_usec : 0,
+                .cordon = daemon->cordon,
                 .provider_config = engine->provider_config,
                 .audit_grace_usec = engine->config->claim_expiry_usec,
                 .heal_cycles = engine->config->heal_cycles,
@@ -442,6 +447,10 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         if (claim_service_new(&daemon->claims, &claims_config, &config->driver) < 0)
                 return error_oom(reterr);
         claim_service_set_started_only(daemon->claims, config->hook_enabled);
+        if (cordon_new(&daemon->cordon, config->state_path, daemon->mode == DAEMON_DRY_RUN) < 0)
+                return error_oom(reterr);
+        claim_service_set_closed(daemon->claims, cordon_host_words(daemon->cordon),
+                                 cordon_device_words(daemon->cordon));
         return 0;
 }
 
@@ -474,6 +483,7 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
         const BusConfig bus_config = {
                 .tracker = daemon->engine.tracker,
                 .claims = daemon->claims,
+                .cordon = daemon->cordon,
                 .desk = daemon->desk,
                 .root = daemon->root,
                 .driver = daemon->engine.config->compute_driver,

@@ -67,6 +67,10 @@ static void print_state(const Metrics *metrics, FILE *output)
                      !status->hypervisor_error.code && status->last_poll_usec > 0);
         print_number(output, "claims_up", "gauge", "Whether claims can be taken.",
                      metrics->claims_up);
+        print_number(output, "host_cordoned", "gauge", "Whether somebody took the host out of use.",
+                     metrics->host_cordoned);
+        print_number(output, "devices_cordoned", "gauge", "Devices that somebody took out of use.",
+                     metrics->n_devices_cordoned);
         print_number(output, "reshape_needed", "gauge",
                      "Whether the tree must change shape under running guests.",
                      status->reshape_needed);

@@ -16,6 +16,8 @@ typedef struct Metrics {
         const Snapshot *snapshot; /* NULL: not polled yet */
         size_t n_claims;
         bool claims_up; /* claims can be taken */
+        bool host_cordoned;
+        size_t n_devices_cordoned;
 } Metrics;
 
 void metrics_print(const Metrics *metrics, FILE *output);

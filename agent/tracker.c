@@ -512,6 +512,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         tracker->maker = (TreeMaker){
                 .driver = config->driver,
                 .device_watch = config->device_watch,
+                .cordon = config->cordon,
                 .provider_config = config->provider_config,
                 .root = config->root,
         };

@@ -43,6 +43,7 @@ typedef struct TrackerConfig {
         DeviceWatch *device_watch;       /* missing devices; NULL: none */
         uint64_t device_settle_usec;     /* how long the first publish waits for them */
         uint64_t start_jitter_usec;      /* Placement hears of us within this; 0: at once */
+        Cordon *cordon;                  /* what is out of use; NULL: nothing */
         ProviderConfig *provider_config; /* provider.yaml; NULL: none */
         uint64_t audit_grace_usec;       /* how long consumers may be on their way; 0: 300 s */
         uint64_t heal_cycles;            /* heal by itself each so many cycles; 0: never */

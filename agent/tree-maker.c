@@ -43,6 +43,8 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
         if (maker->device_watch)
                 r = device_watch_apply(maker->device_watch, snapshot, tree, &maker->root, known,
                                        reterr);
+        if (r >= 0 && maker->cordon)
+                r = cordon_apply(maker->cordon, tree, &maker->root, known, reterr);
         if (r >= 0 && maker->provider_config)
                 r = provider_config_apply(maker->provider_config, tree, known, reterr);
         if (r < 0)

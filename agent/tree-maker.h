@@ -2,9 +2,10 @@
 #pragma once
 
 /* The tree that a host should have: a copy of what Placement holds, edited by the driver, the
- * device watch and provider.yaml, in this order. Main thread; reads and writes the small files of
- * the last two. */
+ * device watch, what is cordoned, and provider.yaml, in this order. Main thread; reads and writes
+ * their small files. */
 
+#include "agent/cordon.h"
 #include "agent/device-watch.h"
 #include "agent/provider-config.h"
 #include "base/provider-tree.h"
@@ -14,6 +15,7 @@
 typedef struct TreeMaker {
         Driver *driver;
         DeviceWatch *device_watch;       /* NULL: none */
+        Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */
         Uuid root;
         const char *nodename;

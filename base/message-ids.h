@@ -54,3 +54,5 @@
 #define MESSAGE_AUDIT_FINDINGS \
         "7c3e9f5a1b4d4a82b6e0c8f2d4a6b31e" /* at the start Placement, claims, guests disagree */
 #define MESSAGE_AUDIT_HEALED "9e5a1b7c3d6f4ca4c8f2e0a4b6d8c53a" /* Placement was put right */
+#define MESSAGE_CORDONED     "b1c5e9d37f2a4be68a0c4e8f1d3b5722" /* host or device out of use */
+#define MESSAGE_UNCORDONED   "d3e7fb59a14c4d08ac2e60f13f5d7944"

@@ -15,6 +15,7 @@ struct Claims {
         const HostFacts *facts; /* borrowed; NULL: not known */
         bool has_devices;       /* facts will come: until then no device can be named */
         char *host, *node;
+        char *closed, *hint; /* why nothing is promised; what goes with refusals; NULL: nothing */
         char boot_id[SD_ID128_STRING_MAX];
         uint64_t expiry_usec;
 };

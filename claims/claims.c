@@ -81,6 +81,8 @@ Claims *claims_free(Claims *claims)
         store_free(claims->store);
         free(claims->host);
         free(claims->node);
+        free(claims->closed);
+        free(claims->hint);
         free(claims);
         return NULL;
 }
@@ -97,6 +99,38 @@ int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr)
         if (r < 0)
                 return claims_finish(r);
         return provider_tree_copy(ret, claims->view->tree) < 0 ? error_oom(reterr) : 0;
+}
+
+int claims_set_closed(Claims *claims, const char *reason, const char *hint)
+{
+        _cleanup_free_ char *closed = reason ? strdup(reason) : NULL;
+        _cleanup_free_ char *note = hint ? strdup(hint) : NULL;
+
+        if ((reason && !closed) || (hint && !note))
+                return -ENOMEM;
+        free(claims->closed);
+        free(claims->hint);
+        claims->closed = TAKE_PTR(closed);
+        claims->hint = TAKE_PTR(note);
+        return 0;
+}
+
+static int check_closed(const Claims *claims, Error *reterr)
+{
+        if (!claims->closed)
+                return 0;
+        error_setf(reterr, EBUSY, "Nothing new is promised here: %s", claims->closed);
+        return CLAIM_E_NO_CAPACITY;
+}
+
+/* Somebody who looks for room should know what was taken away. */
+static int add_hint(const Claims *claims, int r, Error *reterr)
+{
+        const Error words = reterr ? *reterr : ERROR_NULL;
+
+        if (r == CLAIM_E_NO_CAPACITY && claims->hint && !claims->closed)
+                error_setf(reterr, words.code, "%s (%s)", words.text, claims->hint);
+        return r;
 }
 
 int claims_set_node(Claims *claims, const char *node)
@@ -453,7 +487,9 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
         };
         int r;
 
-        r = claims_load_view(claims, reterr);
+        r = check_closed(claims, reterr);
+        if (r == 0)
+                r = claims_load_view(claims, reterr);
         if (r == 0)
                 r = choose(claims, order, &placed, &fit, reterr);
         if (r != 0)
@@ -510,7 +546,7 @@ int claims_claim_placed(Claims *claims, const ClaimRequest *request, const Claim
                 if (r != CLAIM_E_BUSY) {
                         if (r == 0 && ret_ambiguous)
                                 *ret_ambiguous = order.ambiguous;
-                        return claims_finish(r);
+                        return add_hint(claims, claims_finish(r), reterr);
                 }
         }
         return claims_lost_race(reterr);
@@ -534,8 +570,9 @@ int claims_explain(Claims *claims, const ResourceRequest *request, FitVerdicts *
         r = claims_load_view(claims, reterr);
         if (r < 0)
                 return claims_finish(r);
-        return fit_outcome(
+        r = fit_outcome(
                 fit_explain_numa(claims->view, claims->facts, claims->node, request, ret, reterr));
+        return r == CLAIM_DONE ? check_closed(claims, reterr) : add_hint(claims, r, reterr);
 }
 
 static int not_found(int64_t id, Error *reterr)

@@ -82,6 +82,11 @@ int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr);
  * known only after the first poll. -ENOMEM. */
 int claims_set_node(Claims *claims, const char *node);
 
+/* From now on nothing new is promised, for this reason (copied; NULL: it is); hint (the same) goes
+ * behind the words of what does not fit. What is promised already is answered with, and guests that
+ * run are counted. -ENOMEM. */
+int claims_set_closed(Claims *claims, const char *reason, const char *hint);
+
 /* What a poll found, beside the providers. Borrowed until the next call; NULL: not known. */
 void claims_set_facts(Claims *claims, const HostFacts *facts);
 

@@ -454,11 +454,32 @@ static void test_usage(void **state)
         assert_int_equal(consumer_sum(consumer, "VGPU"), 1);
 }
 
+/* A host that is taken out of use: what is promised stays promised, and nothing new is. */
+static void test_closed(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL;
+
+        fixture_set_host(fixture, "host VCPU=8");
+        assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", &claim), CLAIM_DONE);
+        assert_int_equal(claims_set_closed(fixture->claims, "the fan", "a device"), 0);
+        assert_int_equal(fixture_claim(fixture, "two", "VCPU=1", NULL), CLAIM_E_NO_CAPACITY);
+        assert_string_equal(fixture->error.text, "Nothing new is promised here: the fan");
+        assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", &again), CLAIM_DONE);
+        assert_int_equal(again->id, claim->id);
+        assert_int_equal(claims_set_closed(fixture->claims, NULL, "a device"), 0);
+        assert_int_equal(fixture_claim(fixture, "two", "VCPU=1", NULL), CLAIM_DONE);
+        assert_int_equal(fixture_claim(fixture, "three", "VCPU=7", NULL), CLAIM_E_NO_CAPACITY);
+        assert_non_null(strstr(fixture->error.text, "(a device)"));
+        assert_store_sane(fixture->path);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_host, fixture_teardown)
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                TEST(test_closed),
                 TEST(test_claim),
                 TEST(test_same_consumer),
                 TEST(test_no_fit),

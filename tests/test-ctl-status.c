@@ -46,7 +46,7 @@ static void test_verdict_table(void **state)
                                     cases[i].state);
                 assert_int_equal(ctl_status_exit(status), cases[i].code);
                 assert_true(json_string_length(json_object_get(status, "summary")) > 0);
-                assert_int_equal(json_object_size(status), 3 + 18); /* always every member */
+                assert_int_equal(json_object_size(status), 3 + 20); /* always every member */
         }
 }
 
@@ -108,6 +108,17 @@ static void test_errors_are_shown_and_harmless(void **state)
         assert_contains(capture.text, "The last poll that ended well is kept");
 }
 
+static void test_cordons_are_shown(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+
+        print("{" WELL ", \"sync_state\": \"synced\", \"host_cordoned\": \"by ann\","
+              " \"devices_cordoned\": \"gpu by bob\"}",
+              STYLE_PIPE, &capture);
+        assert_contains(capture.text, "Cordoned: by ann");
+        assert_contains(capture.text, "Cordoned: gpu by bob");
+}
+
 static void test_long_errors_are_wrapped(void **state)
 {
         _cleanup_(capture_done) Capture capture;
@@ -149,6 +160,7 @@ int main(void)
                 cmocka_unit_test(test_page),
                 cmocka_unit_test(test_a_missing_role_is_shown),
                 cmocka_unit_test(test_errors_are_shown_and_harmless),
+                cmocka_unit_test(test_cordons_are_shown),
                 cmocka_unit_test(test_long_errors_are_wrapped),
                 cmocka_unit_test(test_standalone_says_nothing_of_placement),
                 cmocka_unit_test(test_not_running),

@@ -24,7 +24,7 @@ READS = {'GetTree', 'GetPlan', 'Discover', 'ListClaims', 'GetClaim', 'FindClaims
          'Explain'}
 CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'ReleaseAllocations', 'MoveClaim',
            'PrepareGuest', 'GuestStarted', 'GuestReleased', 'Sync', 'Reload', 'GetReshape', 'Reshape',
-           'UndoReshape', 'Audit', 'Heal'}
+           'UndoReshape', 'Audit', 'Heal', 'Cordon', 'Uncordon'}
 
 
 def split_signature(signature):

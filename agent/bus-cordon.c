@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/bus-cordon.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/bus-interface.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+
+/* "root", or "uid 1000" of somebody without a name. */
+static void name_sender(sd_bus_message *call, char *text, size_t size)
+{
+        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+        const struct passwd *user;
+        uid_t uid;
+
+        snprintf(text, size, "somebody");
+        if (sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds) < 0 ||
+            sd_bus_creds_get_euid(creds, &uid) < 0)
+                return;
+        user = getpwuid(uid);
+        if (user)
+                snprintf(text, size, "%s", user->pw_name);
+        else
+                snprintf(text, size, "uid %u", (unsigned)uid);
+}
+
+static uint64_t now_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static int refuse(sd_bus_error *error, int r, const Error *words)
+{
+        const char *name = r == -ENOENT                   ? BUS_ERROR_NOT_FOUND
+                           : r == -ENODEV || r == -EINVAL ? BUS_ERROR_INVALID
+                                                          : BUS_ERROR_STORE;
+
+        return sd_bus_error_setf(error, name, "%s", error_text(words, r));
+}
+
+static void on_told(Tracker *tracker, const Error *error, void *userdata)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+
+        (void)sd_bus_reply_method_return(call, "s", error->text);
+}
+
+/* Claims know at once; Placement with the next cycle, which the caller waits for. */
+static int tell(sd_bus_message *call, const Cordon *cordon, Tracker *tracker, ClaimService *claims)
+{
+        int r;
+
+        claim_service_set_closed(claims, cordon_host_words(cordon), cordon_device_words(cordon));
+        r = tracker_sync(tracker, on_told, sd_bus_message_ref(call));
+        if (r >= 0)
+                return 1;
+        sd_bus_message_unref(call);
+        return r;
+}
+
+int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
+               const Uuid *root, sd_bus_error *error)
+{
+        const char *device, *reason;
+        Error words = ERROR_NULL;
+        char who[64];
+        int r;
+
+        r = sd_bus_message_read(call, "ss", &device, &reason);
+        if (r < 0)
+                return r;
+        name_sender(call, who, sizeof(who));
+        r = cordon_set(cordon, tracker_get_tree(tracker), root, device, reason, who, now_usec(),
+                       &words);
+        if (r < 0)
+                return refuse(error, r, &words);
+        log_event(LOG_NOTICE, MESSAGE_CORDONED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
+                  "%s%s was cordoned by %s%s%s.", device[0] ? "Device " : "The host", device, who,
+                  reason[0] ? ": " : "", reason);
+        return tell(call, cordon, tracker, claims);
+}
+
+int bus_uncordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
+                 sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        const char *device;
+        char who[64];
+        int r;
+
+        r = sd_bus_message_read(call, "s", &device);
+        if (r < 0)
+                return r;
+        r = cordon_lift(cordon, device, &words);
+        if (r < 0)
+                return refuse(error, r, &words);
+        name_sender(call, who, sizeof(who));
+        log_event(LOG_NOTICE, MESSAGE_UNCORDONED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
+                  "%s%s was given back by %s.", device[0] ? "Device " : "The host", device, who);
+        return tell(call, cordon, tracker, claims);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The methods that take the host or a device out of use, and give it back. They answer when the
+ * cycle that tells Placement has ended. */
+
+#include <systemd/sd-bus.h>
+
+#include "agent/cordon.h"
+#include "agent/tracker.h"
+
+/* Cordon(s device, s reason), or Uncordon(s device). */
+int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
+               const Uuid *root, sd_bus_error *error);
+int bus_uncordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
+                 sd_bus_error *error);

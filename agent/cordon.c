@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/cordon.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/state-file.h"
+#include "base/json.h"
+#include "base/log.h"
+
+#define CORDON_FORMAT "compute-agent-cordon/1"
+#define DEVICE_MAX    200
+
+typedef struct CordonEntry {
+        char *device; /* as it was named; "" for the host */
+        char *reason, *who;
+        uint64_t since_usec; /* CLOCK_REALTIME */
+        bool lifted;         /* what it did is to be undone */
+        bool applied;        /* what stood there before is known: */
+        bool foreign;        /* the trait was there */
+        Resources reserved;  /* of the classes of the device's provider */
+} CordonEntry;
+
+struct Cordon {
+        char *state_file;
+        bool read_only;
+        CordonEntry *entries;
+        size_t n_entries, n_allocated;
+        char *host_words, *device_words;
+};
+
+static void entry_done(CordonEntry *entry)
+{
+        free(entry->device);
+        free(entry->reason);
+        free(entry->who);
+        resources_done(&entry->reserved);
+}
+
+Cordon *cordon_free(Cordon *cordon)
+{
+        if (!cordon)
+                return NULL;
+        for (size_t i = 0; i < cordon->n_entries; i++)
+                entry_done(&cordon->entries[i]);
+        free(cordon->entries);
+        free(cordon->host_words);
+        free(cordon->device_words);
+        free(cordon->state_file);
+        free(cordon);
+        return NULL;
+}
+
+static CordonEntry *find_entry(const Cordon *cordon, const char *device)
+{
+        for (size_t i = 0; i < cordon->n_entries; i++)
+                if (strcmp(cordon->entries[i].device, device) == 0)
+                        return &cordon->entries[i];
+        return NULL;
+}
+
+static void remove_entry(Cordon *cordon, size_t i)
+{
+        entry_done(&cordon->entries[i]);
+        cordon->n_entries--;
+        memmove(cordon->entries + i, cordon->entries + i + 1,
+                (cordon->n_entries - i) * sizeof(CordonEntry));
+}
+
+/* Words */
+
+static void write_words(const CordonEntry *entry, FILE *file)
+{
+        time_t seconds = (time_t)(entry->since_usec / USEC_PER_SEC);
+        char date[32] = "";
+        struct tm utc;
+
+        if (gmtime_r(&seconds, &utc))
+                strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &utc);
+        fprintf(file, "%s cordoned by %s since %s%s%s",
+                entry->device[0] ? entry->device : "the host is", entry->who, date,
+                entry->reason[0] ? ": " : "", entry->reason);
+}
+
+/* NULL when out of memory; "" when there is none. */
+static char *make_words(const Cordon *cordon, bool host)
+{
+        char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+        bool first = true;
+
+        if (!file)
+                return NULL;
+        for (size_t i = 0; i < cordon->n_entries; i++) {
+                const CordonEntry *entry = &cordon->entries[i];
+
+                if (entry->lifted || (entry->device[0] == '\0') != host)
+                        continue;
+                fputs(first ? "" : "; ", file);
+                write_words(entry, file);
+                first = false;
+        }
+        if (fclose(file) == 0)
+                return text;
+        free(text);
+        return NULL;
+}
+
+static int update_words(Cordon *cordon)
+{
+        _cleanup_free_ char *host = make_words(cordon, true);
+        _cleanup_free_ char *devices = make_words(cordon, false);
+
+        if (!host || !devices)
+                return -ENOMEM;
+        free(cordon->host_words);
+        free(cordon->device_words);
+        cordon->host_words = TAKE_PTR(host);
+        cordon->device_words = TAKE_PTR(devices);
+        return 0;
+}
+
+const char *cordon_host_words(const Cordon *cordon)
+{
+        return cordon->host_words && cordon->host_words[0] ? cordon->host_words : NULL;
+}
+
+const char *cordon_device_words(const Cordon *cordon)
+{
+        return cordon->device_words && cordon->device_words[0] ? cordon->device_words : NULL;
+}
+
+size_t cordon_count_devices(const Cordon *cordon)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < cordon->n_entries; i++)
+                n += cordon->entries[i].device[0] && !cordon->entries[i].lifted;
+        return n;
+}
+
+/* The file */
+
+static json_t *entry_to_json(const CordonEntry *entry)
+{
+        return json_pack("{ss ss ss sI sb sb sb so}", "device", entry->device, "reason",
+                         entry->reason, "who", entry->who, "since_usec",
+                         (json_int_t)entry->since_usec, "lifted", (int)entry->lifted, "applied",
+                         (int)entry->applied, "foreign", (int)entry->foreign, "reserved",
+                         resources_to_json(&entry->reserved));
+}
+
+static int save(const Cordon *cordon, Error *reterr)
+{
+        _cleanup_json_ json_t *array = json_array(), *json = NULL;
+
+        if (cordon->read_only)
+                return 0;
+        for (size_t i = 0; array && i < cordon->n_entries; i++)
+                if (json_array_append_new(array, entry_to_json(&cordon->entries[i])) < 0)
+                        return error_oom(reterr);
+        json = array ? json_pack("{ss sO}", "format", CORDON_FORMAT, "cordons", array) : NULL;
+        return json ? state_file_write(cordon->state_file, json, reterr) : error_oom(reterr);
+}
+
+static int add_entry(Cordon *cordon, const char *device, const char *reason, const char *who,
+                     CordonEntry **ret)
+{
+        CordonEntry entry = { .device = strdup(device),
+                              .reason = strdup(reason),
+                              .who = strdup(who),
+                              .reserved = RESOURCES_INIT };
+
+        if (!entry.device || !entry.reason || !entry.who ||
+            array_grow(&cordon->entries, sizeof(CordonEntry), cordon->n_entries,
+                       &cordon->n_allocated) < 0) {
+                entry_done(&entry);
+                return -ENOMEM;
+        }
+        cordon->entries[cordon->n_entries] = entry;
+        *ret = &cordon->entries[cordon->n_entries++];
+        return 0;
+}
+
+static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
+{
+        const char *device, *reason, *who;
+        bool lifted, applied, foreign;
+        json_t *reserved;
+        CordonEntry *entry;
+        uint64_t since;
+        int r;
+
+        if ((r = json_read_string(json, "device", &device, reterr)) < 0 ||
+            (r = json_read_string(json, "reason", &reason, reterr)) < 0 ||
+            (r = json_read_string(json, "who", &who, reterr)) < 0 ||
+            (r = json_read_u64(json, "since_usec", &since, reterr)) < 0 ||
+            (r = json_read_bool(json, "lifted", &lifted, reterr)) < 0 ||
+            (r = json_read_bool(json, "applied", &applied, reterr)) < 0 ||
+            (r = json_read_bool(json, "foreign", &foreign, reterr)) < 0 ||
+            (r = json_read_object(json, "reserved", &reserved, reterr)) < 0)
+                return r;
+        if (find_entry(cordon, device))
+                return error_setf(reterr, EBADMSG, "\"%.60s\" stands there twice", device);
+        if (add_entry(cordon, device, reason, who, &entry) < 0)
+                return error_oom(reterr);
+        entry->since_usec = since;
+        entry->lifted = lifted;
+        entry->applied = applied;
+        entry->foreign = foreign;
+        return resources_from_json(reserved, &entry->reserved, reterr);
+}
+
+static int load(Cordon *cordon, Error *reterr)
+{
+        _cleanup_json_ json_t *json = NULL;
+        json_t *array, *item;
+        size_t i;
+        int r = state_file_read(cordon->state_file, CORDON_FORMAT, &json, reterr);
+
+        if (r == -ENOENT)
+                return 0;
+        if (r == 0)
+                r = json_read_array(json, "cordons", &array, reterr);
+        if (r < 0)
+                return r;
+        json_array_foreach(array, i, item) {
+                r = read_entry(cordon, item, reterr);
+                if (r < 0) {
+                        state_file_set_aside(cordon->state_file);
+                        return r;
+                }
+        }
+        return 0;
+}
+
+int cordon_new(Cordon **ret, const char *state_path, bool read_only)
+{
+        _cleanup_(cordon_freep) Cordon *cordon = calloc(1, sizeof(Cordon));
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!cordon)
+                return -ENOMEM;
+        if (asprintf(&cordon->state_file, "%s/cordon.json", state_path) < 0) {
+                cordon->state_file = NULL;
+                return -ENOMEM;
+        }
+        cordon->read_only = read_only;
+        r = load(cordon, &error);
+        if (r == -ENOMEM || update_words(cordon) < 0)
+                return -ENOMEM;
+        if (r < 0)
+                log_error("What was cordoned is not known any more: %s", error_text(&error, r));
+        *ret = TAKE_PTR(cordon);
+        return 0;
+}
+
+/* Providers */
+
+/* The part of a provider's name behind the host's: "0000:C1:00.0", "pci_0000_41_00_0". */
+static bool is_named(const char *part, const char *device)
+{
+        static const char prefix[] = "pci_";
+
+        if (strcasecmp(part, device) == 0)
+                return true;
+        if (strncmp(part, prefix, strlen(prefix)) == 0)
+                part += strlen(prefix);
+        if (strncmp(device, prefix, strlen(prefix)) == 0)
+                device += strlen(prefix);
+        for (; *part && *device; part++, device++)
+                if (tolower((unsigned char)*part) != tolower((unsigned char)*device) &&
+                    !(strchr(":._", *part) && strchr(":._", *device)))
+                        return false;
+        return !*part && !*device;
+}
+
+static Provider *find_provider(const ProviderTree *tree, const Uuid *root, const char *device)
+{
+        const Provider *host = provider_tree_find(tree, root);
+        size_t n = host ? strlen(host->name) : 0;
+
+        for (size_t i = 0; host && i < tree->n_providers; i++) {
+                Provider *provider = tree->providers[i];
+
+                if (provider == host || !provider_tree_in_subtree(tree, provider, root))
+                        continue;
+                if (strcmp(provider->name, device) == 0 ||
+                    strcmp(provider->uuid.text, device) == 0 ||
+                    (strncmp(provider->name, host->name, n) == 0 && provider->name[n] == '_' &&
+                     is_named(provider->name + n + 1, device)))
+                        return provider;
+        }
+        return NULL;
+}
+
+/* Asked by people */
+
+int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
+               const char *reason, const char *who, uint64_t now_usec, Error *reterr)
+{
+        CordonEntry *entry = find_entry(cordon, device), kept = { 0 };
+        char *new_reason, *new_who;
+        int r;
+
+        if (strlen(reason) > CORDON_TEXT_MAX || strlen(device) > DEVICE_MAX)
+                return error_setf(reterr, EINVAL, "That is too long: at most %d bytes of reason",
+                                  CORDON_TEXT_MAX);
+        if (device[0] && tree && !find_provider(tree, root, device))
+                return error_setf(reterr, ENODEV,
+                                  "\"%.60s\" is no device of this host that has a provider; "
+                                  "\"computectl tree\" shows them",
+                                  device);
+        if (!entry && add_entry(cordon, device, "", "", &entry) < 0)
+                return error_oom(reterr);
+        kept = *entry;
+        new_reason = strdup(reason);
+        new_who = strdup(who);
+        if (!new_reason || !new_who) {
+                free(new_reason);
+                free(new_who);
+                if (kept.since_usec == 0)
+                        remove_entry(cordon, (size_t)(entry - cordon->entries));
+                return error_oom(reterr);
+        }
+        entry->reason = new_reason;
+        entry->who = new_who;
+        entry->since_usec = now_usec;
+        entry->lifted = false;
+        r = save(cordon, reterr);
+        if (r < 0) {
+                free(new_reason);
+                free(new_who);
+                *entry = kept;
+                if (kept.since_usec == 0)
+                        remove_entry(cordon, (size_t)(entry - cordon->entries));
+                return r;
+        }
+        free(kept.reason);
+        free(kept.who);
+        return update_words(cordon) < 0 ? error_oom(reterr) : 0;
+}
+
+int cordon_lift(Cordon *cordon, const char *device, Error *reterr)
+{
+        CordonEntry *entry = find_entry(cordon, device);
+        int r;
+
+        if (!entry || entry->lifted)
+                return error_setf(reterr, ENOENT, "%s%.60s%s is not cordoned",
+                                  device[0] ? "\"" : "", device[0] ? device : "The host",
+                                  device[0] ? "\"" : "");
+        entry->lifted = true;
+        r = save(cordon, reterr);
+        if (r < 0) {
+                entry->lifted = false;
+                return r;
+        }
+        return update_words(cordon) < 0 ? error_oom(reterr) : 0;
+}
+
+/* Applied to trees. Each yields 1 when the entry changed, 2 when it is over. */
+
+static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
+{
+        bool has = string_set_contains(&host->traits, CORDON_TRAIT);
+        bool news = known && !entry->lifted && !entry->applied;
+
+        if (entry->lifted && (!has || entry->foreign || !entry->applied))
+                return 2;
+        if (entry->lifted) {
+                (void)string_set_remove(&host->traits, CORDON_TRAIT);
+                return 0;
+        }
+        if (news)
+                entry->foreign = has;
+        entry->applied = entry->applied || news;
+        if (string_set_add(&host->traits, CORDON_TRAIT) < 0)
+                return -ENOMEM;
+        return news;
+}
+
+static int reserve_all(CordonEntry *entry, Provider *provider, bool known)
+{
+        bool news = known && !entry->applied;
+
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                InventoryRecord *record = &provider->inventories[i];
+
+                if (news && resources_set(&entry->reserved, record->resource_class,
+                                          record->inventory.reserved) < 0)
+                        return -ENOMEM;
+                record->inventory.reserved = record->inventory.total;
+        }
+        entry->applied = entry->applied || news;
+        return news;
+}
+
+/* Nothing is left to undo when no class has all of it reserved that had not before. */
+static int give_back(const CordonEntry *entry, Provider *provider)
+{
+        bool over = true;
+
+        for (size_t i = 0; entry->applied && i < provider->n_inventories; i++) {
+                InventoryRecord *record = &provider->inventories[i];
+                uint64_t before = resources_get(&entry->reserved, record->resource_class);
+
+                if (record->inventory.reserved < record->inventory.total ||
+                    before >= record->inventory.total)
+                        continue;
+                record->inventory.reserved = before;
+                over = false;
+        }
+        return over ? 2 : 0;
+}
+
+static int apply_entry(CordonEntry *entry, ProviderTree *tree, const Uuid *root, bool known)
+{
+        Provider *provider = entry->device[0] ? find_provider(tree, root, entry->device)
+                                              : provider_tree_find(tree, root);
+
+        if (!provider)
+                return entry->lifted ? 2 : 0;
+        if (!entry->device[0])
+                return apply_to_host(entry, provider, known);
+        return entry->lifted ? give_back(entry, provider) : reserve_all(entry, provider, known);
+}
+
+int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr)
+{
+        bool changed = false;
+        Error error;
+
+        for (size_t i = cordon->n_entries; i > 0; i--) {
+                int r = apply_entry(&cordon->entries[i - 1], tree, root, known);
+
+                if (r < 0)
+                        return error_oom(reterr);
+                if (r == 2 && known)
+                        remove_entry(cordon, i - 1);
+                changed = changed || (known && r > 0);
+        }
+        if (changed && save(cordon, &error) < 0)
+                log_warning("What is cordoned cannot be kept: %s; retrying with the next change.",
+                            error.text);
+        return 0;
+}

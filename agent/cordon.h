@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What an operator took out of use: the host, by the trait COMPUTE_STATUS_DISABLED on its provider
+ * (facts A17), or a device, by reserving all that its provider has. Kept with who, when and why in
+ * "cordon.json" of state_path, so that neither a restart nor what others write in Placement ends
+ * it.
+ *
+ * What stood there before comes back when the cordon is lifted: a trait that somebody else set
+ * stays, a device has reserved what it had reserved. A lifted cordon is forgotten once a tree that
+ * was read from Placement shows that it is gone. Main thread; blocks on the disk. */
+
+#include <jansson.h>
+
+#include "base/provider-tree.h"
+
+#define CORDON_TRAIT    "COMPUTE_STATUS_DISABLED"
+#define CORDON_TEXT_MAX 255 /* bytes of a reason */
+
+typedef struct Cordon Cordon;
+
+/* read_only: never write the file (--dry-run). -ENOMEM. */
+int cordon_new(Cordon **ret, const char *state_path, bool read_only);
+Cordon *cordon_free(Cordon *cordon);
+DEFINE_CLEANUP(Cordon *, cordon_free);
+
+/* From now on, once it is on disk. device: "" for the host, else the name or uuid of its provider,
+ * libvirt's name or the PCI address; tree has it (NULL: not looked at). Once more only changes who,
+ * when and why. -ENODEV, -EINVAL or what the disk says, with words; -ENOMEM. */
+int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
+               const char *reason, const char *who, uint64_t now_usec, Error *reterr);
+
+/* -ENOENT with words when it is not cordoned; else as above. */
+int cordon_lift(Cordon *cordon, const char *device, Error *reterr);
+
+/* Edits a tree that the driver has just made. known: of what Placement holds; else nothing is
+ * remembered. -ENOMEM. */
+int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr);
+
+/* Why the host takes no claim, in words that are borrowed until the next change; NULL when it
+ * does. And the same of devices. */
+const char *cordon_host_words(const Cordon *cordon);
+const char *cordon_device_words(const Cordon *cordon);
+
+size_t cordon_count_devices(const Cordon *cordon);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl-verbs-cordon.h"
+
+#include "agent/ctl-bus.h"
+#include "agent/ctl-claims.h"
+#include "agent/ctl-json.h"
+#include "agent/ctl-verb-common.h"
+
+#define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
+
+int ctl_check_cordon(const CtlOptions *options, Error *reterr)
+{
+        if (options->arguments[1] && options->arguments[2])
+                return error_setf(reterr, EINVAL, "%s: unexpected argument \"%.60s\"",
+                                  options->arguments[0], options->arguments[2]);
+        return 0;
+}
+
+/* "" for the host. */
+static const char *device_of(const Ctl *ctl)
+{
+        return ctl->options.arguments[1] ? ctl->options.arguments[1] : "";
+}
+
+static int print_done(const Ctl *ctl, const char *why, bool cordoned, Error *reterr)
+{
+        const char *device = device_of(ctl);
+
+        if (ctl_wants_json(ctl)) {
+                _cleanup_json_ json_t *document =
+                        json_pack("{ss sb sb ss}", "device", device, "cordoned", (int)cordoned,
+                                  "published", (int)(why[0] == '\0'), "error", why);
+
+                return ctl_print_json(ctl, document, reterr);
+        }
+        if (!ctl->options.quiet)
+                printf("%s%s is %s%s%s.\n", device[0] ? "" : "The host", device,
+                       cordoned ? "cordoned" : "in use again",
+                       why[0] ? "; Placement will be told: " : "", why);
+        return 0;
+}
+
+static int change(Ctl *ctl, const char *method, const char *reason, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_free_ char *why = NULL;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_cordon(bus, method, device_of(ctl), reason, CORDON_TIMEOUT_USEC,
+                                           &why, reterr));
+        return r < 0 ? r : print_done(ctl, why, reason != NULL, reterr);
+}
+
+int ctl_verb_cordon(Ctl *ctl, Error *reterr)
+{
+        return change(ctl, "Cordon", ctl->options.reason ? ctl->options.reason : "", reterr);
+}
+
+int ctl_verb_uncordon(Ctl *ctl, Error *reterr)
+{
+        return change(ctl, "Uncordon", NULL, reterr);
+}
+
+/* Whoever moves them asks until nobody is left. */
+int ctl_verb_drain(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        bool empty;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_list_claims(bus, false, &document, reterr));
+        if (r < 0)
+                return r;
+        empty = json_array_size(json_object_get(document, "claims")) == 0;
+        ctl_page(ctl);
+        if (ctl_wants_json(ctl))
+                r = ctl_print_json(ctl, document, reterr);
+        else if (empty && !ctl->options.quiet)
+                puts("Nobody is here.");
+        else if (!ctl->options.quiet)
+                r = ctl_oom_or(ctl_claims_print(document, false, &ctl->style, stdout), reterr);
+        return r < 0 ? r : empty ? EXIT_SUCCESS : CTL_DRAIN_SOMEBODY;
+}

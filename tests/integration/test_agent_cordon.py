@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The host or a device out of use: in Placement, for claims, over restarts, and given back."""
+
+import getpass
+import json
+import unittest
+import uuid
+
+from tests.env.scratch import wait_until
+from tests.integration.test_agent import GPU_A, GPU_B, AgentCase
+
+TRAIT = 'COMPUTE_STATUS_DISABLED'
+
+
+class TestCordon(AgentCase):
+    def traits(self, agent, traits=None):
+        """Those of the host; with traits these are written first, as somebody else would."""
+        path = '/resource_providers/%s/traits' % agent.root()
+
+        def write():
+            now = self.placement.get(path)
+            now['traits'] = sorted(traits(set(now['traits'])))
+            return self.placement.request('PUT', path, now).status == 200
+
+        if traits is not None:
+            # SQLite refuses one of two who write at a time
+            wait_until(write, 20, 'the traits')
+        return set(self.placement.get(path)['traits'])
+
+    def reserved(self, agent, name):
+        record = self.placement.tree_by_name(agent.root())[name]['inventories']['VGPU']
+        return record['reserved'], record['total']
+
+    def claim(self, agent, resources, consumer=None, check=True):
+        return agent.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources,
+                         '--json=short', check=check)
+
+    def test_a_host(self):
+        agent = self.start_agent()
+        consumer = uuid.uuid4()
+        claim = json.loads(self.claim(agent, 'VCPU=1', consumer).stdout)
+        agent.ctl('cordon', '--reason', 'the fan is broken')
+        self.assertIn(TRAIT, self.traits(agent))
+        done = self.claim(agent, 'VCPU=1', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('cordoned by %s' % getpass.getuser(), done.stderr)
+        self.assertIn('the fan is broken', done.stderr)
+        self.assertIn('the fan is broken',
+                      agent.ctl('explain', '--resources', 'VCPU=1', check=False).stdout)
+        self.assertIn('the fan is broken', agent.ctl('status').stdout)
+        # what is promised is promised
+        self.assertEqual(json.loads(self.claim(agent, 'VCPU=1', consumer).stdout)['id'],
+                         claim['id'])
+        self.assertEqual(agent.ctl('drain', check=False).returncode, 3)
+        agent.ctl('release', claim['id'])
+        self.assertEqual(agent.ctl('drain').returncode, 0)
+
+        # somebody else writes traits, without ours
+        self.placement.request('PUT', '/traits/CUSTOM_OF_SOMEBODY')
+        self.traits(agent, lambda traits: traits - {TRAIT} | {'CUSTOM_OF_SOMEBODY'})
+        agent.stop()
+        agent.start()
+        agent.wait_state('synced')
+        self.assertLessEqual({TRAIT, 'CUSTOM_OF_SOMEBODY'}, self.traits(agent))
+        self.assertEqual(self.claim(agent, 'VCPU=1', check=False).returncode, 1)
+
+        agent.ctl('uncordon')
+        self.assertNotIn(TRAIT, self.traits(agent))
+        self.claim(agent, 'VCPU=1')
+        done = agent.ctl('uncordon', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('not cordoned', done.stderr)
+        # one that an operator sets stays
+        self.traits(agent, lambda traits: traits | {TRAIT})
+        agent.ctl('sync')
+        self.assertIn(TRAIT, self.traits(agent))
+        agent.ctl('cordon')
+        agent.ctl('uncordon')
+        agent.ctl('sync')
+        self.assertIn(TRAIT, self.traits(agent))
+
+    def test_a_device(self):
+        agent = self.start_agent()
+        agent.ctl('cordon', '0000:41:00.0', '--reason', 'ECC errors')
+        self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
+        self.assertEqual(self.reserved(agent, GPU_B), (0, 5))
+        for _ in range(5):
+            claim = json.loads(self.claim(agent, 'VGPU=1').stdout)
+            self.assertEqual(claim['allocations'][0]['name'], GPU_B)
+        done = self.claim(agent, 'VGPU=1', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('ECC errors', done.stderr)
+        self.assertIn('ECC errors', agent.ctl('status').stdout)
+        agent.stop()
+        agent.start()
+        agent.wait_state('synced')
+        self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
+        agent.ctl('uncordon', '0000:41:00.0')
+        self.assertEqual(self.reserved(agent, GPU_A), (0, 4))
+        self.claim(agent, 'VGPU=1')
+        done = agent.ctl('cordon', '0000:ff:00.0', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('no device of this host', done.stderr)
+        self.assertEqual(agent.ctl('cordon', 'a', 'b', check=False).returncode, 2)
+
+
+if __name__ == '__main__':
+    unittest.main()
