@@ -156,7 +156,8 @@ int bus_guest_released(sd_bus_message *call, ClaimService *service, ClaimDesk *d
         if (r < 0)
                 return r;
         if (strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0) {
-                r = claim_desk_release(desk, claim->id, reason, false, &words);
+                r = claim_desk_release(desk, claim->id, reason,
+                                       claim->standing == CLAIM_STANDING_OWED, &words);
                 if (r != 0)
                         return bus_claims_error(service, error, r, &words);
                 log_info("Claim %" PRId64 ": released, its guest does not run any more.",

@@ -16,6 +16,7 @@
 #include "agent/ctl-text.h"
 
 #define DEFAULT_STATE_PATH "/var/lib/compute-agent"
+#define HOOK_PATH          SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
 #define DISK_NEEDED_BYTES  (UINT64_C(16) << 20)
 
 void ctl_facts_measure(CtlFacts *facts)
@@ -24,6 +25,7 @@ void ctl_facts_measure(CtlFacts *facts)
         struct timex timex = { 0 };
         struct statvfs fs;
 
+        facts->hook_installed = access(HOOK_PATH, X_OK) == 0;
         facts->clock_synchronised = adjtimex(&timex) >= 0 && !(timex.status & STA_UNSYNC);
         if (statvfs(path, &fs) < 0)
                 error_setf(&facts->disk_error, errno, "%s cannot be looked at: %s", path,
@@ -204,6 +206,20 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
                               ctl_json_text(facts->status, "root"));
 }
 
+static int judge_hook(const CtlFacts *facts, json_t *findings)
+{
+        if (!facts->config || !facts->config->hook_enabled)
+                return 0;
+        if (!facts->hook_installed)
+                return ctl_doctor_add(findings, "hook", "bad",
+                                      "Link it to computectl, and restart libvirtd or virtqemud",
+                                      "[hook] enabled is true, but " HOOK_PATH
+                                      " is not there or cannot be run");
+        return ctl_doctor_add(findings, "hook", "ok", NULL,
+                              "Guests claim when they start, if libvirt was started after the "
+                              "package was installed");
+}
+
 static int judge_clock(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->clock_synchronised)
@@ -234,8 +250,9 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static int (*const judges[])(const CtlFacts *, json_t *) = {
-                judge_config,  judge_service,    judge_hypervisor, judge_devices, judge_placement,
-                judge_reshape, judge_connection, judge_identity,   judge_clock,   judge_disk,
+                judge_config,    judge_service, judge_hypervisor, judge_devices,
+                judge_placement, judge_reshape, judge_connection, judge_identity,
+                judge_hook,      judge_clock,   judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 

@@ -27,6 +27,7 @@ typedef struct CtlFacts {
         const json_t *identity; /* of agent/identity-work.h; NULL: there is no Placement to compare
                                  * with, or identity_error */
         Error identity_error;
+        bool hook_installed; /* where libvirt looks for it */
         bool clock_synchronised;
         uint64_t disk_free_bytes; /* of the file system of state_path */
         Error disk_error;         /* code 0 when that is known */

@@ -174,7 +174,7 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
  * claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed. A consumer that somebody else
  * claimed for keeps that claim, and it is yielded; one that was left over from an earlier start of
  * the guest is ended, and yielded in ret_ended (owned by the caller; written whatever is returned).
- * -EAGAIN before claims_set_facts(). */
+ * When that is written in Placement, so is the new one. -EAGAIN before claims_set_facts(). */
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr);
 

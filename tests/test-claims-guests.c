@@ -246,6 +246,8 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_int_equal(claim->state, CLAIM_STATE_CLAIMED);
         assert_true(claim->expires_usec > claim->created_usec);
         assert_string_equal(claim->consumer_type, CLAIM_TYPE_GUEST);
+        assert_int_equal(claim->standing, CLAIM_STANDING_NONE);
+        free(run_sql(fixture->path, "UPDATE claims SET standing = 'written'"));
         assert_int_equal(claim->n_devices, 2);
         assert_true(claim_has_mdev(claim, &facts.mdevs[2].uuid));
         assert_true(claim_has_mdev(claim, &facts.mdevs[3].uuid));
@@ -254,6 +256,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         /* The next start is another one: its domain may be another one, too. */
         assert_int_equal(prepare(fixture, &facts, 'g', 4, "3", &again, &ended), CLAIM_DONE);
         assert_int_equal(ended->id, claim->id);
+        assert_int_equal(again->standing, CLAIM_STANDING_WRITTEN);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 4);
         assert_int_equal(fixture_used(fixture, "host_b", "VGPU"), 0);
         assert_store_sane(fixture->path);
@@ -274,6 +277,7 @@ static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
         };
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *rival = NULL;
+        Claim *none = NULL, *ended = NULL;
         FactsFixture facts;
         uint64_t n = 0;
 
@@ -281,21 +285,20 @@ static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
         assert_int_equal(fixture_claim(fixture, "vm", "VGPU=1", &rival), CLAIM_DONE);
         assert_true(claim_has_mdev(rival, &facts.mdevs[0].uuid));
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                Claim *claim = NULL, *ended = NULL;
-
                 assert_int_equal(prepare(fixture, &facts, 'g', cases[i].vcpus, cases[i].mdevs,
-                                         &claim, &ended),
+                                         &none, &ended),
                                  cases[i].outcome);
-                assert_null(claim);
+                assert_null(none);
                 assert_non_null(strstr(fixture->error.text, cases[i].words));
         }
         assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
         assert_int_equal(n, 1);
         fixture_set_host(fixture, "host MEMORY_MB=4096 PCPU=4");
-        assert_int_equal(prepare(fixture, &facts, 'g', 2, "", NULL, NULL), CLAIM_E_UNKNOWN_CLASS);
+        assert_int_equal(prepare(fixture, &facts, 'g', 2, "", &none, &ended),
+                         CLAIM_E_UNKNOWN_CLASS);
         assert_non_null(strstr(fixture->error.text, "VCPU"));
         claims_set_facts(fixture->claims, NULL);
-        assert_int_equal(prepare(fixture, &facts, 'g', 2, "", NULL, NULL), -EAGAIN);
+        assert_int_equal(prepare(fixture, &facts, 'g', 2, "", &none, &ended), -EAGAIN);
 }
 
 /* Who placed the guest claimed for it, and goes on to hold the claim. */

@@ -108,6 +108,29 @@ static void test_an_mdev_type_that_nobody_offers(void **state)
         assert_string_equal(state_of(document, "devices"), "bad");
 }
 
+static void test_hook(void **state)
+{
+        static const struct {
+                bool enabled, installed;
+                const char *state;
+        } cases[] = { { false, false, "" },
+                      { false, true, "" },
+                      { true, false, "bad" },
+                      { true, true, "ok" } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok");
+                const Config config = { .hook_enabled = cases[i].enabled };
+                _cleanup_json_ json_t *document = ctl_doctor_judge(&(const CtlFacts){
+                        .config = &config,
+                        .status = status,
+                        .hook_installed = cases[i].installed,
+                });
+
+                assert_string_equal(state_of(document, "hook"), cases[i].state);
+        }
+}
+
 static void test_measured(void **state)
 {
         char root[] = "/", nowhere[] = "/nonexistent";
@@ -127,6 +150,7 @@ int main(void)
                 cmocka_unit_test(test_table),
                 cmocka_unit_test(test_what_is_missing),
                 cmocka_unit_test(test_an_mdev_type_that_nobody_offers),
+                cmocka_unit_test(test_hook),
                 cmocka_unit_test(test_measured),
         };
 

@@ -12,14 +12,17 @@ from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
 from tests.env.fakesys import demo_host
 from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
+from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
 
-GUESTS = int(os.environ.get('COMPUTE_AGENT_GUESTS', '8'))  # that start at once
+GUESTS = int(os.environ.get('COMPUTE_AGENT_GUESTS', '6'))  # that start at once
 CPUS = 64  # of the demo host, with its ratio
 TYPE = 'LIBVIRT'
 
 
 class HookCase(unittest.TestCase):
+    with_placement = False
+
     @classmethod
     def setUpClass(cls):
         cls.scratch = Scratch()
@@ -27,12 +30,15 @@ class HookCase(unittest.TestCase):
         cls.bus = Bus(cls.scratch)
         cls.bus.start()
         cls.libvirtd = Libvirtd(demo_host(), cls.scratch)
-        cls.agent = Agent(cls.scratch, bus=cls.bus, uri=cls.libvirtd.uri,
+        cls.placement = Placement(cls.scratch) if cls.with_placement else None
+        if cls.placement:
+            cls.placement.start()
+        cls.agent = Agent(cls.scratch, cls.placement, bus=cls.bus, uri=cls.libvirtd.uri,
                           options={'hook': {'enabled': True, 'timeout': 20}})
         cls.install_hook()
         cls.libvirtd.start()
         cls.agent.start()
-        cls.agent.wait_state('standalone')
+        cls.agent.wait_state('synced' if cls.placement else 'standalone')
         cls.addClassCleanup(cls.libvirtd.destroy_guests)
 
     @classmethod
@@ -88,6 +94,8 @@ class HookCase(unittest.TestCase):
 
 
 class TestGuests(HookCase):
+    with_placement = True
+
     def some_mdev(self):
         return next(one for gpu in self.libvirtd.host.gpus
                     for one in gpu.types['nvidia-35'].existing)
@@ -183,6 +191,42 @@ class TestGuests(HookCase):
             list(pool.map(lambda name: self.libvirtd.virsh('destroy', name, timeout=120), started))
         self.assertEqual(self.claims(), [])
 
+    def held(self, guest):
+        """What it has of the root provider in Placement."""
+        found = self.placement.get('/allocations/' + guest)['allocations']
+        return found.get(self.agent.root(), {}).get('resources', {})
+
+    def wait_held(self, guest, resources):
+        wait_until(lambda: self.held(guest) == resources, 30, 'Placement to have %s' % resources)
+
+    def test_placement_is_told_of_what_starts_and_stops(self):
+        guest = self.define('told', vcpus=2, memory_mib=48)
+        self.assertEqual(self.start('told'), '')
+        self.wait_held(guest, {'VCPU': 2, 'MEMORY_MB': 48})
+        self.libvirtd.virsh('destroy', 'told')
+        self.wait_held(guest, {})
+
+    def test_what_starts_while_placement_is_away_is_told_later(self):
+        guest = self.define('owed')
+        self.placement.kill()
+        try:
+            self.assertEqual(self.start('owed'), '')
+        finally:
+            self.placement.start()
+        self.agent.ctl('sync')
+        self.wait_held(guest, {'VCPU': 1, 'MEMORY_MB': 32})
+        self.libvirtd.virsh('destroy', 'owed')
+        self.wait_held(guest, {})
+
+    def test_started_and_stopped_at_once(self):
+        guest = self.define('brief')
+        for _ in range(2):
+            self.assertEqual(self.start('brief'), '')
+            self.libvirtd.virsh('destroy', 'brief')
+        self.agent.ctl('sync')
+        self.wait_held(guest, {})
+        self.assertEqual(self.claims(), [])
+
 
 class TestAway(HookCase):
     def test_allow(self):
@@ -203,14 +247,14 @@ class TestAway(HookCase):
 
     def test_an_agent_that_hangs(self):
         self.define('slow')
-        self.configure(when_agent_is_away='deny', timeout=2)
+        self.configure(when_agent_is_away='deny', timeout=1)
         self.agent.pause()
         self.addCleanup(self.agent.resume)
         self.assertIn('did not answer in time', self.start('slow'))
 
     def test_a_bus_that_hangs(self):
         self.define('stuck')
-        self.configure(when_agent_is_away='allow', timeout=2)
+        self.configure(when_agent_is_away='allow', timeout=1)
         self.bus.pause()
         try:
             self.assertEqual(self.start('stuck'), '')
