@@ -369,6 +369,39 @@ class TestMoves(PlacementClaimCase):
         self.assertEqual(self.move(instance, migration), claim)
         self.assertEqual(self.placement.writes_since(mark), [])
 
+    def test_to_another_agents_host_and_back_and_an_evacuation(self):
+        """1896463: each host's share is its agent's alone, also when a dead host comes back."""
+        bus = Bus(self.scratch)
+        bus.start()
+        self.addCleanup(bus.stop)
+        second = self.make_agent('two', bus=bus)
+        second.start()
+        self.addCleanup(second.stop)
+        second.wait_state('synced')
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        here, there = {self.root: {'VCPU': 1}}, {second.root(): {'VCPU': 1}}
+        source = self.claim('VCPU=1', instance)['id']
+        # Migrated, and reverted.
+        self.move(instance, migration)
+        target = self.claim('VCPU=1', instance, agent=second)['id']
+        self.assertEqual((self.held(migration), self.held(instance)), (here, there))
+        second.ctl('release', target)
+        wait_until(lambda: self.held(instance) == {}, 20, 'the removal')
+        self.move(migration, instance)
+        self.assertEqual((self.held(migration), self.held(instance)), ({}, here))
+        # This host dies, and its guest starts on the other one.
+        self.agent.kill()
+        target = self.claim('VCPU=1', instance, agent=second)['id']
+        self.assertEqual(self.held(instance), {**here, **there})
+        self.agent.start()
+        self.agent.wait_state('synced')
+        self.agent.ctl('sync')
+        self.assertEqual(self.held(instance), {**here, **there})
+        self.agent.ctl('release', source, '--reason', 'evacuated')
+        wait_until(lambda: self.held(instance) == there, 20, 'the removal')
+        second.ctl('release', target)
+        wait_until(lambda: self.held(instance) == {}, 20, 'the removal')
+
     def test_failing_at_each_step(self):
         """1953359: as before, or as after; never something between."""
         for n in range(3):
