@@ -125,6 +125,11 @@ class TestAudit(AuditCase):
         self.assertEqual(self.holds(guest), {agent.root(): {'VCPU': 2, 'MEMORY_MB': 40,
                                                             'DISK_GB': 1}})
         self.assertIn('has neither claim nor guest', agent.log())
+        mark = self.placement.mark()
+        agent.ctl('sync')
+        requests = [path for _, path, *_ in self.placement.requests_since(mark)]
+        self.assertTrue(requests)
+        self.assertFalse([path for path in requests if 'allocations' in path], requests)
 
         text = agent.ctl('consumers').stdout
         self.assertIn('good', text)
@@ -132,22 +137,20 @@ class TestAudit(AuditCase):
         self.assertEqual((consumer['guest'], consumer['project'], consumer['here'][0]['resources']),
                          ('good', 'demo', {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}))
 
-    def test_an_amount_that_differs(self):
+    def test_claims_that_placement_has_otherwise_or_not_at_all(self):
+        """F8 1848343: and the migration of a guest that was deleted while it was moved."""
         agent, guest = self.start_with_guest()
-        self.allocate({agent.root(): {'VCPU': 1, 'MEMORY_MB': 40, 'DISK_GB': 1}}, guest)
-        self.assertEqual(self.audit(agent, 'heal'),
-                         (0, {guest: ('amount', 'write-claim', 'healed')}))
-        self.assertEqual(self.holds(guest), {agent.root(): {'VCPU': 2, 'MEMORY_MB': 40,
-                                                            'DISK_GB': 1}})
-
-    def test_a_guest_without_allocations(self):
-        agent = self.start_agent(OPTIONS)
-        guest = self.libvirtd.start_guest('bare', memory_mib=40, vcpus=1)
-        wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
-        self.wait_findings(agent, {guest: 'untold'})
+        root = agent.root()
+        self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40, 'DISK_GB': 1}}, guest)
+        migration = self.allocate({root: {'VCPU': 3, 'MEMORY_MB': 48}}, consumer_type='MIGRATION')
+        bare = self.libvirtd.start_guest('bare', memory_mib=40, vcpus=1)
+        wait_until(lambda: self.of_guest(agent, bare), 20, 'the claim')
+        self.wait_findings(agent, {guest: 'amount', migration: 'migration', bare: 'untold'})
         self.assertEqual(self.audit(agent, 'heal')[0], 0)
-        self.assertEqual(self.holds(guest), {agent.root(): {'VCPU': 1, 'MEMORY_MB': 40}})
         self.assertEqual(self.audit(agent), (0, {}))
+        self.assertEqual(self.holds(guest), {root: {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}})
+        self.assertEqual(self.holds(bare), {root: {'VCPU': 1, 'MEMORY_MB': 40}})
+        self.assertEqual(self.holds(migration), {})
 
     def test_what_is_on_its_way_is_left_alone(self):
         """F8 1849165, 2025480: a consumer that the scheduler just made, before its guest is here."""
@@ -156,15 +159,6 @@ class TestAudit(AuditCase):
         document = json.loads(agent.ctl('heal', '--json=short').stdout)
         self.assertEqual((document['findings'], document['in_flight'], document['holding']),
                          ([], 1, 1))
-
-    def test_f8_1848343_a_guest_that_was_deleted_while_it_was_moved(self):
-        """Its migration holds what it had, and it is here no more."""
-        agent = self.start_agent(OPTIONS)
-        migration = self.allocate({agent.root(): {'VCPU': 2, 'MEMORY_MB': 40}},
-                                  consumer_type='MIGRATION')
-        self.wait_findings(agent, {migration: 'migration'})
-        self.assertEqual(self.audit(agent, 'heal')[0], 0)
-        self.assertEqual(self.holds(migration), {})
 
     def test_placement_that_cannot_be_read(self):
         agent = self.start_agent(OPTIONS)
@@ -219,15 +213,6 @@ class TestStart(AuditCase):
         self.libvirtd.virsh('start', 'good')
         wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
         self.wait_findings(agent, {guest: 'elsewhere'})
-
-    def test_a_quiet_cycle_is_one_request(self):
-        agent, _ = self.start_with_guest()
-        agent.ctl('sync')
-        mark = self.placement.mark()
-        agent.ctl('sync')
-        requests = [path for _, path, *_ in self.placement.requests_since(mark)]
-        self.assertTrue(requests)
-        self.assertFalse([path for path in requests if 'allocations' in path], requests)
 
 
 if __name__ == '__main__':
