@@ -98,7 +98,7 @@ int bus_prepare_guest(sd_bus_message *call, ClaimService *service, ClaimDesk *de
                 note_refused(&guest, &words);
         /* libvirt waits: Placement is told behind its back. */
         if (r == 0)
-                claim_desk_owe(desk, claim->id);
+                claim_desk_settle_soon(desk);
         return r != 0 ? bus_claims_error(service, error, r, &words)
                       : reply_prepared(call, service, &guest, begin_usec, claim);
 }
@@ -156,8 +156,7 @@ int bus_guest_released(sd_bus_message *call, ClaimService *service, ClaimDesk *d
         if (r < 0)
                 return r;
         if (strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0) {
-                r = claim_desk_release(desk, claim->id, reason,
-                                       claim->standing == CLAIM_STANDING_OWED, &words);
+                r = claim_desk_release(desk, claim->id, reason, false, &words);
                 if (r != 0)
                         return bus_claims_error(service, error, r, &words);
                 log_info("Claim %" PRId64 ": released, its guest does not run any more.",

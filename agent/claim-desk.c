@@ -346,25 +346,40 @@ static ClaimTask *next_move(ClaimDesk *desk, Claims *claims)
         return NULL;
 }
 
-static ClaimTask *next_debt(ClaimDesk *desk, Claims *claims)
+/* The first debt of a standing that is not looked at yet, if it is older than *found. */
+static void find_debt(ClaimDesk *desk, Claims *claims, ClaimStanding standing, Claim **found)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
 
-        if (claims_list_standing(claims, CLAIM_STANDING_OWED, &list, NULL) != 0)
-                return NULL;
+        if (claims_list_standing(claims, standing, &list, NULL) != 0)
+                return;
         for (size_t i = 0; i < list.n_claims; i++) {
-                ClaimTask *task;
+                Claim *claim = list.claims[i];
 
-                if (list.claims[i]->id <= desk->after_debt ||
-                    find_task(desk, &list.claims[i]->consumer))
+                if (claim->id <= desk->after_debt || find_task(desk, &claim->consumer))
                         continue;
-                desk->after_debt = list.claims[i]->id;
-                task = add_task(desk, CLAIM_TASK_DEBT, &list.claims[i]->consumer, on_errand_done);
-                if (task)
-                        task->claim = TAKE_PTR(list.claims[i]);
-                return task;
+                if (!*found || claim->id < (*found)->id) {
+                        claim_free(*found);
+                        *found = TAKE_PTR(list.claims[i]);
+                }
+                return;
         }
-        return NULL;
+}
+
+static ClaimTask *next_debt(ClaimDesk *desk, Claims *claims)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        ClaimTask *task;
+
+        find_debt(desk, claims, CLAIM_STANDING_OWED, &claim);
+        find_debt(desk, claims, CLAIM_STANDING_SENT, &claim);
+        if (!claim)
+                return NULL;
+        desk->after_debt = claim->id;
+        task = add_task(desk, CLAIM_TASK_DEBT, &claim->consumer, on_errand_done);
+        if (task)
+                task->claim = TAKE_PTR(claim);
+        return task;
 }
 
 static void settle_next(ClaimDesk *desk)
@@ -408,13 +423,9 @@ void claim_desk_settle(ClaimDesk *desk)
         settle_next(desk);
 }
 
-void claim_desk_owe(ClaimDesk *desk, int64_t id)
+void claim_desk_settle_soon(ClaimDesk *desk)
 {
-        Claims *claims = claim_service_get(desk->counter.service);
-
-        if (claims && desk->counter.with_placement && desk->counter.mode != CLAIM_MODE_VERIFY &&
-            claims_set_standing(claims, id, CLAIM_STANDING_NONE, CLAIM_STANDING_OWED, NULL) == 0)
-                (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
+        (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
 }
 
 /* Whatever was written there is ours to remove from now on. */

@@ -67,13 +67,12 @@ void claim_desk_claim(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDon
 void claim_desk_move(ClaimDesk *desk, const Uuid *from, const Uuid *to, const char *to_type,
                      ClaimDeskDone done, void *userdata);
 
-/* A claim that was made without Placement, which is told of it soon: unless somebody placed it, or
- * nobody may write. */
-void claim_desk_owe(ClaimDesk *desk, int64_t id);
-
 /* Finishes what is owed to Placement, one after the other; stops at the first failure. To be called
  * at the end of each cycle, and when something was released. */
 void claim_desk_settle(ClaimDesk *desk);
+
+/* The same when the loop runs again. */
+void claim_desk_settle_soon(ClaimDesk *desk);
 
 /* Ends a claim, as claims_release(); everywhere: also what Placement has of it on this host, though
  * somebody else wrote it there. What is to be removed is settled later. */

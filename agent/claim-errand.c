@@ -30,15 +30,35 @@ static Claims *get_claims(ClaimTask *task, Error *reterr)
 
 /* Debts. */
 
+/* CLAIM_E_NOT_FOUND: the claim ended meanwhile. */
+static int mark_debt(ClaimTask *task, ClaimStanding standing, Error *reterr)
+{
+        Claims *claims = get_claims(task, reterr);
+        int r = claims ? claims_set_standing(claims, task->claim->id, task->claim->standing,
+                                             standing, reterr)
+                       : -EIO;
+
+        if (r == 0)
+                task->claim->standing = standing;
+        return r;
+}
+
 static void settle_debt(ClaimTask *task, ClaimStanding standing)
 {
         Error error = ERROR_NULL;
-        Claims *claims = get_claims(task, &error);
-        int r = claims ? claims_set_standing(claims, task->claim->id, CLAIM_STANDING_OWED, standing,
-                                             &error)
-                       : -EIO;
+        int r = mark_debt(task, standing, &error);
 
         end(task, r == CLAIM_E_NOT_FOUND ? 0 : r, &error);
+}
+
+/* Somebody placed it, or a write of ours arrived that went without an answer, or with a 409: a
+ * connection that breaks makes curl send it twice. */
+static void settle_placed_debt(ClaimTask *task)
+{
+        settle_debt(task, task->claim->standing == CLAIM_STANDING_SENT &&
+                                          claim_share_is(task->claim, task->seen)
+                                  ? CLAIM_STANDING_WRITTEN
+                                  : CLAIM_STANDING_NONE);
 }
 
 static void on_debt_paid(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -52,10 +72,18 @@ static void on_debt_paid(int result, ConsumersAnswer *answer, const Error *error
                 claim_task_fail(task, claim_task_outcome(result), error);
 }
 
+/* From here on the end of the claim leaves a departure. */
 static int pay_debt(ClaimTask *task, Error *reterr)
 {
-        int r = claim_share_add(task->claim, task->seen);
+        int r = mark_debt(task, CLAIM_STANDING_SENT, reterr);
 
+        if (r == CLAIM_E_NOT_FOUND) {
+                end(task, 0, reterr);
+                return 0;
+        }
+        if (r != 0)
+                return r;
+        r = claim_share_add(task->claim, task->seen);
         if (r >= 0)
                 r = claim_task_name(task->seen, task->claim->project_id, task->claim->user_id,
                                     task->claim->consumer_type);
@@ -85,13 +113,15 @@ static void on_departed(int result, ConsumersAnswer *answer, const Error *error,
                 claim_task_fail(task, claim_task_outcome(result), error);
 }
 
-/* Another claim of the consumer has what it holds. */
+/* Another claim of the consumer has what it holds. One that is owed has not: it is written behind
+ * this. */
 static bool has_heir(Claims *claims, const Uuid *consumer)
 {
         for (int target = 0; target < 2; target++) {
                 _cleanup_(claim_freep) Claim *claim = NULL;
 
-                if (claims_find(claims, consumer, target, &claim, NULL) == 0)
+                if (claims_find(claims, consumer, target, &claim, NULL) == 0 &&
+                    claim->standing != CLAIM_STANDING_OWED)
                         return true;
         }
         return false;
@@ -236,7 +266,7 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
                 if (r == 0)
                         return;
         } else if (r == 0 && claim_share_has(view, claims_node(claims), task->seen)) {
-                settle_debt(task, CLAIM_STANDING_NONE);
+                settle_placed_debt(task);
                 return;
         } else if (r == 0) {
                 r = pay_debt(task, &words);

@@ -26,7 +26,7 @@ struct ClaimService {
         HostFacts facts;
         bool reconcile_due; /* the snapshot was not looked at yet */
         bool compared;      /* it was, in this cycle */
-        bool started_only;
+        bool started_only, owes_guests;
         ClockWatch clock;
         int64_t last_id;  /* of the claims that were made */
         int64_t known_id; /* the same, when the clock was looked at last */
@@ -215,6 +215,7 @@ static void open_store(ClaimService *service)
                 return;
         close_or_open(service);
         claims_set_facts(service->claims, service->snapshot ? &service->facts : NULL);
+        claims_set_owes_guests(service->claims, service->owes_guests);
         note_last_id(service);
         /* An empty file, or one of an older program: the guests are looked at again. */
         service->reconcile_due = service->snapshot != NULL;
@@ -493,6 +494,13 @@ void claim_service_set_started_only(ClaimService *service, bool started_only)
 bool claim_service_is_started_only(const ClaimService *service)
 {
         return service->started_only;
+}
+
+void claim_service_set_owes_guests(ClaimService *service, bool owes)
+{
+        service->owes_guests = owes;
+        if (service->claims)
+                claims_set_owes_guests(service->claims, owes);
 }
 
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)

@@ -42,6 +42,9 @@ void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
 void claim_service_set_started_only(ClaimService *service, bool started_only);
 bool claim_service_is_started_only(const ClaimService *service);
 
+/* Is Placement to be told of claims that guests made by starting (claims_set_owes_guests())? */
+void claim_service_set_owes_guests(ClaimService *service, bool owes);
+
 /* The host that claims are fitted to; copied. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
 

@@ -52,6 +52,18 @@ bool claim_share_remove(const HostView *view, const char *node, const Claim *cla
         return true;
 }
 
+bool claim_share_is(const Claim *claim, const Consumer *consumer)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++) {
+                const Allocation *allocation = &claim->allocations[i];
+                const Resources *held = consumer_find(consumer, &allocation->provider);
+
+                if (!held || !resources_equal(held, &allocation->resources))
+                        return false;
+        }
+        return true;
+}
+
 int claim_share_add(const Claim *claim, Consumer *consumer)
 {
         for (size_t i = 0; i < claim->n_allocations; i++) {

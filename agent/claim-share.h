@@ -15,5 +15,8 @@ bool claim_share_has(const HostView *view, const char *node, const Consumer *con
 bool claim_share_remove(const HostView *view, const char *node, const Claim *claim,
                         Consumer *consumer);
 
+/* Has it of the claim's providers exactly what the claim has? */
+bool claim_share_is(const Claim *claim, const Consumer *consumer);
+
 /* Adds what the claim holds. -ENOMEM, -EOVERFLOW. */
 int claim_share_add(const Claim *claim, Consumer *consumer);

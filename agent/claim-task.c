@@ -31,6 +31,7 @@ ClaimTask *claim_task_free(ClaimTask *task)
         sd_event_source_disable_unref(task->timer);
         consumer_free(task->seen);
         consumer_free(task->target);
+        consumer_free(task->sent);
         candidate_list_free(task->candidates);
         claim_handover_done(&task->handover);
         claim_free(task->claim);
@@ -235,6 +236,8 @@ static void put(ClaimTask *task)
         if (r >= 0)
                 r = consumers_write(&task->call, task->session, consumer, &mappings, on_put, task,
                                     &error);
+        consumer_free(task->sent);
+        task->sent = TAKE_PTR(consumer);
         if (r < 0) {
                 undo(task, "nothing was sent");
                 claim_task_fail(task, r, &error);
@@ -361,12 +364,15 @@ static void write_claim(ClaimTask *task)
 
 /* Reading. */
 
+/* A write of ours that was answered with a conflict may have been done all the same: a connection
+ * that breaks makes curl send it twice. */
 static void verify(ClaimTask *task)
 {
+        bool ours = task->sent && consumer_holds_equal(task->sent, task->seen);
         const ClaimPlacing placing = {
                 .holding = task->seen,
                 .mappings = task->request->mappings.n_items > 0 ? &task->request->mappings : NULL,
-                .standing = CLAIM_STANDING_NONE,
+                .standing = ours ? CLAIM_STANDING_WRITTEN : CLAIM_STANDING_NONE,
         };
 
         claim_locally(task, &placing);

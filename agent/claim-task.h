@@ -52,6 +52,7 @@ struct ClaimTask {
         sd_event_source *timer;
         ConsumersCall *call;
         Consumer *seen, *target; /* as Placement has it; target: who a move goes to */
+        Consumer *sent;          /* as a claim was written last */
         CandidateList *candidates;
         size_t next_candidate;
         Error words; /* of the last candidate */

@@ -299,6 +299,15 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         return 0;
 }
 
+/* Guests that claim when they start, and who tells Placement of them. */
+static void set_up_guests(Daemon *daemon, const Config *config)
+{
+        claim_service_set_started_only(daemon->claims, config->hook_enabled);
+        claim_service_set_owes_guests(daemon->claims,
+                                      config->hook_enabled && config->has_placement &&
+                                              config->claim_mode != CLAIM_MODE_VERIFY);
+}
+
 /* From here on nothing can fail. Takes what engine holds. */
 static void put_in_force(Daemon *daemon, Engine *engine)
 {
@@ -306,7 +315,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
 
         bus_service_set_tracker(daemon->bus, engine->tracker, config->compute_driver);
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
-        claim_service_set_started_only(daemon->claims, config->hook_enabled);
+        set_up_guests(daemon, config);
         claim_desk_dismiss(daemon->desk, "The agent was reloaded meanwhile: try again");
         claim_desk_set_mode(daemon->desk, config->claim_mode, config->has_placement);
         claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver);
@@ -446,7 +455,7 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         };
         if (claim_service_new(&daemon->claims, &claims_config, &config->driver) < 0)
                 return error_oom(reterr);
-        claim_service_set_started_only(daemon->claims, config->hook_enabled);
+        set_up_guests(daemon, config);
         if (cordon_new(&daemon->cordon, config->state_path, daemon->mode == DAEMON_DRY_RUN) < 0)
                 return error_oom(reterr);
         claim_service_set_closed(daemon->claims, cordon_host_words(daemon->cordon),

@@ -25,10 +25,9 @@ ClaimState claim_state_from_text(const char *text)
 }
 
 static const char *const standing_texts[_CLAIM_STANDING_MAX] = {
-        [CLAIM_STANDING_NONE] = "",
-        [CLAIM_STANDING_PENDING] = "pending",
-        [CLAIM_STANDING_WRITTEN] = "written",
-        [CLAIM_STANDING_OWED] = "owed",
+        [CLAIM_STANDING_NONE] = "",           [CLAIM_STANDING_PENDING] = "pending",
+        [CLAIM_STANDING_WRITTEN] = "written", [CLAIM_STANDING_OWED] = "owed",
+        [CLAIM_STANDING_SENT] = "sent",
 };
 
 const char *claim_standing_to_text(ClaimStanding standing)

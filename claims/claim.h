@@ -33,12 +33,14 @@ typedef enum ClaimStanding {
         CLAIM_STANDING_NONE,    /* nothing: there is no Placement, or somebody else wrote there */
         CLAIM_STANDING_PENDING, /* it may have been told; nobody was promised anything yet */
         CLAIM_STANDING_WRITTEN, /* the allocations are ours to remove */
-        CLAIM_STANDING_OWED,    /* promised while Placement was away: it is to be told */
+        CLAIM_STANDING_OWED,    /* promised without it: Placement is to be told */
+        CLAIM_STANDING_SENT,    /* the same, and what is there may be ours */
         _CLAIM_STANDING_MAX,
         _CLAIM_STANDING_INVALID = -EINVAL,
 } ClaimStanding;
 
-const char *claim_standing_to_text(ClaimStanding standing); /* "", "pending", "written", "owed" */
+const char *claim_standing_to_text(ClaimStanding standing); /* "", "pending", "written", …
+                                                             */
 ClaimStanding claim_standing_from_text(const char *text);
 
 /* Which provider a request group got something from. The unsuffixed group can have several. */

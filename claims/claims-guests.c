@@ -259,8 +259,7 @@ static void check_room(Adoption *adoption, Error *reterr)
         }
 }
 
-static int write_adoption(Adoption *adoption, bool runs, ClaimStanding standing, Claim **ret,
-                          Error *reterr)
+static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *reterr)
 {
         Claims *claims = adoption->claims;
         const ClaimRequest request = { .consumer = adoption->domain->uuid,
@@ -277,10 +276,10 @@ static int write_adoption(Adoption *adoption, bool runs, ClaimStanding standing,
                 .created_usec = now,
                 .expires_usec = runs ? 0 : claims_expiry_from(claims, now),
                 .confirmed = runs,
-                .standing = standing,
                 .devices = adoption->devices.devices,
                 .n_devices = adoption->devices.n_devices,
                 .layout = &adoption->layout,
+                .standing = claims->owes_guests ? CLAIM_STANDING_OWED : CLAIM_STANDING_NONE,
         };
 
         if (!text)
@@ -308,8 +307,13 @@ static int adopt_once(Claims *claims, const HostDomain *domain, Claim **ret, Err
                 return CLAIM_E_CONFLICT;
         }
         check_room(&adoption, reterr);
-        r = write_adoption(&adoption, true, CLAIM_STANDING_NONE, ret, reterr);
+        r = write_adoption(&adoption, true, ret, reterr);
         return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : adoption.outcome;
+}
+
+void claims_set_owes_guests(Claims *claims, bool owes)
+{
+        claims->owes_guests = owes;
 }
 
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr)
@@ -370,8 +374,7 @@ static void check_limits(Adoption *adoption, Error *reterr)
         }
 }
 
-static int prepare_new(Claims *claims, const HostDomain *domain, ClaimStanding standing,
-                       Claim **ret, Error *reterr)
+static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
         _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
         const char *uncounted;
@@ -393,7 +396,7 @@ static int prepare_new(Claims *claims, const HostDomain *domain, ClaimStanding s
         check_limits(&adoption, reterr);
         if (adoption.outcome != CLAIM_DONE)
                 return adoption.outcome;
-        r = write_adoption(&adoption, false, standing, ret, reterr);
+        r = write_adoption(&adoption, false, ret, reterr);
         return r > 0 ? CLAIM_E_BUSY : r;
 }
 
@@ -414,18 +417,16 @@ static int end_left_over(Claims *claims, const HostDomain *domain, Claim **ret_e
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
 }
 
-static int prepare_once(Claims *claims, const HostDomain *domain, ClaimStanding standing,
-                        Claim **ret, Error *reterr)
+static int prepare_once(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
         int r = claims->store->engine->find(claims->store, &domain->uuid, false, ret, reterr);
 
-        return r == STORE_E_NOT_FOUND ? prepare_new(claims, domain, standing, ret, reterr) : r;
+        return r == STORE_E_NOT_FOUND ? prepare_new(claims, domain, ret, reterr) : r;
 }
 
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr)
 {
-        ClaimStanding standing = CLAIM_STANDING_NONE;
         int r;
 
         if (!claims->facts)
@@ -433,12 +434,10 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
         r = end_left_over(claims, domain, ret_ended, reterr);
         if (r != 0)
                 return r;
-        if (*ret_ended && (*ret_ended)->standing == CLAIM_STANDING_WRITTEN)
-                standing = CLAIM_STANDING_WRITTEN;
         for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
                 r = claims_begin_attempt(claims, attempt, reterr);
                 if (r == 0)
-                        r = prepare_once(claims, domain, standing, ret_claim, reterr);
+                        r = prepare_once(claims, domain, ret_claim, reterr);
                 claims->store->engine->drop_turn(claims->store);
                 if (r != CLAIM_E_BUSY)
                         return claims_finish(r);

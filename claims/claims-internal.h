@@ -18,6 +18,7 @@ struct Claims {
         char *closed, *hint; /* why nothing is promised; what goes with refusals; NULL: nothing */
         char boot_id[SD_ID128_STRING_MAX];
         uint64_t expiry_usec;
+        bool owes_guests; /* Placement is to be told of claims that a domain made */
 };
 
 uint64_t claims_now_usec(void);

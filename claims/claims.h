@@ -174,7 +174,7 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
  * claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed. A consumer that somebody else
  * claimed for keeps that claim, and it is yielded; one that was left over from an earlier start of
  * the guest is ended, and yielded in ret_ended (owned by the caller; written whatever is returned).
- * When that is written in Placement, so is the new one. -EAGAIN before claims_set_facts(). */
+ * -EAGAIN before claims_set_facts(). */
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr);
 
@@ -184,6 +184,10 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
  * that are free. CLAIM_E_NOT_FOUND, CLAIM_E_BUSY; CLAIM_E_NO_CAPACITY with words when there is no
  * device for it, it is of this boot then all the same. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
+
+/* From now on claims_adopt() and claims_prepare() make claims of which Placement is to be told
+ * (CLAIM_STANDING_OWED), or not. */
+void claims_set_owes_guests(Claims *claims, bool owes);
 
 /* Borrowed: the boot and the node that new claims are of. */
 const char *claims_boot_id(const Claims *claims);

@@ -298,14 +298,15 @@ static const char version_4[] =
  * - allocations may change hands, and nothing else. */
 static const char version_5[] =
         "ALTER TABLE claims ADD COLUMN standing TEXT NOT NULL DEFAULT ''"
-        " CHECK (standing IN ('', 'pending', 'written', 'owed'));"
-        "CREATE INDEX claims_standing ON claims (standing) WHERE standing IN ('pending', 'owed');"
+        " CHECK (standing IN ('', 'pending', 'written', 'owed', 'sent'));"
+        "CREATE INDEX claims_standing ON claims (standing)"
+        " WHERE standing IN ('pending', 'owed', 'sent');"
         "CREATE TABLE departures ("
         " id INTEGER PRIMARY KEY AUTOINCREMENT,"
         " claim_id INTEGER NOT NULL,"
         " consumer TEXT NOT NULL);"
         "CREATE TRIGGER claims_depart AFTER DELETE ON claims"
-        " WHEN OLD.standing IN ('pending', 'written') BEGIN"
+        " WHEN OLD.standing IN ('pending', 'written', 'sent') BEGIN"
         " INSERT INTO departures (claim_id, consumer) VALUES (OLD.id, OLD.instance_uuid);"
         "END;"
         "CREATE TABLE consumer_moves ("

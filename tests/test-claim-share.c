@@ -28,6 +28,48 @@ static Consumer *make_consumer(const char *text)
         return consumer;
 }
 
+static Claim *make_claim(const char *text)
+{
+        _cleanup_(consumer_freep) Consumer *of = make_consumer(text);
+        Claim *claim;
+
+        assert_int_equal(claim_new(&claim), 0);
+        for (size_t i = 0; i < of->n_allocations; i++) {
+                const Resources *resources = &of->allocations[i].resources;
+
+                for (size_t j = 0; j < resources->n_items; j++)
+                        assert_int_equal(claim_add(claim, &of->allocations[i].provider, "x", "",
+                                                   resources->items[j].resource_class,
+                                                   resources->items[j].amount),
+                                         0);
+        }
+        return claim;
+}
+
+static void test_is(void **state)
+{
+        static const struct {
+                const char *claim, *held;
+                bool is;
+        } cases[] = {
+                { "host VCPU=2", "host VCPU=2", true },
+                { "host VCPU=2", "host VCPU=2,other VCPU=7", true },
+                { "host VCPU=2,gpu VGPU=1", "gpu VGPU=1,host VCPU=2", true },
+                { "host VCPU=2", "host VCPU=3", false },
+                { "host VCPU=2", "host VCPU=2,host MEMORY_MB=9", false },
+                { "host VCPU=2,gpu VGPU=1", "host VCPU=2", false },
+                { "host VCPU=2", "", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(consumer_freep) Consumer *held = make_consumer(cases[i].held);
+                _cleanup_(claim_freep) Claim *claim = make_claim(cases[i].claim);
+
+                if (claim_share_is(claim, held) != cases[i].is)
+                        fail_msg("case %zu", i);
+        }
+}
+
 static void test_shares(void **state)
 {
         static const struct {
@@ -54,19 +96,8 @@ static void test_shares(void **state)
                 _cleanup_(claim_freep) Claim *claim = NULL;
 
                 assert_int_equal(host_view_new(&view, fixture_tree(HOST)), 0);
-                if (cases[i].claim) {
-                        _cleanup_(consumer_freep) Consumer *of = make_consumer(cases[i].claim);
-
-                        assert_int_equal(claim_new(&claim), 0);
-                        for (size_t j = 0; j < of->n_allocations; j++)
-                                assert_int_equal(
-                                        claim_add(claim, &of->allocations[j].provider, "x", "",
-                                                  of->allocations[j]
-                                                          .resources.items[0]
-                                                          .resource_class,
-                                                  of->allocations[j].resources.items[0].amount),
-                                        0);
-                }
+                if (cases[i].claim)
+                        claim = make_claim(cases[i].claim);
                 if (claim_share_has(view, "host", consumer) != cases[i].has)
                         fail_msg("case %zu: has", i);
                 if (claim_share_remove(view, "host", claim, consumer) != (cases[i].left != NULL))
@@ -86,7 +117,8 @@ static void test_shares(void **state)
 
 int main(void)
 {
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_shares) };
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_shares),
+                                                   cmocka_unit_test(test_is) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 /* Claims that name devices, and claims of guests that are there already, on a real database. */
 
 #include "claims/claims-move.h"
+#include "claims/claims-placement.h"
 #include "tests/claims-fixture.h"
 #include "tests/host-facts-fixture.h"
 #include "tests/test.h"
@@ -238,6 +239,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL, *ended = NULL;
+        ClaimDeparture departure;
         FactsFixture facts;
 
         open_host(fixture, &facts);
@@ -248,6 +250,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_string_equal(claim->consumer_type, CLAIM_TYPE_GUEST);
         assert_int_equal(claim->standing, CLAIM_STANDING_NONE);
         free(run_sql(fixture->path, "UPDATE claims SET standing = 'written'"));
+        claims_set_owes_guests(fixture->claims, true);
         assert_int_equal(claim->n_devices, 2);
         assert_true(claim_has_mdev(claim, &facts.mdevs[2].uuid));
         assert_true(claim_has_mdev(claim, &facts.mdevs[3].uuid));
@@ -256,7 +259,10 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         /* The next start is another one: its domain may be another one, too. */
         assert_int_equal(prepare(fixture, &facts, 'g', 4, "3", &again, &ended), CLAIM_DONE);
         assert_int_equal(ended->id, claim->id);
-        assert_int_equal(again->standing, CLAIM_STANDING_WRITTEN);
+        assert_int_equal(again->standing, CLAIM_STANDING_OWED);
+        assert_int_equal(
+                claims_next_departure(fixture->claims, 0, &again->consumer, &departure, NULL), 0);
+        assert_int_equal(departure.claim, claim->id);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 4);
         assert_int_equal(fixture_used(fixture, "host_b", "VGPU"), 0);
         assert_store_sane(fixture->path);

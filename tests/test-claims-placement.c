@@ -65,9 +65,8 @@ static void test_departures(void **state)
                 ClaimStanding standing;
                 bool departs;
         } cases[] = {
-                { CLAIM_STANDING_NONE, false },
-                { CLAIM_STANDING_OWED, false },
-                { CLAIM_STANDING_PENDING, true },
+                { CLAIM_STANDING_NONE, false },   { CLAIM_STANDING_OWED, false },
+                { CLAIM_STANDING_SENT, true },    { CLAIM_STANDING_PENDING, true },
                 { CLAIM_STANDING_WRITTEN, true },
         };
         Fixture *fixture = *state;

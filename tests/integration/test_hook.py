@@ -218,6 +218,34 @@ class TestGuests(HookCase):
         self.libvirtd.virsh('destroy', 'owed')
         self.wait_held(guest, {})
 
+    def test_a_start_after_a_stop_that_nobody_saw(self):
+        guest = self.define('anew', vcpus=1, memory_mib=32)
+        self.assertEqual(self.start('anew'), '')
+        self.wait_held(guest, {'VCPU': 1, 'MEMORY_MB': 32})
+        self.agent.kill()
+        self.libvirtd.virsh('destroy', 'anew')
+        self.libvirtd.virsh('undefine', 'anew')
+        self.define('anew', vcpus=2, memory_mib=48, uuid=guest)
+        self.agent.start()
+        self.agent.wait_state('synced')
+        self.assertEqual(self.start('anew'), '')
+        self.wait_held(guest, {'VCPU': 2, 'MEMORY_MB': 48})
+        self.libvirtd.virsh('destroy', 'anew')
+        self.wait_held(guest, {})
+
+    def test_what_a_scheduler_wrote_is_its_own(self):
+        guest = self.define('placed', vcpus=1, memory_mib=32)
+        placed = {'VCPU': 4, 'MEMORY_MB': 64}
+        answer = self.placement.request('PUT', '/allocations/' + guest, {
+            'allocations': {self.agent.root(): {'resources': placed}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'}, record=False)
+        self.assertEqual(answer.status, 204, answer.text)
+        self.assertEqual(self.start('placed'), '')
+        self.agent.ctl('sync')
+        self.libvirtd.virsh('destroy', 'placed')
+        self.agent.ctl('sync')
+        self.assertEqual(self.held(guest), placed)
+
     def test_started_and_stopped_at_once(self):
         guest = self.define('brief')
         for _ in range(2):

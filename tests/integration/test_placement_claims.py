@@ -231,6 +231,45 @@ class TestClaims(PlacementClaimCase):
         self.agent.ctl('sync')
         wait_until(lambda: self.held(consumer) == {self.root: {'VCPU': 1}}, 20, 'the debt')
 
+    def owe(self):
+        """A claim that Placement was not told of."""
+        consumer = str(uuid.uuid4())
+        with self.proxy.fault(faults.Cut()):
+            self.claim('VCPU=2', consumer)
+        return consumer
+
+    def test_a_debt_that_arrived_without_an_answer_is_ours(self):
+        consumer = self.owe()
+        self.proxy.add(faults.Cut('after', method='PUT', path='^/allocations/', times=1))
+        self.agent.ctl('sync', check=False)
+        wait_until(lambda: self.held(consumer), 20, 'the debt')
+        self.proxy.clear()
+        self.agent.ctl('sync')
+        self.agent.ctl('release', self.claims()[0]['id'])
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_a_write_that_arrived_twice_is_ours(self):
+        consumer = str(uuid.uuid4())
+        self.agent.ctl('sync')
+        fault = faults.Cut('after', method='PUT', path='^/allocations/', times=1)
+        self.proxy.add(fault)
+        self.claim('VCPU=2', consumer)
+        self.assertEqual(fault.hits, 1)
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
+        self.agent.ctl('release', self.claims()[0]['id'])
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_a_claim_that_ends_while_its_debt_is_paid(self):
+        consumer = self.owe()
+        hang = faults.Hang('after', method='PUT', path='^/allocations/', times=1)
+        self.proxy.add(hang)
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer), 20, 'the debt')
+        self.agent.ctl('release', self.claims()[0]['id'])
+        self.assertTrue(self.held(consumer))
+        hang.release()
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
     def test_1679750_delete_while_placement_is_down(self):
         consumer = str(uuid.uuid4())
         claim = self.claim('VCPU=1', consumer)
@@ -293,16 +332,6 @@ class TestClaims(PlacementClaimCase):
             self.assertEqual(process.wait(timeout=60), 0)
         self.assertEqual([c['state'] for c in self.claims()], ['claimed'])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
-
-    def test_a_guest_that_libvirt_starts_is_told_to_placement(self):
-        guest = str(uuid.uuid4())
-        xml = ('<domain type="kvm"><name>g</name><uuid>%s</uuid><memory>65536</memory>'
-               '<vcpu>2</vcpu></domain>' % guest)
-        done = self.call('PrepareGuest', 's', xml)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        wait_until(lambda: self.held(guest).get(self.root, {}).get('VCPU') == 2, 20, 'the debt')
-        self.call('GuestReleased', 'ss', guest, 'stopped')
-        wait_until(lambda: self.held(guest) == {}, 20, 'the removal')
 
     def test_killed_between_write_and_answer(self):
         """Nobody was promised anything: what was written is taken back."""
