@@ -246,16 +246,22 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
         return ret->help || ret->version ? 0 : check_verb(ret, given, reterr);
 }
 
+void ctl_help_line(const char *left, const char *help, FILE *output)
+{
+        if (strlen(left) < HELP_COLUMN)
+                fprintf(output, "%-*s%s\n", HELP_COLUMN, left, help);
+        else
+                fprintf(output, "%s\n%*s%s\n", left, HELP_COLUMN, "", help);
+}
+
 static void print_option(const Option *option, FILE *output)
 {
         char left[CTL_TEXT_MAX];
-        int n;
 
-        n = snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", option->letter ? '-' : ' ',
-                     option->letter ? option->letter : ' ', option->letter ? ", " : "  ",
-                     option->name, option->metavar ? "=" : "",
-                     option->metavar ? option->metavar : "");
-        fprintf(output, "%-*s%s%s\n", HELP_COLUMN, left, n >= HELP_COLUMN ? " " : "", option->help);
+        snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", option->letter ? '-' : ' ',
+                 option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
+                 option->metavar ? "=" : "", option->metavar ? option->metavar : "");
+        ctl_help_line(left, option->help, output);
 }
 
 bool ctl_options_describe(size_t i, CtlOptionInfo *ret)

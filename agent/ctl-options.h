@@ -41,6 +41,9 @@ void ctl_options_done(CtlOptions *options);
  * wrong usage, -ENOMEM. ret must be zeroed; ctl_options_done() whatever comes back. */
 int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
 
+/* A line of the help; what is long on the left has a line of its own. */
+void ctl_help_line(const char *left, const char *help, FILE *output);
+
 /* The options of the table: those of every verb, then those of some. */
 void ctl_options_print_help(const CtlStyle *style, FILE *output);
 

@@ -32,7 +32,6 @@
 
 #define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)
 #define RESHAPE_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
-#define HELP_COLUMN          33
 #define JOURNAL_LINES        10
 
 static int print_status(const Ctl *ctl, const json_t *status, Error *reterr)
@@ -475,7 +474,10 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
 void ctl_verbs_print_help(const CtlStyle *style, FILE *output)
 {
         fprintf(output, "\n%sVerbs:%s\n", ctl_colour(style, CTL_HEADING), ctl_colour_end(style));
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
-                fprintf(output, "  %s %-*s%s\n", verb->name,
-                        HELP_COLUMN - 3 - (int)strlen(verb->name), verb->arguments, verb->help);
+        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
+                char left[CTL_TEXT_MAX];
+
+                snprintf(left, sizeof(left), "  %s %s", verb->name, verb->arguments);
+                ctl_help_line(left, verb->help, output);
+        }
 }
