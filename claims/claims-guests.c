@@ -236,7 +236,17 @@ static int collect(Adoption *adoption, Error *reterr)
         return 0;
 }
 
-static void check_room(Adoption *adoption, Error *reterr)
+static InventoryFit check_piece(const Inventory *inventory, uint64_t used, uint64_t amount,
+                                bool all_rules)
+{
+        if (all_rules)
+                return inventory_fit(inventory, used, amount);
+        return used + amount <= inventory_capacity(inventory) ? INVENTORY_FITS
+                                                              : INVENTORY_E_CAPACITY;
+}
+
+/* The capacities of the inventories, or all their rules. */
+static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
 {
         const HostView *view = adoption->claims->view;
 
@@ -247,13 +257,14 @@ static void check_room(Adoption *adoption, Error *reterr)
                         provider_find_inventory(provider, piece->resource_class);
                 uint64_t used = resources_get(&view->providers[piece->provider].used,
                                               piece->resource_class);
+                InventoryFit fit = check_piece(inventory, used, piece->amount, all_rules);
                 char text[128];
 
-                if (used + piece->amount <= inventory_capacity(inventory))
+                if (fit == INVENTORY_FITS)
                         continue;
                 error_setf(reterr, ENOSPC, "%s: %s on %s", piece->resource_class,
-                           inventory_fit_explain(INVENTORY_E_CAPACITY, inventory, used,
-                                                 piece->amount, text, sizeof(text)),
+                           inventory_fit_explain(fit, inventory, used, piece->amount, text,
+                                                 sizeof(text)),
                            provider->name);
                 adoption->outcome = CLAIM_E_NO_CAPACITY;
         }
@@ -306,7 +317,7 @@ static int adopt_once(Claims *claims, const HostDomain *domain, Claim **ret, Err
                 error_setf(reterr, EAGAIN, "nothing of it can be counted on this host");
                 return CLAIM_E_CONFLICT;
         }
-        check_room(&adoption, reterr);
+        check_room(&adoption, false, reterr);
         r = write_adoption(&adoption, true, ret, reterr);
         return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : adoption.outcome;
 }
@@ -349,31 +360,6 @@ static const char *find_uncounted(const Adoption *adoption)
         return NULL;
 }
 
-/* All rules of an inventory, and not its capacity alone. */
-static void check_limits(Adoption *adoption, Error *reterr)
-{
-        const HostView *view = adoption->claims->view;
-
-        for (size_t i = 0; adoption->outcome == CLAIM_DONE && i < adoption->fit.n_pieces; i++) {
-                const FitPiece *piece = &adoption->fit.pieces[i];
-                const Provider *provider = view->tree->providers[piece->provider];
-                const Inventory *inventory =
-                        provider_find_inventory(provider, piece->resource_class);
-                uint64_t used = resources_get(&view->providers[piece->provider].used,
-                                              piece->resource_class);
-                InventoryFit fit = inventory_fit(inventory, used, piece->amount);
-                char text[128];
-
-                if (fit == INVENTORY_FITS)
-                        continue;
-                error_setf(reterr, ENOSPC, "%s: %s on %s", piece->resource_class,
-                           inventory_fit_explain(fit, inventory, used, piece->amount, text,
-                                                 sizeof(text)),
-                           provider->name);
-                adoption->outcome = CLAIM_E_NO_CAPACITY;
-        }
-}
-
 static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
         _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
@@ -393,7 +379,7 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
                 error_setf(reterr, ENODEV, "%s: no provider of this host has it", uncounted);
                 return CLAIM_E_UNKNOWN_CLASS;
         }
-        check_limits(&adoption, reterr);
+        check_room(&adoption, true, reterr);
         if (adoption.outcome != CLAIM_DONE)
                 return adoption.outcome;
         r = write_adoption(&adoption, false, ret, reterr);

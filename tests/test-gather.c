@@ -4,8 +4,7 @@
 
 #include "report/gather.h"
 
-#include "report/auth.h"
-#include "tests/fake-http.h"
+#include "tests/fake-session.h"
 #include "tests/report-fixture.h"
 
 #define NAMES "host gpu a b c"
@@ -22,20 +21,10 @@ typedef struct Fixture {
 
 static int set_up(void **state)
 {
-        static const HttpConfig http = {
-                .endpoint = "http://127.0.0.1:1",
-                .max_connections = 4,
-                .connect_timeout_usec = USEC_PER_SEC,
-                .timeout_usec = USEC_PER_SEC,
-        };
-        static const AuthConfig auth_config = { .kind = REPORTER_AUTH_NONE };
         Fixture *fixture = calloc(1, sizeof(Fixture));
-        Auth *auth;
 
         assert_non_null(fixture);
-        assert_true(sd_event_new(&fixture->event) >= 0);
-        assert_int_equal(auth_new(&auth, fixture->event, &auth_config, &http, NULL), 0);
-        assert_int_equal(session_new(&fixture->session, fixture->event, &http, auth, NULL), 0);
+        fake_session_begin(&fixture->event, &fixture->session);
         *state = fixture;
         return 0;
 }
@@ -45,12 +34,10 @@ static int tear_down(void **state)
         Fixture *fixture = *state;
 
         gather_free(fixture->gather);
-        session_free(fixture->session);
         allocations_free(fixture->consumers);
         allocations_free(fixture->others);
-        sd_event_unref(fixture->event);
+        fake_session_end(fixture->event, fixture->session);
         free(fixture);
-        fake_http_begin(NULL, 0, "");
         return 0;
 }
 

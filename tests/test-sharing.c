@@ -2,7 +2,7 @@
 
 #include "report/sharing.h"
 
-#include "tests/fake-http.h"
+#include "tests/fake-session.h"
 #include "tests/report-fixture.h"
 
 #define AGG_A "aaaaaaaa-0000-4000-8000-000000000001"
@@ -23,15 +23,9 @@ typedef struct Fixture {
 static int set_up(void **state)
 {
         Fixture *fixture = calloc(1, sizeof(Fixture));
-        HttpConfig config = { .max_connections = 3 };
-        Auth *auth;
 
         assert_non_null(fixture);
-        assert_true(sd_event_new(&fixture->event) >= 0);
-        assert_int_equal(auth_new(&auth, fixture->event,
-                                  &(AuthConfig){ .kind = REPORTER_AUTH_NONE }, &config, NULL),
-                         0);
-        assert_int_equal(session_new(&fixture->session, fixture->event, &config, auth, NULL), 0);
+        fake_session_begin(&fixture->event, &fixture->session);
         assert_int_equal(sharing_new(&fixture->sharing, fixture->session), 0);
         *state = fixture;
         return 0;
@@ -42,10 +36,8 @@ static int tear_down(void **state)
         Fixture *fixture = *state;
 
         sharing_free(fixture->sharing);
-        session_free(fixture->session);
-        sd_event_unref(fixture->event);
+        fake_session_end(fixture->event, fixture->session);
         free(fixture);
-        fake_http_begin(NULL, 0, "");
         return 0;
 }
 

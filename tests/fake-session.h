@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A session without authentication over the scripted HTTP of fake-http.h. */
+
+#include "report/session.h"
+
+#include "tests/fake-http.h"
+#include "tests/test.h"
+
+static inline void fake_session_begin(sd_event **ret_event, Session **ret)
+{
+        static const HttpConfig http = {
+                .endpoint = "http://127.0.0.1:1",
+                .max_connections = 4,
+                .connect_timeout_usec = USEC_PER_SEC,
+                .timeout_usec = USEC_PER_SEC,
+        };
+        static const AuthConfig auth_config = { .kind = REPORTER_AUTH_NONE };
+        Auth *auth;
+
+        assert_true(sd_event_new(ret_event) >= 0);
+        assert_int_equal(auth_new(&auth, *ret_event, &auth_config, &http, NULL), 0);
+        assert_int_equal(session_new(ret, *ret_event, &http, auth, NULL), 0);
+}
+
+/* Behind whatever used them. */
+static inline void fake_session_end(sd_event *event, Session *session)
+{
+        session_free(session);
+        sd_event_unref(event);
+        fake_http_begin(NULL, 0, "");
+}
