@@ -129,7 +129,9 @@ static bool has_heir(Claims *claims, const Uuid *consumer)
 
 static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
-        (void)claims_get(claims, task->departure.claim, &task->claim, NULL);
+        /* Not again after a conflict. */
+        if (!task->claim)
+                (void)claims_get(claims, task->departure.claim, &task->claim, NULL);
         if (has_heir(claims, &task->consumer) ||
             !claim_share_remove(view, claims_node(claims), task->claim, task->seen)) {
                 end_departure(task);

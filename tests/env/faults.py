@@ -10,18 +10,18 @@ class Fault:
     """Something done to the requests that match, times of them (None: all), every n-th of them.
 
     method: a name or a tuple of names (None: any); path: a regular expression searched for in
-    path and query. hits counts how often it was done.
+    path and query. The first skip of them pass. hits counts how often it was done.
     """
 
     WRITES = ('PUT', 'POST', 'DELETE', 'PATCH')
 
-    def __init__(self, method=None, path=None, times=None, every=1):
+    def __init__(self, method=None, path=None, times=None, every=1, skip=0):
         self.methods = (method,) if isinstance(method, str) else method
         self.path = re.compile(path or '')
         self.times = times
         self.every = every
         self.hits = 0
-        self._seen = 0
+        self._seen = -skip
 
     def takes(self, method, path):
         """Whether it is done to this request; counts it. The proxy holds its lock."""
@@ -30,7 +30,7 @@ class Fault:
         if self.times is not None and self.hits >= self.times:
             return False
         self._seen += 1
-        if self._seen % self.every:
+        if self._seen <= 0 or self._seen % self.every:
             return False
         self.hits += 1
         return True
@@ -126,6 +126,11 @@ def html(status=503, headers=(), **match):
 def oversized(size=64 << 20, **match):
     """200 with a JSON object of about this many bytes."""
     return Answer(200, b'{"resource_providers": [], "pad": "%s"}' % (b'x' * size), **match)
+
+
+def outages(**match):
+    """The ways in which Placement goes away, each to be added by itself."""
+    return [Cut('before', **match), Cut('after', **match), server_error(**match), html(**match)]
 
 
 def garbage(**match):

@@ -305,8 +305,67 @@ class TestClaims(PlacementClaimCase):
         wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
         self.assertEqual(fault.hits, 2)
 
-    def test_1862633_1825537_a_failed_start_leaves_nothing(self):
-        """Unshelve and finish_resize that fail release what was claimed; then it is claimed again."""
+    def release_in_trouble(self, claim, consumer, rest, fault, *options):
+        """Release it; False when the trouble that begins with the n-th request came too late."""
+        self.proxy.add(fault)
+        self.agent.ctl('release', claim, *options)
+        wait_until(lambda: fault.hits or self.held(consumer) == rest, 20, 'trouble or removal')
+        self.agent.ctl('sync', check=False)
+        self.assertEqual(self.held(consumer).get(self.other), rest[self.other])
+        self.proxy.clear()
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer) == rest, 20, 'the removal')
+        self.assertEqual([c for c in self.claims() if c['consumer'] == consumer], [])
+        mark = self.placement.mark()
+        self.agent.ctl('sync')
+        self.assertFalse([path for _, path in self.requests(mark) if 'allocations' in path])
+        return fault.hits > 0
+
+    def walk_release(self, make, *options):
+        """make() yields a claim, its consumer, and what is to be left of that."""
+        n_requests = []
+        for kind in range(len(faults.outages())):
+            n = 0
+            while self.release_in_trouble(
+                    *make(), faults.outages(path='^/allocations/', skip=n)[kind], *options):
+                n += 1
+            n_requests.append(n)
+        # Read and write, and each of them failed.
+        self.assertEqual(n_requests, [2] * len(n_requests))
+
+    def test_a_release_failing_at_each_request(self):
+        def make():
+            consumer, rest = str(uuid.uuid4()), {self.other: {'VCPU': 2}}
+            self.place(consumer, rest)
+            claim = self.claim('VCPU=2', consumer, '--group', '_P:CUSTOM_BW=100')
+            self.assertEqual(len(self.held(consumer)), 3)
+            return claim['id'], consumer, rest
+
+        self.walk_release(make)
+
+    def test_a_release_of_what_was_placed_failing_at_each_request(self):
+        def make():
+            consumer, rest = str(uuid.uuid4()), {self.other: {'VCPU': 2}}
+            self.place(consumer, {self.root: {'VCPU': 2}, **rest})
+            return self.claim('VCPU=2', consumer)['id'], consumer, rest
+
+        self.walk_release(make, '--allocations')
+
+    def test_a_consumer_that_comes_back_before_its_release_is_told(self):
+        """What is left of the first claim is nobody's, and is not taken for a scheduler's."""
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=1', consumer)
+        with self.proxy.fault(faults.Cut(path='^/allocations/')) as fault:
+            self.agent.ctl('release', claim['id'])
+            wait_until(lambda: fault.hits, 20, 'the trouble')
+            self.agent.ctl('sync', check=False)
+        again = self.claim('VCPU=2', consumer)
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
+        self.agent.ctl('release', again['id'])
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_1825537_a_failed_start_leaves_nothing(self):
+        """A finish_resize that fails releases what was claimed; then it is claimed again."""
         consumer = str(uuid.uuid4())
         for _ in range(3):
             claim = self.claim('VCPU=1', consumer)
@@ -463,10 +522,7 @@ class TestWrite(PlacementClaimCase):
         steps = (('GET', '^/allocations/'), ('GET', '^/allocation_candidates'),
                  ('PUT', '^/allocations/'))
         for method, path in steps:
-            for fault in (faults.Cut('before', method=method, path=path),
-                          faults.Cut('after', method=method, path=path),
-                          faults.server_error(method=method, path=path),
-                          faults.html(method=method, path=path)):
+            for fault in faults.outages(method=method, path=path):
                 consumer = str(uuid.uuid4())
                 self.proxy.add(fault)
                 done = self.claim('VCPU=1', consumer, check=False)
