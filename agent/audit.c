@@ -166,19 +166,20 @@ static int order_seen(const void *a, const void *b)
                           &((const struct AuditSeen *)b)->consumer);
 }
 
-static uint64_t seen_since(const AuditMemory *memory, const Uuid *consumer, uint64_t now)
+/* Who writes a consumer has something in mind with it: it is new again. */
+static uint64_t seen_since(const AuditMemory *memory, const Consumer *consumer, uint64_t now)
 {
-        const struct AuditSeen key = { .consumer = *consumer }, *found = NULL;
+        const struct AuditSeen key = { .consumer = consumer->uuid }, *found = NULL;
 
         if (memory->n_items > 0)
                 found = bsearch(&key, memory->items, memory->n_items, sizeof(key), order_seen);
-        return found ? found->since_usec : now;
+        return found && found->generation == consumer->generation ? found->since_usec : now;
 }
 
 static int look_at_stranger(const AuditInput *input, const Consumer *consumer,
                             const AuditMemory *memory, AuditMemory *next, Audit *ret)
 {
-        uint64_t since = seen_since(memory, &consumer->uuid, input->boot_usec);
+        uint64_t since = seen_since(memory, consumer, input->boot_usec);
         bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
         const Resources *resources = NULL;
         const Provider *provider = first_own_provider(input, consumer, &resources);
@@ -192,8 +193,9 @@ static int look_at_stranger(const AuditInput *input, const Consumer *consumer,
             0)
                 return -ENOMEM;
         /* consumers are sorted, so this is, too */
-        next->items[next->n_items++] =
-                (struct AuditSeen){ .consumer = consumer->uuid, .since_usec = since };
+        next->items[next->n_items++] = (struct AuditSeen){ .consumer = consumer->uuid,
+                                                           .generation = consumer->generation,
+                                                           .since_usec = since };
         if (is_young(input, input->boot_usec, since)) {
                 ret->n_in_flight++;
                 return 0;

@@ -6,9 +6,10 @@
  *
  * Only this host's own tree is looked at: a consumer's share of other hosts and of sharing
  * providers is nobody's business here (facts G2.7, G2.8). What may still be on its way is left
- * alone: a consumer that was first seen less than the grace time ago, a claim that is not confirmed
- * or younger than that, a guest that is being resized or migrated (facts A13). Classes that no
- * guest tells (DISK_GB, an operator's own) are compared only where the claim counts them. */
+ * alone: a consumer that was first seen, or written, less than the grace time ago, a claim that is
+ * not confirmed or younger than that, a guest that is being resized or migrated (facts A13).
+ * Classes that no guest tells (DISK_GB, an operator's own) are compared only where the claim counts
+ * them. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -58,10 +59,11 @@ typedef struct Audit {
 
 void audit_done(Audit *audit);
 
-/* When consumers without claim and guest were first seen, from one call to the next. */
+/* When consumers without claim and guest were first seen as they are, from one call to the next. */
 typedef struct AuditMemory {
         struct AuditSeen {
                 Uuid consumer;
+                int64_t generation;
                 uint64_t since_usec;
         } * items; /* by consumer */
         size_t n_items, n_allocated;

@@ -302,21 +302,60 @@ static int write_consumer(Auditor *auditor, const AuditFinding *finding, Error *
         return r < 0 ? r : 1;
 }
 
+static void next_finding(Auditor *auditor)
+{
+        auditor->finding++;
+        auditor->n_attempts = 0;
+        heal_on(auditor);
+}
+
+/* A write of ours may have been done though it was answered with a conflict: a connection that
+ * breaks makes curl send it twice. */
+static bool is_put_right(Auditor *auditor, const AuditFinding *finding)
+{
+        const Consumer *held = allocations_find(auditor->consumers, &finding->consumer);
+        _cleanup_(consumer_freep) Consumer *edited = NULL;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (finding->remedy == AUDIT_REMEDY_RELEASE_SHARE)
+                return !held || !audit_holds_here(&auditor->input, held);
+        return held && get_claim(auditor, finding, &claim, NULL) == 0 && claim &&
+               audit_edit(&auditor->input, finding->remedy, held, claim, &edited) == 1;
+}
+
+/* Takes the consumer as it is now; true when it was written since it was looked at. */
+static bool replace_consumer(Auditor *auditor, Consumer **fresh)
+{
+        const Consumer *old = allocations_find(auditor->consumers, &(*fresh)->uuid);
+        bool written = (old ? old->generation : -1) != (*fresh)->generation;
+
+        (void)allocations_remove(auditor->consumers, &(*fresh)->uuid);
+        if ((*fresh)->n_allocations > 0 && allocations_add(auditor->consumers, *fresh) == 0)
+                *fresh = NULL;
+        return written;
+}
+
+/* Who wrote it meanwhile knows better than what was found before. */
 static void on_read_again(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         Auditor *auditor = userdata;
+        Error words = ERROR_NULL;
 
         auditor->call = NULL;
         if (result != REPORT_DONE) {
                 note_failure(auditor, result, error);
-                auditor->finding++;
+                next_finding(auditor);
+        } else if (!replace_consumer(auditor, &answer->consumer)) {
+                heal_on(auditor);
         } else {
-                allocations_remove(auditor->consumers, &answer->consumer->uuid);
-                if (answer->consumer->n_allocations > 0 &&
-                    allocations_add(auditor->consumers, answer->consumer) == 0)
-                        answer->consumer = NULL;
+                if (is_put_right(auditor, &auditor->audit.items[auditor->finding])) {
+                        note_healed(auditor);
+                } else {
+                        error_setf(&words, EBUSY, "Somebody else wrote it meanwhile");
+                        note_failure(auditor, REPORT_E_CONFLICT, &words);
+                }
+                next_finding(auditor);
         }
-        heal_on(auditor);
 }
 
 static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -338,9 +377,7 @@ static void on_written(int result, ConsumersAnswer *answer, const Error *error, 
                 note_healed(auditor);
         else
                 note_failure(auditor, result, &words);
-        auditor->finding++;
-        auditor->n_attempts = 0;
-        heal_on(auditor);
+        next_finding(auditor);
 }
 
 /* 1 when something is under way. */

@@ -147,11 +147,12 @@ static void test_table(void **state)
 /* Consumers and claims that may be on their way, and how long. */
 static void test_in_flight(void **state)
 {
+        Consumer *consumer;
         Picture picture;
         Claim *claim;
 
         begin(&picture);
-        audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
+        consumer = audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
         look(&picture);
         assert_int_equal(picture.audit.n_items, 0);
         assert_int_equal(picture.audit.n_in_flight, 1);
@@ -160,6 +161,14 @@ static void test_in_flight(void **state)
         look(&picture);
         assert_int_equal(picture.audit.n_items, 0);
         picture.input.boot_usec++;
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 1);
+        /* a scheduler writes it */
+        consumer->generation++;
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 0);
+        assert_int_equal(picture.audit.n_in_flight, 1);
+        picture.input.boot_usec += GRACE;
         look(&picture);
         assert_int_equal(picture.audit.n_items, 1);
         /* it got a claim, and lost it: it is new again */

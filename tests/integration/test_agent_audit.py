@@ -4,12 +4,15 @@
 The IDs (F8, G2.8, ...) are those of the facts that the tests follow.
 """
 
+import concurrent.futures
 import json
 import unittest
 import uuid
 
+from tests.env import faults
 from tests.env.fakesys import Gpu, Host, Pci, m10_types, simple_host
 from tests.env.libvirtd import Libvirtd
+from tests.env.proxy import Proxy
 from tests.env.scratch import Scratch, wait_until
 from tests.integration.test_agent_guests import GuestCase
 
@@ -82,6 +85,13 @@ class AuditCase(GuestCase):
     def wait_findings(self, agent, types):
         wait_until(lambda: {c: f[0] for c, f in self.audit(agent)[1].items()} == types, 20,
                    'the findings %s' % types)
+
+    def start_behind_proxy(self):
+        """An agent that runs no cycle by itself, and the proxy before its Placement."""
+        proxy = Proxy(self.placement.port).listen()
+        self.test_scratch.on_close(proxy.close)
+        options = {**OPTIONS, 'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 3600}}
+        return self.start_agent(options, placement=proxy.endpoint), proxy
 
     def start_with_guest(self, running=True):
         """An agent, and a guest that Placement knows as well as the agent does."""
@@ -174,6 +184,79 @@ class TestAudit(AuditCase):
         agent = self.start_agent({**OPTIONS, 'agent': {'heal_each_cycles': 1}})
         leaked = self.allocate({agent.root(): {'VCPU': 1}})
         wait_until(lambda: not self.holds(leaked), 20, 'healing')
+
+
+class TestHealTrouble(AuditCase):
+    def test_healing_that_fails_at_each_request(self):
+        """F8: nothing is left of the leak in the end, and nothing that is not of this host goes."""
+        agent, proxy = self.start_behind_proxy()
+        other = self.add_provider('other-host', {'VCPU': 8})
+        gpu, rest = self.provider(agent, GPU_NAME), {other: {'VCPU': 1}}
+        for kind in range(len(faults.outages())):
+            leaks = [self.allocate({gpu: {'CUSTOM_NVIDIA_35': 1}, **rest}) for _ in range(2)]
+            self.wait_findings(agent, {leak: 'leaked' for leak in leaks})
+            n = 0
+            while True:
+                fault = proxy.add(faults.outages(skip=n)[kind])
+                code = agent.ctl('heal', check=False).returncode
+                proxy.clear()
+                if not fault.hits:
+                    break
+                self.assertIn(code, (3, 4), (kind, n))
+                for leak in leaks:
+                    self.assertEqual(self.holds(leak).get(other), rest[other])
+                n += 1
+            self.assertGreaterEqual(n, 3, 'reading the tree, who holds what, and writing')
+            self.assertEqual(agent.ctl('heal').returncode, 0)
+            self.assertEqual(self.audit(agent), (0, {}))
+            self.assertEqual([self.holds(leak) for leak in leaks], [rest, rest])
+
+    def race(self, agent, proxy, consumer, held):
+        """Somebody writes the consumer between our reading and our write; what healing said."""
+        hang = proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            healing = pool.submit(self.audit, agent, 'heal')
+            try:
+                self.assertTrue(hang.reached.wait(20))
+                self.allocate(held, consumer)
+            finally:
+                hang.release()
+            return healing.result()
+
+    def test_a_scheduler_that_writes_what_is_being_healed(self):
+        agent, proxy = self.start_behind_proxy()
+        other = self.add_provider('other-host', {'VCPU': 8})
+        root, guest = agent.root(), self.libvirtd.start_guest('bare', memory_mib=40, vcpus=1)
+        agent.ctl('sync')
+        leaked = self.allocate({root: {'VCPU': 1}})
+        self.wait_findings(agent, {guest: 'untold', leaked: 'leaked'})
+        written = {root: {'VCPU': 2}, other: {'VCPU': 1}}
+        self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40}}, guest)
+        code, findings = self.race(agent, proxy, leaked, written)
+        self.assertEqual((code, findings), (3, {leaked: ('leaked', 'release-share', 'failed')}))
+        self.assertEqual(self.holds(leaked), written)
+        # Whoever wrote it has time to follow.
+        self.assertEqual(self.audit(agent, 'heal'), (0, {}))
+        self.assertEqual(self.holds(leaked), written)
+
+        # A claim that Placement has otherwise.
+        self.wait_findings(agent, {leaked: 'leaked'})
+        self.allocate({}, leaked)
+        self.allocate({root: {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
+        self.wait_findings(agent, {guest: 'amount'})
+        written = {root: {'VCPU': 3, 'MEMORY_MB': 64}}
+        code, findings = self.race(agent, proxy, guest, written)
+        self.assertEqual((code, findings), (3, {guest: ('amount', 'write-claim', 'failed')}))
+        self.assertEqual(self.holds(guest), written)
+
+    def test_a_write_that_arrived_twice_is_healing_all_the_same(self):
+        agent, proxy = self.start_behind_proxy()
+        leaked = self.allocate({agent.root(): {'VCPU': 1}})
+        self.wait_findings(agent, {leaked: 'leaked'})
+        proxy.add(faults.Cut('after', method='PUT', path='^/allocations/', times=1))
+        self.assertEqual(self.audit(agent, 'heal'),
+                         (0, {leaked: ('leaked', 'release-share', 'healed')}))
+        self.assertEqual(self.holds(leaked), {})
 
 
 class TestStart(AuditCase):
