@@ -2,20 +2,16 @@
 """The clock of the host is set while the agent runs. The machine's own stays as it is: tests/clock-shim.c is preloaded."""
 
 import os
-import subprocess
 import time
 import unittest
 import uuid
-from pathlib import Path
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.clock import YEAR, build_shim, write_offset
 from tests.env.libvirtd import Libvirtd, guest_xml
 from tests.env.fakesys import demo_host
 from tests.env.scratch import Scratch
-
-SHIM = Path(__file__).resolve().parents[1] / 'clock-shim.c'
-YEAR = 365 * 86400
 
 
 class ShiftedAgent(Agent):
@@ -25,14 +21,11 @@ class ShiftedAgent(Agent):
         super().__init__(*args, **kwargs)
         self.shim = self.folder / 'clock-shim.so'
         self.offset = self.folder / 'clock-offset'
-        subprocess.run(['cc', '-D_GNU_SOURCE', '-shared', '-fPIC', '-O1', '-o', self.shim, SHIM, '-ldl'],
-                       check=True, timeout=60)
+        build_shim(self.shim)
         self.set_clock(0)
 
     def set_clock(self, seconds):
-        fresh = self.offset.with_suffix('.new')
-        fresh.write_text('%d\n' % seconds)
-        fresh.rename(self.offset)
+        write_offset(self.offset, seconds)
 
     def env(self):
         return {**super().env(), 'LD_PRELOAD': str(self.shim), 'CLOCK_SHIM': str(self.offset),
