@@ -9,6 +9,7 @@
 
 #include "agent/claim-task.h"
 #include "base/log.h"
+#include "base/message-ids.h"
 
 typedef TAILQ_HEAD(ClaimTaskList, ClaimTask) ClaimTaskList;
 
@@ -270,9 +271,11 @@ void claim_desk_move(ClaimDesk *desk, const Uuid *from, const Uuid *to, const ch
 static void note_trouble(ClaimDesk *desk, const char *words)
 {
         if (words[0] && strcmp(words, desk->trouble) != 0)
-                log_warning("What claims owe to Placement waits: %s", words);
+                log_event(LOG_WARNING, MESSAGE_PLACEMENT_OWED, NULL,
+                          "What claims owe to Placement waits: %s; retrying.", words);
         else if (!words[0] && desk->trouble[0])
-                log_notice("What claims owed to Placement is settled.");
+                log_event(LOG_NOTICE, MESSAGE_PLACEMENT_SETTLED, NULL,
+                          "What claims owed to Placement is settled.");
         snprintf(desk->trouble, sizeof(desk->trouble), "%s", words);
 }
 
@@ -293,6 +296,18 @@ static void on_errand_done(ClaimTask *task, int result, const Claim *claim, bool
                 settle_next(desk);
 }
 
+static void take_back(Claims *claims, const Claim *claim)
+{
+        char id[24];
+
+        if (claims_release(claims, claim->id, "not finished", NULL) != 0)
+                return;
+        snprintf(id, sizeof(id), "%" PRId64, claim->id);
+        log_event(LOG_NOTICE, MESSAGE_CLAIM_TAKEN_BACK,
+                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text),
+                  "Claim %s of %s: was not finished, and is taken back.", id, claim->consumer.text);
+}
+
 /* Nobody was promised these, and nobody will be. */
 static void release_pending(ClaimDesk *desk, Claims *claims)
 {
@@ -301,10 +316,8 @@ static void release_pending(ClaimDesk *desk, Claims *claims)
         if (claims_list_standing(claims, CLAIM_STANDING_PENDING, &list, NULL) != 0)
                 return;
         for (size_t i = 0; i < list.n_claims; i++)
-                if (!find_task(desk, &list.claims[i]->consumer) &&
-                    claims_release(claims, list.claims[i]->id, "not finished", NULL) == 0)
-                        log_info("Claim %" PRId64 ": was not finished, and is taken back.",
-                                 list.claims[i]->id);
+                if (!find_task(desk, &list.claims[i]->consumer))
+                        take_back(claims, list.claims[i]);
 }
 
 static ClaimTask *next_departure(ClaimDesk *desk, Claims *claims)

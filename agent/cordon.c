@@ -10,6 +10,7 @@
 #include "agent/state-file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/message-ids.h"
 
 #define CORDON_FORMAT "compute-agent-cordon/1"
 #define DEVICE_MAX    200
@@ -255,7 +256,8 @@ int cordon_new(Cordon **ret, const char *state_path, bool read_only)
         if (r == -ENOMEM || update_words(cordon) < 0)
                 return -ENOMEM;
         if (r < 0)
-                log_error("What was cordoned is not known any more: %s", error_text(&error, r));
+                log_event(LOG_ERR, MESSAGE_CORDON_LOST, NULL,
+                          "What was cordoned is not known any more: %s", error_text(&error, r));
         *ret = TAKE_PTR(cordon);
         return 0;
 }

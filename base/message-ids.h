@@ -56,3 +56,9 @@
 #define MESSAGE_AUDIT_HEALED "9e5a1b7c3d6f4ca4c8f2e0a4b6d8c53a" /* Placement was put right */
 #define MESSAGE_CORDONED     "b1c5e9d37f2a4be68a0c4e8f1d3b5722" /* host or device out of use */
 #define MESSAGE_UNCORDONED   "d3e7fb59a14c4d08ac2e60f13f5d7944"
+#define MESSAGE_PLACEMENT_OWED \
+        "4b8d2f6a0c9e4173a5d7f9e1c3b50d64" /* what claims hold cannot be told to Placement */
+#define MESSAGE_PLACEMENT_SETTLED "6c0e4a8d2b7f4295b7f90c13e5d72f86"
+#define MESSAGE_CLAIM_TAKEN_BACK \
+        "8e2f6cba4d1943b7c90b2e35f7a94108" /* was not finished before the agent ended */
+#define MESSAGE_CORDON_LOST "a0418edc6f3b45d9eb2d4057190b631a" /* cordon.json is not readable */
