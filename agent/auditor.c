@@ -38,6 +38,7 @@ struct Auditor {
         uint64_t built_usec; /* of the claim database that was looked at */
         AuditMemory memory;
         json_t *document;
+        AuditSummary summary;
         Error error;
 
         /* while one runs */
@@ -134,9 +135,24 @@ const Error *auditor_get_error(const Auditor *auditor)
         return &auditor->error;
 }
 
+const AuditSummary *auditor_get_summary(const Auditor *auditor)
+{
+        return &auditor->summary;
+}
+
 const json_t *auditor_get_document(const Auditor *auditor)
 {
         return auditor->document;
+}
+
+void auditor_get_progress(const Auditor *auditor, Progress *ret)
+{
+        if (auditor->results)
+                *ret = (Progress){ "healing", auditor->finding, auditor->audit.n_items };
+        else if (auditor->wanted)
+                *ret = (Progress){ "reading claims", auditor->n_read, auditor->n_wanted };
+        else
+                reporter_get_progress(auditor->reporter, ret);
 }
 
 /* The end */
@@ -160,6 +176,21 @@ static int take_findings(Auditor *auditor)
         return 0;
 }
 
+static uint64_t clock_usec(clockid_t clock)
+{
+        struct timespec now;
+
+        clock_gettime(clock, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static void sum_up(Auditor *auditor)
+{
+        auditor->summary = (AuditSummary){ .ended_usec = clock_usec(CLOCK_REALTIME) };
+        for (size_t i = 0; i < auditor->audit.n_items; i++)
+                auditor->summary.n_open += auditor->results[i].outcome != AUDIT_HEALED;
+}
+
 static void finish(Auditor *auditor, const Error *error)
 {
         json_t *document = NULL;
@@ -169,6 +200,7 @@ static void finish(Auditor *auditor, const Error *error)
                 document = audit_to_json(&auditor->input, &auditor->audit, auditor->results);
                 if (!document || take_findings(auditor) < 0)
                         error_oom(&auditor->error);
+                sum_up(auditor);
                 auditor->at_start = false;
                 auditor->built_usec = claim_service_get_built_usec(auditor->config.claims);
         } else {
@@ -575,14 +607,6 @@ static void drop_instances(Auditor *auditor, size_t n)
                 auditor->aliases[kept++] = auditor->aliases[i];
         }
         auditor->input.n_aliases = kept;
-}
-
-static uint64_t clock_usec(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
 static int prepare(Auditor *auditor, Error *reterr)

@@ -50,11 +50,21 @@ bool auditor_is_due(Auditor *auditor);
 int auditor_begin(Auditor *auditor, Reporter *reporter, const Snapshot *snapshot, AuditorDone done,
                   void *userdata, Error *reterr);
 
+/* How far the audit that runs has come. */
+void auditor_get_progress(const Auditor *auditor, Progress *ret);
+
 /* There is no audit in this cycle, for this reason. */
 void auditor_give_up(Auditor *auditor, const Error *error);
 
 /* Why the last audit that was asked for could not look; code 0 when it could. */
 const Error *auditor_get_error(const Auditor *auditor);
+
+typedef struct AuditSummary {
+        uint64_t ended_usec; /* CLOCK_REALTIME of the last one; 0: none yet */
+        size_t n_open;       /* what it found and nothing healed */
+} AuditSummary;
+
+const AuditSummary *auditor_get_summary(const Auditor *auditor);
 
 /* The last one, in the form of audit-json.h; NULL: none yet. Borrowed. */
 const json_t *auditor_get_document(const Auditor *auditor);

@@ -21,13 +21,16 @@ typedef enum OperationKind {
         OPERATION_RESHAPE,
         OPERATION_UNDO_RESHAPE,
         OPERATION_RELOAD,
+        OPERATION_AUDIT,
+        OPERATION_HEAL,
         _OPERATION_KIND_MAX,
 } OperationKind;
 
 static const char *const kind_names[_OPERATION_KIND_MAX] = {
         [OPERATION_SYNC] = "sync",       [OPERATION_SHOW_RESHAPE] = "show-reshape",
         [OPERATION_RESHAPE] = "reshape", [OPERATION_UNDO_RESHAPE] = "undo-reshape",
-        [OPERATION_RELOAD] = "reload",
+        [OPERATION_RELOAD] = "reload",   [OPERATION_AUDIT] = "audit",
+        [OPERATION_HEAL] = "heal",
 };
 
 typedef struct Operation {
@@ -315,6 +318,35 @@ int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, Resh
         return begun(operation, r);
 }
 
+/* Whether the host could be published besides is not the question. */
+static void on_audited(Tracker *tracker, const Error *error, void *userdata)
+{
+        Operation *operation = userdata;
+        const json_t *document = tracker_get_audit(tracker);
+        const Error *why = tracker_get_audit_error(tracker);
+        _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+
+        if (!why->code && !text)
+                why = error;
+        if (why->code)
+                (void)sd_bus_reply_method_errorf(operation->call, BUS_ERROR_NOT_READY, "%s",
+                                                 why->text);
+        else
+                (void)sd_bus_reply_method_return(operation->call, "s", text ? text : "");
+        end_with(operation, why->code ? why : &no_error);
+}
+
+int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool heal)
+{
+        Operation *operation;
+        int r = add_operation(operations, call, heal ? OPERATION_HEAL : OPERATION_AUDIT,
+                              &operation);
+
+        return r < 0 ? r
+                     : begun(operation, tracker_audit(operations->config->tracker, heal, on_audited,
+                                                      operation));
+}
+
 static void on_reloaded(void *userdata)
 {
         Operation *operation = userdata;
@@ -424,8 +456,10 @@ static int stop(Operation *operation)
 
         switch (operation->kind) {
         case OPERATION_RELOAD:
+        case OPERATION_HEAL:
                 return -EBUSY;
         case OPERATION_SYNC:
+        case OPERATION_AUDIT:
                 return 0; /* the cycle harms nobody: only nobody waits for it any more */
         default:
                 return tracker_cancel_reshape(tracker);

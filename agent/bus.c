@@ -6,7 +6,6 @@
 #include <string.h>
 #include <systemd/sd-bus.h>
 
-#include "agent/bus-audit.h"
 #include "agent/bus-claims.h"
 #include "agent/bus-cordon.h"
 #include "agent/bus-interface.h"
@@ -132,9 +131,7 @@ static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 static int do_audit(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        BusService *service = userdata;
-
-        return bus_audit(call, service->config.tracker, false);
+        return bus_operations_audit(call, ((BusService *)userdata)->operations, false);
 }
 
 static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -154,9 +151,7 @@ static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error
 
 static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        BusService *service = userdata;
-
-        return bus_audit(call, service->config.tracker, true);
+        return bus_operations_audit(call, ((BusService *)userdata)->operations, true);
 }
 
 /* Methods that change claims tell those who watch the properties. */

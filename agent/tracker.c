@@ -576,6 +576,11 @@ int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata)
         return r;
 }
 
+const AuditSummary *tracker_get_audit_summary(const Tracker *tracker)
+{
+        return auditor_get_summary(tracker->auditor);
+}
+
 const json_t *tracker_get_audit(const Tracker *tracker)
 {
         return auditor_get_document(tracker->auditor);
@@ -642,6 +647,8 @@ void tracker_get_progress(const Tracker *tracker, Progress *ret)
         if (tracker->reporter &&
             (tracker->phase == PHASE_REFRESHING || tracker->phase == PHASE_PUBLISHING))
                 reporter_get_progress(tracker->reporter, ret);
+        else if (tracker->reporter && tracker->phase == PHASE_AUDITING)
+                auditor_get_progress(tracker->auditor, ret);
 }
 
 int tracker_cancel_reshape(Tracker *tracker)

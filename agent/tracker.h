@@ -72,6 +72,7 @@ int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata)
 
 /* The last audit (audit-json.h); NULL: none. And why the last that was asked for could not look;
  * code 0 when it could. Borrowed until the loop runs again. */
+const AuditSummary *tracker_get_audit_summary(const Tracker *tracker);
 const json_t *tracker_get_audit(const Tracker *tracker);
 const Error *tracker_get_audit_error(const Tracker *tracker);
 

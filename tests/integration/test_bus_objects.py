@@ -298,6 +298,34 @@ class TestOperations(BusCase):
         self.assertEqual(self.proxy.count('POST', '/reshaper'), posts)
         self.assertEqual(self.classes(), before)
 
+    def test_an_audit_is_one_and_can_be_left(self):
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
+        process, leader = self.begin('audit')
+        path = wait_until(lambda: self.running('audit', 'gathering'), 30, 'it to gather')
+        text = self.read(leader)
+        self.assertEqual(process.wait(30), 0, text)
+        self.assertRegex(text, r'audit: gathering \d/4 \[=*> *\]')
+        self.assertEqual(self.get(path)['State'], 'done')
+        process, leader = self.begin('audit')
+        path = wait_until(lambda: self.running('audit', 'gathering'), 30, 'it to gather')
+        self.busctl('call', NAME, path, NAME + '.Operation', 'Cancel')
+        self.assertIn('It was cancelled', self.read(leader))
+        self.assertNotIn(process.wait(30), (0, 3))
+        self.assertEqual(self.get(path)['State'], 'cancelled')
+
+    def test_a_heal_is_not_left_halfway(self):
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
+        process, leader = self.begin('heal')
+        path = wait_until(lambda: self.running('heal', 'gathering'), 30, 'it to gather')
+        done = subprocess.run(
+            ['busctl', '--address=%s' % self.bus.address, 'call', NAME, path,
+             NAME + '.Operation', 'Cancel'], capture_output=True, text=True, timeout=30,
+            check=False)
+        self.assertIn('cannot be cancelled', done.stderr)
+        self.read(leader)
+        process.wait(30)
+        self.assertEqual(self.get(path)['State'], 'done')
+
     def test_a_sync_that_fails(self):
         self.proxy.add(server_error(503))
         done = self.agent.ctl('sync', check=False)
