@@ -441,6 +441,34 @@ void claim_desk_settle_soon(ClaimDesk *desk)
         (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
 }
 
+static size_t count_standing(Claims *claims, ClaimStanding standing)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+
+        return claims_list_standing(claims, standing, &list, NULL) == 0 ? list.n_claims : 0;
+}
+
+ClaimDebts claim_desk_count_debts(const ClaimDesk *desk)
+{
+        Claims *claims = claim_service_get(desk->counter.service);
+        ClaimDeparture departure = { 0 };
+        ClaimHandover handover = { 0 };
+        ClaimDebts debts = { 0 };
+
+        if (!claims)
+                return debts;
+        debts.n_claims = count_standing(claims, CLAIM_STANDING_OWED) +
+                         count_standing(claims, CLAIM_STANDING_SENT);
+        while (claims_next_departure(claims, departure.id, NULL, &departure, NULL) == 0)
+                debts.n_departures++;
+        for (int64_t id = 0; claims_next_handover(claims, id, &handover, NULL) == 0;
+             claim_handover_done(&handover)) {
+                id = handover.id;
+                debts.n_handovers++;
+        }
+        return debts;
+}
+
 /* Whatever was written there is ours to remove from now on. */
 static int take_on(Claims *claims, int64_t id, Error *reterr)
 {

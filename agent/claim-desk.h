@@ -74,6 +74,16 @@ void claim_desk_settle(ClaimDesk *desk);
 /* The same when the loop runs again. */
 void claim_desk_settle_soon(ClaimDesk *desk);
 
+/* What Placement is still to be told. */
+typedef struct ClaimDebts {
+        size_t n_claims;     /* to be written */
+        size_t n_departures; /* ended: what is there is to be removed */
+        size_t n_handovers;  /* to be another consumer's */
+} ClaimDebts;
+
+/* Nothing while the claim database cannot be read. Blocks on the disk. */
+ClaimDebts claim_desk_count_debts(const ClaimDesk *desk);
+
 /* Ends a claim, as claims_release(); everywhere: also what Placement has of it on this host, though
  * somebody else wrote it there. What is to be removed is settled later. */
 int claim_desk_release(ClaimDesk *desk, int64_t id, const char *reason, bool everywhere,

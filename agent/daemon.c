@@ -81,6 +81,7 @@ static void daemon_done(Daemon *daemon)
 static void save_metrics(Daemon *daemon, Tracker *tracker)
 {
         _cleanup_(allocations_freep) Allocations *usage = NULL;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
         const TrackerStatus *status = tracker_get_status(tracker);
         Claims *claims = claim_service_get(daemon->claims);
         Error error = ERROR_NULL;
@@ -92,6 +93,8 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
         daemon->n_cycles_in_metrics = status->n_cycles;
         if (claims)
                 (void)claims_usage(claims, &usage, NULL);
+        if (claims && claims_list(claims, false, &list, NULL) != 0)
+                claim_list_done(&list);
         r = metrics_save(
                 &(const Metrics){
                         .status = status,
@@ -99,6 +102,11 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
                         .tree = tracker_get_tree(tracker),
                         .usage = usage,
                         .snapshot = tracker_get_snapshot(tracker),
+                        .devices = device_watch_get_ledger(daemon->engine.device_watch),
+                        .claims = &list,
+                        .audit = tracker_get_audit_summary(tracker),
+                        .debts = daemon->desk ? claim_desk_count_debts(daemon->desk)
+                                              : (ClaimDebts){ 0 },
                         .n_claims = claim_service_count(daemon->claims),
                         .claims_up = !claim_service_error(daemon->claims)->code,
                         .host_cordoned = cordon_host_words(daemon->cordon) != NULL,

@@ -190,6 +190,11 @@ int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTre
         return r;
 }
 
+const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch)
+{
+        return &watch->ledger;
+}
+
 size_t device_watch_count_missing(const DeviceWatch *watch)
 {
         return watch->n_missing;

@@ -22,5 +22,8 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
                        const Uuid *root, bool known, Error *reterr);
 
+/* The devices that are expected, as of the last picture. Borrowed. */
+const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);
+
 /* Devices that were missing in the last picture. */
 size_t device_watch_count_missing(const DeviceWatch *watch);

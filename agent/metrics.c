@@ -74,6 +74,9 @@ static void print_state(const Metrics *metrics, FILE *output)
         print_number(output, "reshape_needed", "gauge",
                      "Whether the tree must change shape under running guests.",
                      status->reshape_needed);
+        print_number(output, "reshape_failed", "gauge",
+                     "Whether the last reshape failed, and the old shape is kept.",
+                     status->reshape_error.code != 0);
 }
 
 /* Status 0: there was no answer. */
@@ -114,6 +117,24 @@ static void print_counts(const Metrics *metrics, FILE *output)
         print_number(output, "claims", "gauge", "Claims that live.", metrics->n_claims);
         print_number(output, "domains", "gauge", "Domains that the hypervisor has.",
                      metrics->snapshot ? metrics->snapshot->n_domains : 0);
+}
+
+/* What is to be told to Placement, and what an audit found that nobody was told to heal. */
+static void print_debts(const Metrics *metrics, FILE *output)
+{
+        const ClaimDebts *debts = &metrics->debts;
+
+        print_head(output, "placement_owed", "gauge",
+                   "What Placement is still to be told of claims: to write, remove or move.");
+        fprintf(output, PREFIX "placement_owed{action=\"write\"} %zu\n", debts->n_claims);
+        fprintf(output, PREFIX "placement_owed{action=\"remove\"} %zu\n", debts->n_departures);
+        fprintf(output, PREFIX "placement_owed{action=\"move\"} %zu\n", debts->n_handovers);
+        print_time(output, "last_audit_timestamp_seconds",
+                   "When Placement, claims and guests were compared last; 0 for never.",
+                   metrics->audit ? metrics->audit->ended_usec : 0);
+        print_number(output, "audit_findings", "gauge",
+                     "What the last audit found and nothing healed.",
+                     metrics->audit ? metrics->audit->n_open : 0);
 }
 
 typedef uint64_t (*Amount)(const Metrics *metrics, const Provider *provider,
@@ -162,6 +183,49 @@ static void print_inventories(const Metrics *metrics, FILE *output, const char *
         }
 }
 
+static void print_device_health(const Metrics *metrics, FILE *output)
+{
+        print_head(output, "device_up", "gauge",
+                   "Whether a device that this host is expected to have is there.");
+        for (size_t i = 0; metrics->devices && i < metrics->devices->n_devices; i++) {
+                const LedgerDevice *device = &metrics->devices->devices[i];
+
+                fputs(PREFIX "device_up{", output);
+                print_label(output, "provider", device->name);
+                fputc(',', output);
+                print_label(output, "resource_class", device->resource_class);
+                fprintf(output, "} %d\n", !device->missing);
+        }
+}
+
+/* A guest may have two parts of one device: that is one line with a 2. */
+static void print_consumer(const Claim *claim, size_t i, FILE *output)
+{
+        const char *name = claim->devices[i].name;
+        size_t n = 0;
+
+        for (size_t j = 0; j < claim->n_devices; j++) {
+                if (strcmp(claim->devices[j].name, name) != 0)
+                        continue;
+                if (j < i)
+                        return;
+                n++;
+        }
+        fputs(PREFIX "device_claimed_units{", output);
+        print_label(output, "device", name);
+        fprintf(output, ",consumer=\"%s\",claim=\"%" PRId64 "\"} %zu\n", claim->consumer.text,
+                claim->id, n);
+}
+
+static void print_device_consumers(const Metrics *metrics, FILE *output)
+{
+        print_head(output, "device_claimed_units", "gauge",
+                   "What a consumer has of a device: 1 for all of it, or its mediated devices.");
+        for (size_t i = 0; metrics->claims && i < metrics->claims->n_claims; i++)
+                for (size_t j = 0; j < metrics->claims->claims[i]->n_devices; j++)
+                        print_consumer(metrics->claims->claims[i], j, output);
+}
+
 static void print_devices(const Metrics *metrics, FILE *output)
 {
         print_head(output, "mdev_available_instances", "gauge",
@@ -184,6 +248,7 @@ void metrics_print(const Metrics *metrics, FILE *output)
 {
         print_state(metrics, output);
         print_counts(metrics, output);
+        print_debts(metrics, output);
         print_inventories(metrics, output, "inventory_units", "What a provider has of a class.",
                           get_total);
         print_inventories(metrics, output, "inventory_reserved_units",
@@ -193,6 +258,8 @@ void metrics_print(const Metrics *metrics, FILE *output)
         print_inventories(metrics, output, "inventory_used_units", "What claims hold of it.",
                           get_used);
         print_devices(metrics, output);
+        print_device_health(metrics, output);
+        print_device_consumers(metrics, output);
 }
 
 static int write_file(const Metrics *metrics, const char *path)

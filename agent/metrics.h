@@ -4,6 +4,8 @@
 /* What the daemon counts, in Prometheus's text format, in a file for node_exporter's textfile
  * collector. Names are listed in compute-agentd(8). Counters begin anew with a reload. */
 
+#include "agent/claim-desk.h"
+#include "agent/device-ledger.h"
 #include "agent/tracker.h"
 #include "base/allocation.h"
 
@@ -11,9 +13,13 @@
 typedef struct Metrics {
         const TrackerStatus *status;
         const ReporterStatistics *statistics;
-        const ProviderTree *tree; /* NULL: not known yet */
-        const Allocations *usage; /* what claims hold; NULL: nothing */
-        const Snapshot *snapshot; /* NULL: not polled yet */
+        const ProviderTree *tree;    /* NULL: not known yet */
+        const Allocations *usage;    /* what claims hold; NULL: nothing */
+        const Snapshot *snapshot;    /* NULL: not polled yet */
+        const DeviceLedger *devices; /* that are expected; NULL: not known */
+        const ClaimList *claims;     /* that live; NULL: they cannot be read */
+        const AuditSummary *audit;   /* NULL: none yet */
+        ClaimDebts debts;
         size_t n_claims;
         bool claims_up; /* claims can be taken */
         bool host_cordoned;

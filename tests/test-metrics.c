@@ -72,6 +72,70 @@ static void test_a_tree(void **state)
         assert_non_null(strstr(text, "\ncompute_agent_claims_up 1\n"));
 }
 
+static void test_debts_and_audit(void **state)
+{
+        const TrackerStatus status = { .reshape_error = { .code = -EIO } };
+        const ReporterStatistics statistics = { 0 };
+        const AuditSummary audit = { .ended_usec = UINT64_C(1700000000000001), .n_open = 4 };
+        const Metrics metrics = {
+                .status = &status,
+                .statistics = &statistics,
+                .audit = &audit,
+                .debts = { .n_claims = 1, .n_departures = 2, .n_handovers = 3 },
+        };
+        _cleanup_free_ char *text = print(&metrics);
+
+        assert_non_null(strstr(text, "\ncompute_agent_placement_owed{action=\"write\"} 1\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_placement_owed{action=\"remove\"} 2\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_placement_owed{action=\"move\"} 3\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_audit_findings 4\n"));
+        assert_non_null(strstr(text, "_last_audit_timestamp_seconds 1700000000.000001\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_reshape_failed 1\n"));
+}
+
+static void test_devices(void **state)
+{
+        const TrackerStatus status = { 0 };
+        const ReporterStatistics statistics = { 0 };
+        LedgerDevice expected[] = {
+                { .name = (char *)"h_\"1\"", .resource_class = (char *)"VGPU" },
+                { .name = (char *)"h_2", .resource_class = (char *)"CUSTOM_A", .missing = true },
+        };
+        const DeviceLedger ledger = { .devices = expected, .n_devices = ARRAY_SIZE(expected) };
+        /* Two mdevs of one card, and all of another. */
+        const char *const names[] = { "pci_1", "pci_2", "pci_1" };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        ClaimList claims = { .claims = &claim, .n_claims = 1 };
+        const Metrics metrics = {
+                .status = &status, .statistics = &statistics, .devices = &ledger, .claims = &claims
+        };
+        _cleanup_free_ char *text = NULL;
+
+        assert_int_equal(claim_new(&claim), 0);
+        claim->id = 9;
+        assert_int_equal(uuid_from_text("11111111-2222-4333-8444-555555555555", &claim->consumer),
+                         0);
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                assert_int_equal(claim_add_device(claim,
+                                                  &(const ClaimDevice){
+                                                          .suffix = (char *)"",
+                                                          .name = (char *)names[i],
+                                                          .address = (char *)"",
+                                                          .mdev_type = (char *)"",
+                                                  }),
+                                 0);
+        text = print(&metrics);
+        assert_non_null(strstr(text, "\ncompute_agent_device_up{provider=\"h_\\\"1\\\"\","
+                                     "resource_class=\"VGPU\"} 1\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_device_up{provider=\"h_2\","
+                                     "resource_class=\"CUSTOM_A\"} 0\n"));
+        assert_non_null(strstr(text, "# TYPE compute_agent_device_claimed_units gauge\n"
+                                     "compute_agent_device_claimed_units{device=\"pci_1\",consumer="
+                                     "\"11111111-2222-4333-8444-555555555555\",claim=\"9\"} 2\n"
+                                     "compute_agent_device_claimed_units{device=\"pci_2\",consumer="
+                                     "\"11111111-2222-4333-8444-555555555555\",claim=\"9\"} 1\n"));
+}
+
 static void test_the_file(void **state)
 {
         const TrackerStatus status = { 0 };
@@ -97,6 +161,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_before_the_first_poll),
                 cmocka_unit_test(test_a_tree),
+                cmocka_unit_test(test_debts_and_audit),
+                cmocka_unit_test(test_devices),
                 cmocka_unit_test(test_the_file),
         };
 
