@@ -52,6 +52,21 @@ static int add_sharing(json_t *document, const PlacementProviders *sharing)
         return json_object_set(document, "shares", names);
 }
 
+static int add_cordons(json_t *document, const ProviderTree *tree, const BusConfig *config)
+{
+        json_t *providers = json_object_get(document, "providers");
+
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                bool cordoned = cordon_covers(config->cordon, tree, &config->root,
+                                              &tree->providers[i]->uuid);
+
+                if (json_object_set_new(json_array_get(providers, i), "cordoned",
+                                        json_boolean(cordoned)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -71,7 +86,8 @@ static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *e
                 claim_service_check(service->config.claims, claims_usage(claims, &usage, NULL));
         document = tree_to_json(tree, usage, &service->config.root, snapshot->nodename,
                                 sync_state_to_text(status->sync_state));
-        if (document && add_sharing(document, tracker_get_sharing(service->config.tracker)) < 0) {
+        if (document && (add_sharing(document, tracker_get_sharing(service->config.tracker)) < 0 ||
+                         add_cordons(document, tree, &service->config) < 0)) {
                 json_decref(document);
                 return -ENOMEM;
         }

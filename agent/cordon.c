@@ -301,6 +301,25 @@ static Provider *find_provider(const ProviderTree *tree, const Uuid *root, const
         return NULL;
 }
 
+static Provider *provider_of(const CordonEntry *entry, const ProviderTree *tree, const Uuid *root)
+{
+        return entry->device[0] ? find_provider(tree, root, entry->device)
+                                : provider_tree_find(tree, root);
+}
+
+bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                   const Uuid *provider)
+{
+        for (size_t i = 0; i < cordon->n_entries; i++) {
+                const CordonEntry *entry = &cordon->entries[i];
+                const Provider *covered = entry->lifted ? NULL : provider_of(entry, tree, root);
+
+                if (covered && uuid_equal(&covered->uuid, provider))
+                        return true;
+        }
+        return false;
+}
+
 /* Asked by people */
 
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
@@ -423,8 +442,7 @@ static int give_back(const CordonEntry *entry, Provider *provider)
 
 static int apply_entry(CordonEntry *entry, ProviderTree *tree, const Uuid *root, bool known)
 {
-        Provider *provider = entry->device[0] ? find_provider(tree, root, entry->device)
-                                              : provider_tree_find(tree, root);
+        Provider *provider = provider_of(entry, tree, root);
 
         if (!provider)
                 return entry->lifted ? 2 : 0;

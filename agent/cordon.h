@@ -43,3 +43,7 @@ const char *cordon_host_words(const Cordon *cordon);
 const char *cordon_device_words(const Cordon *cordon);
 
 size_t cordon_count_devices(const Cordon *cordon);
+
+/* Is this provider out of use: the host's own, or a device's? tree has it. */
+bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                   const Uuid *provider);

@@ -146,10 +146,12 @@ static const char *branch(const TreePrinter *printer, size_t index, bool first)
 static void add_name_cell(TreePrinter *printer, size_t index, const char *prefix, bool first)
 {
         const char *stem = printer->children[index] >= 0 ? (printer->style->utf8 ? "│" : "|") : "";
+        const json_t *provider = json_array_get(printer->providers, index);
+        bool cordoned = first && json_is_true(json_object_get(provider, "cordoned"));
 
-        ctl_table_cell(printer->table, CTL_PLAIN, "%s%s%s", prefix, branch(printer, index, first),
-                       first ? ctl_json_text(json_array_get(printer->providers, index), "name")
-                             : stem);
+        ctl_table_cell(printer->table, cordoned ? CTL_YELLOW : CTL_PLAIN, "%s%s%s%s", prefix,
+                       branch(printer, index, first),
+                       first ? ctl_json_text(provider, "name") : stem, cordoned ? " cordoned" : "");
 }
 
 static void add_provider(TreePrinter *printer, size_t index, const char *prefix)

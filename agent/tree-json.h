@@ -8,7 +8,8 @@
  *                 "inventories": {"VCPU": {"total", "reserved", "min_unit", "max_unit",
  * "step_size", "allocation_ratio", "capacity", "used"}}}]}
  *
- * GetTree() adds "shares": [], the names of providers of other trees that share with this one.
+ * GetTree() adds "shares": [], the names of providers of other trees that share with this one, and
+ * to each provider "cordoned": true | false.
  * Parents come before children; "used" is what living claims hold. */
 
 #include <jansson.h>

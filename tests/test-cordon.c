@@ -67,6 +67,13 @@ static bool is_disabled(const Scene *scene)
         return string_set_contains(&host_of(scene)->traits, CORDON_TRAIT);
 }
 
+static bool covers(const Scene *scene, const char *provider)
+{
+        const Uuid uuid = make_uuid(provider);
+
+        return cordon_covers(scene->cordon, scene->mirror, &scene->root, &uuid);
+}
+
 static void test_host(void **state)
 {
         Error error = ERROR_NULL;
@@ -79,6 +86,7 @@ static void test_host(void **state)
         assert_int_equal(set(&scene, "", NULL), 0);
         assert_string_equal(cordon_host_words(scene.cordon),
                             "the host is cordoned by ann since 1970-01-01 00:16 UTC: broken fan");
+        assert_true(covers(&scene, "host") && !covers(&scene, GPU) && !covers(&scene, "other"));
         publish(&scene);
         assert_true(is_disabled(&scene));
         /* A17, A9.4: whoever takes it away does not end it, and a restart does not */
@@ -89,6 +97,7 @@ static void test_host(void **state)
         assert_true(is_disabled(&scene));
         assert_int_equal(cordon_lift(scene.cordon, "", NULL), 0);
         assert_null(cordon_host_words(scene.cordon));
+        assert_false(covers(&scene, "host"));
         /* not lost when the agent is restarted before Placement was told */
         start(&scene);
         publish(&scene);
@@ -127,6 +136,7 @@ static void test_devices(void **state)
                 begin(&scene);
                 assert_int_equal(set(&scene, names[i], NULL), 0);
                 assert_int_equal(cordon_count_devices(scene.cordon), 1);
+                assert_true(covers(&scene, GPU) && !covers(&scene, "host"));
                 publish(&scene);
                 assert_int_equal(reserved(&scene, GPU, "VGPU"), 4);
                 assert_int_equal(reserved(&scene, "host", "VCPU"), 0);

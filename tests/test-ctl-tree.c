@@ -84,6 +84,26 @@ static void test_who_shares(void **state)
         assert_contains(capture.text, "shared\nshares: pool\nshares: x\\x1b[m\nshares: \n");
 }
 
+static void test_cordons_are_named(void **state)
+{
+        _cleanup_(json_done) json_t *tree = parse_json(HOST);
+        _cleanup_(capture_done) Capture capture;
+        json_t *providers = json_object_get(tree, "providers");
+        const CtlStyle style = STYLE_PIPE;
+
+        for (size_t i = 0; i < json_array_size(providers); i++)
+                assert_int_equal(json_object_set_new(json_array_get(providers, i), "cordoned",
+                                                     json_boolean(i == 0 || i == 2)),
+                                 0);
+        capture_begin(&capture);
+        assert_int_equal(ctl_tree_print(tree, &style, capture.stream, NULL), 0);
+        capture_end(&capture);
+        assert_contains(capture.text, "\nhost1 cordoned    MEMORY_MB");
+        assert_contains(capture.text, "\n│                 VCPU");
+        assert_contains(capture.text, "\n├─gpu_a           VGPU");
+        assert_contains(capture.text, "\n└─gpu_b cordoned  VGPU");
+}
+
 static void test_ascii(void **state)
 {
         _cleanup_(capture_done) Capture capture;
@@ -186,6 +206,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_tree),
                 cmocka_unit_test(test_who_shares),
+                cmocka_unit_test(test_cordons_are_named),
                 cmocka_unit_test(test_ascii),
                 cmocka_unit_test(test_all),
                 cmocka_unit_test(test_usage_colours),

@@ -31,6 +31,15 @@ class TestCordon(AgentCase):
         record = self.placement.tree_by_name(agent.root())[name]['inventories']['VGPU']
         return record['reserved'], record['total']
 
+    def named(self, agent):
+        """The providers that the tree names as cordoned, in the document and in the text."""
+        named = [one['name'] for one in agent.ctl_json('tree')['providers'] if one['cordoned']]
+        lines = [line for line in agent.ctl('tree').stdout.splitlines() if ' cordoned ' in line]
+        self.assertEqual(len(lines), len(named), lines)
+        for name, line in zip(named, lines):
+            self.assertIn(name + ' cordoned ', line)
+        return named
+
     def claim(self, agent, resources, consumer=None, check=True):
         return agent.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources,
                          '--json=short', check=check)
@@ -48,6 +57,7 @@ class TestCordon(AgentCase):
         self.assertIn('the fan is broken',
                       agent.ctl('explain', '--resources', 'VCPU=1', check=False).stdout)
         self.assertIn('the fan is broken', agent.ctl('status').stdout)
+        self.assertEqual(self.named(agent), ['demo'])
         # what is promised is promised
         self.assertEqual(json.loads(self.claim(agent, 'VCPU=1', consumer).stdout)['id'],
                          claim['id'])
@@ -66,6 +76,7 @@ class TestCordon(AgentCase):
 
         agent.ctl('uncordon')
         self.assertNotIn(TRAIT, self.traits(agent))
+        self.assertEqual(self.named(agent), [])
         self.claim(agent, 'VCPU=1')
         done = agent.ctl('uncordon', check=False)
         self.assertEqual(done.returncode, 1)
@@ -91,6 +102,7 @@ class TestCordon(AgentCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn('ECC errors', done.stderr)
         self.assertIn('ECC errors', agent.ctl('status').stdout)
+        self.assertEqual(self.named(agent), [GPU_A])
         agent.stop()
         agent.start()
         agent.wait_state('synced')

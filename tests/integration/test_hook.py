@@ -125,6 +125,14 @@ class TestGuests(HookCase):
         self.assertEqual(self.claims(), [])
         self.assertIn('Guest big may not start', self.agent.log())
 
+    def test_a_cordoned_host_lets_guests_start(self):
+        """Who cordons keeps schedulers away; whoever starts a guest by hand means it."""
+        guest = self.define('meant')
+        self.agent.ctl('cordon', '--reason', 'the fan is broken')
+        self.addCleanup(self.agent.ctl, 'uncordon')
+        self.assertEqual(self.start('meant'), '')
+        self.assertEqual(self.claim_of(guest)['state'], 'confirmed')
+
     def test_the_very_mdev_of_the_domain(self):
         mdev = self.some_mdev()
         self.define('vgpu', extra=mdev_xml(mdev))
