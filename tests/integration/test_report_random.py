@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Random trees, random changes, random trouble: once the trouble ends, Placement is equal.
 
-COMPUTE_AGENT_SEEDS=N runs seeds 0 to N-1 ("make soak-report": 500); a failing seed is named and can be
-run alone with COMPUTE_AGENT_SEED=S. At the end it prints the requests of all attempts, and how many of
-them mended what trouble had left.
+COMPUTE_AGENT_SEEDS=N runs N seeds ("make soak-report": 500) from COMPUTE_AGENT_SEED=S on, or from 0;
+a failing seed is named and can be run alone with COMPUTE_AGENT_SEED=S. At the end it prints the
+requests of all attempts, and how many of them mended what trouble had left.
 """
 
 import copy
@@ -108,14 +108,15 @@ class TestRandom(ReportCase):
             before, tree = tree, changed(rng, tree)
 
     def test_seeds(self):
-        one = os.environ.get('COMPUTE_AGENT_SEED')
-        seeds = [int(one)] if one else range(int(os.environ.get('COMPUTE_AGENT_SEEDS', '6')))
+        first = os.environ.get('COMPUTE_AGENT_SEED')
+        count = os.environ.get('COMPUTE_AGENT_SEEDS', '1' if first else '6')
+        seeds = range(int(first or 0), int(first or 0) + int(count))
         for seed in seeds:
             with self.subTest(seed=seed):
                 self.one_seed(seed)
                 self.empty_placement()
-        print('%d seed(s), %d requests, %d of them to mend what trouble had left' % (
-            len(seeds), self.n_requests, self.n_extra), file=sys.stderr)
+        print('%d seed(s) from %d on, %d requests, %d of them to mend what trouble had left' % (
+            len(seeds), seeds.start, self.n_requests, self.n_extra), file=sys.stderr)
 
 
 if __name__ == '__main__':
