@@ -117,6 +117,11 @@ void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, bool with_placement)
         desk->counter.with_placement = with_placement;
 }
 
+void claim_desk_set_away(ClaimDesk *desk, bool away)
+{
+        desk->counter.away = away;
+}
+
 static ClaimTask *find_task(const ClaimDesk *desk, const Uuid *consumer)
 {
         ClaimTask *task;

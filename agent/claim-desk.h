@@ -57,6 +57,10 @@ DEFINE_CLEANUP(ClaimDesk *, claim_desk_free);
 /* with_placement false: standalone, and all is local. */
 void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, bool with_placement);
 
+/* Whether the last cycle found Placement away: then nobody waits for it who need not
+ * (CLAIM_MODE_AUTO). */
+void claim_desk_set_away(ClaimDesk *desk, bool away);
+
 /* Everything of request is borrowed until done. */
 void claim_desk_claim(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDone done,
                       void *userdata);

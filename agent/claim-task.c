@@ -476,7 +476,8 @@ static void run_claim(ClaimTask *task)
                 claim_task_fail(task, r, &error);
         } else if (!task->counter->with_placement || has_claim(task, claims)) {
                 claim_locally(task, &local);
-        } else if (!task->session) {
+        } else if (!task->session ||
+                   (task->counter->away && task->counter->mode == CLAIM_MODE_AUTO)) {
                 error_setf(&error, EAGAIN, "Placement was not spoken to yet");
                 go_without(task, &error);
         } else {

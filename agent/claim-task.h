@@ -16,6 +16,7 @@ typedef struct ClaimCounter {
         Uuid root;
         ClaimMode mode;
         bool with_placement;
+        bool away; /* Placement did not answer last */
 } ClaimCounter;
 
 typedef struct ClaimTask ClaimTask;

@@ -123,7 +123,10 @@ static void settle_claims(Daemon *daemon, Tracker *tracker)
 {
         const TrackerStatus *status = tracker_get_status(tracker);
 
-        if (!daemon->desk || status->n_cycles == daemon->n_cycles_settled)
+        if (!daemon->desk)
+                return;
+        claim_desk_set_away(daemon->desk, status->sync_state == SYNC_OFFLINE);
+        if (status->n_cycles == daemon->n_cycles_settled)
                 return;
         daemon->n_cycles_settled = status->n_cycles;
         if (status->sync_state != SYNC_OFFLINE)

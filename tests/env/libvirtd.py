@@ -203,7 +203,7 @@ class Libvirtd(Service):
     def start_guest(self, name='guest', memory_mib=32, vcpus=1, extra='', uuid=None):
         """Define and start a tiny guest; returns its UUID."""
         self.define(guest_xml(name, memory_mib, vcpus, extra, uuid))
-        self.virsh('start', name)
+        self.virsh('start', name, timeout=90)
         return self.virsh('domuuid', name).strip()
 
     def destroy_guests(self):

@@ -304,7 +304,7 @@ class TestTrouble(LibvirtdCase):
         self.libvirtd.start_guest('g')
         for _ in range(5):
             self.libvirtd.virsh('destroy', 'g')
-            self.libvirtd.virsh('start', 'g')
+            self.libvirtd.virsh('start', 'g', timeout=90)
         self.assertEqual([line for line in probe.lines() if line.startswith('failed')], [])
         self.assertTrue(probe.child.alive())
 
