@@ -77,7 +77,7 @@ static void test_consumers(void **state)
         capture_begin(&nothing);
         assert_int_equal(ctl_consumers_print(empty, &style, nothing.stream), 0);
         capture_end(&nothing);
-        assert_string_equal(nothing.text, "Nobody holds anything of this host.\n");
+        assert_string_equal(nothing.text, "Nobody holds anything of this host in Placement.\n");
 }
 
 int main(void)
