@@ -357,7 +357,7 @@ static int look_at_claim(const AuditInput *input, const Claim *claim, Audit *ret
         (void)find_claim(input, &claim->consumer, &resized);
         if (resized || claim->state != CLAIM_STATE_CONFIRMED ||
             claim->standing == CLAIM_STANDING_PENDING || claim->standing == CLAIM_STANDING_OWED ||
-            is_moving(input, &claim->consumer)) {
+            claim->standing == CLAIM_STANDING_SENT || is_moving(input, &claim->consumer)) {
                 ret->n_in_flight++;
                 return 0;
         }

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "claims/claims-move.h"
+#include "claims/claims-placement.h"
 #include "report/consumers.h"
 
 #define EVACUATED_REASON "evacuated"
@@ -247,11 +248,23 @@ static void note_failure(Auditor *auditor, int result, const Error *words)
         auditor->finding = auditor->audit.n_items;
 }
 
+/* What nobody wrote is ours from here on, and goes when the claim ends: as a debt that is paid
+ * (agent/claim-errand.c), which the desk looks at should this write fail. */
+static void mark_untold(Auditor *auditor, const AuditFinding *finding, ClaimStanding from,
+                        ClaimStanding to)
+{
+        Claims *claims = claim_service_get(auditor->config.claims);
+
+        if (finding->type == AUDIT_UNTOLD && claims)
+                (void)claims_set_standing(claims, finding->claim_id, from, to, NULL);
+}
+
 static void note_healed(Auditor *auditor)
 {
         const AuditFinding *finding = &auditor->audit.items[auditor->finding];
 
         result_of(auditor)->outcome = AUDIT_HEALED;
+        mark_untold(auditor, finding, CLAIM_STANDING_SENT, CLAIM_STANDING_WRITTEN);
         log_event(LOG_NOTICE, MESSAGE_AUDIT_HEALED,
                   LOG_FIELDS(LOG_FIELD_CONSUMER, finding->consumer.text),
                   finding->remedy == AUDIT_REMEDY_RELEASE_SHARE
@@ -329,6 +342,7 @@ static int write_consumer(Auditor *auditor, const AuditFinding *finding, Error *
         r = audit_edit(&auditor->input, finding->remedy, held ? held : fresh, claim, &edited);
         if (r != 0)
                 return r < 0 ? error_oom(reterr) : 0;
+        mark_untold(auditor, finding, CLAIM_STANDING_NONE, CLAIM_STANDING_SENT);
         r = consumers_write(&auditor->call, reporter_get_session(auditor->reporter), edited, NULL,
                             on_written, auditor, reterr);
         return r < 0 ? r : 1;

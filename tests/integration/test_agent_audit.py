@@ -161,6 +161,9 @@ class TestAudit(AuditCase):
         self.assertEqual(self.holds(guest), {root: {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}})
         self.assertEqual(self.holds(bare), {root: {'VCPU': 1, 'MEMORY_MB': 40}})
         self.assertEqual(self.holds(migration), {})
+        # What was told is taken back when the claim ends.
+        agent.ctl('release', self.of_guest(agent, bare)[0]['id'])
+        wait_until(lambda: not self.holds(bare), 20, 'the removal')
 
     def test_what_is_on_its_way_is_left_alone(self):
         """F8 1849165, 2025480: a consumer that the scheduler just made, before its guest is here."""
