@@ -24,7 +24,8 @@ class Completion(unittest.TestCase):
         text = subprocess.run([str(build_folder() / 'computectl'), '--help'], text=True,
                               stdout=subprocess.PIPE, check=True).stdout
         verbs = text.split('Verbs:\n')[1].split('\n\n')[0].splitlines()
-        self.assertEqual(complete(''), [line.split()[0] for line in verbs])
+        # What is long on the left has its words in the next line.
+        self.assertEqual(complete(''), [line.split()[0] for line in verbs if line[2] != ' '])
 
     def test_words(self):
         cases = [(['re'], ['reshape', 'reload', 'release']),
