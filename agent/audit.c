@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/array.h"
+
 const char *audit_type_to_text(AuditType type)
 {
         static const char *const names[_AUDIT_TYPE_MAX] = {

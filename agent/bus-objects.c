@@ -16,6 +16,7 @@
 #include "agent/bus-claims-internal.h"
 #include "agent/bus-interface.h"
 #include "agent/object-changes.h"
+#include "base/array.h"
 #include "base/log.h"
 
 #define PROVIDER_PREFIX BUS_PATH "/provider"
@@ -118,22 +119,20 @@ static int find_device(sd_bus *bus, const char *path, const char *interface, voi
         return objects->found_device ? 1 : 0;
 }
 
+static int order_claim(const void *key, const void *item)
+{
+        int64_t a = *(const int64_t *)key, b = (*(Claim *const *)item)->id;
+
+        return (a > b) - (a < b);
+}
+
 static const Claim *find_listed(const BusObjects *objects, int64_t id)
 {
-        size_t low = 0, high = objects->listed.n_claims;
+        bool found;
+        size_t i = array_find(objects->listed.claims, sizeof(Claim *), objects->listed.n_claims,
+                              &id, order_claim, &found);
 
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                const Claim *claim = objects->listed.claims[middle];
-
-                if (claim->id == id)
-                        return claim;
-                if (claim->id < id)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return NULL;
+        return found ? objects->listed.claims[i] : NULL;
 }
 
 static int find_claim_alone(BusObjects *objects, int64_t id)

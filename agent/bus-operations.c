@@ -9,6 +9,7 @@
 
 #include "agent/bus-interface.h"
 #include "agent/polkit.h"
+#include "base/array.h"
 #include "base/log.h"
 
 #define PREFIX         BUS_PATH "/operation"
@@ -145,9 +146,7 @@ static bool any_runs(const BusOperations *operations)
 static void remove_at(BusOperations *operations, size_t i)
 {
         operation_free(operations->items[i]);
-        operations->n_items--;
-        memmove(operations->items + i, operations->items + i + 1,
-                (operations->n_items - i) * sizeof(Operation *));
+        array_close(operations->items, sizeof(Operation *), &operations->n_items, i);
 }
 
 /* The oldest of those that ended, when they are too many. */

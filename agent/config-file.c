@@ -6,6 +6,7 @@
 
 #include "agent/config-file.h"
 
+#include "base/array.h"
 #include "base/text.h"
 
 #include <ctype.h>

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/array.h"
+
 #define MAIN_FILE "compute-agent/compute-agent.conf"
 
 typedef struct DropIn {

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
+
 void config_settings_done(ConfigSettings *settings)
 {
         for (size_t i = 0; i < settings->n_files; i++)

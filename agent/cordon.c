@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "agent/state-file.h"
+#include "base/array.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -66,9 +67,7 @@ static CordonEntry *find_entry(const Cordon *cordon, const char *device)
 static void remove_entry(Cordon *cordon, size_t i)
 {
         entry_done(&cordon->entries[i]);
-        cordon->n_entries--;
-        memmove(cordon->entries + i, cordon->entries + i + 1,
-                (cordon->n_entries - i) * sizeof(CordonEntry));
+        array_close(cordon->entries, sizeof(CordonEntry), &cordon->n_entries, i);
 }
 
 /* Words */

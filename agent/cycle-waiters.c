@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/macros.h"
 
 void cycle_waiters_done(CycleWaiters *waiters)
@@ -39,9 +40,7 @@ void cycle_waiters_tell(CycleWaiters *waiters, Tracker *tracker, const Error *er
                         i++;
                         continue;
                 }
-                waiters->n_items--;
-                memmove(waiters->items + i, waiters->items + i + 1,
-                        (waiters->n_items - i) * sizeof(CycleWaiter));
+                array_close(waiters->items, sizeof(CycleWaiter), &waiters->n_items, i);
                 waiter.done(tracker, error, waiter.userdata);
                 i = 0;
         }

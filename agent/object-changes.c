@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 void object_changes_done(ObjectChanges *changes)
 {
         for (size_t i = 0; i < changes->n_items; i++)
@@ -20,37 +22,29 @@ static int compare_keys(const char *a, const char *b)
         return length_a != length_b ? (length_a < length_b ? -1 : 1) : strcmp(a, b);
 }
 
+static int order_change(const void *key, const void *item)
+{
+        const ObjectChange *a = key, *b = item;
+
+        if (a->kind != b->kind)
+                return a->kind < b->kind ? -1 : 1;
+        return compare_keys(a->key, b->key);
+}
+
 /* Where it stands, or would. */
 static size_t find_place(const ObjectChanges *changes, ObjectKind kind, const char *key,
                          bool *ret_found)
 {
-        size_t low = 0, high = changes->n_items;
+        ObjectChange wanted = { .kind = kind, .key = (char *)key };
 
-        *ret_found = false;
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                const ObjectChange *change = &changes->items[middle];
-                int order = change->kind != kind ? (change->kind < kind ? -1 : 1)
-                                                 : compare_keys(change->key, key);
-
-                if (order == 0) {
-                        *ret_found = true;
-                        return middle;
-                }
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return array_find(changes->items, sizeof(wanted), changes->n_items, &wanted, order_change,
+                          ret_found);
 }
 
 static void drop(ObjectChanges *changes, size_t place)
 {
         free(changes->items[place].key);
-        changes->n_items--;
-        memmove(changes->items + place, changes->items + place + 1,
-                (changes->n_items - place) * sizeof(ObjectChange));
+        array_close(changes->items, sizeof(ObjectChange), &changes->n_items, place);
 }
 
 static void merge(ObjectChanges *changes, size_t place, ObjectFate fate, unsigned properties)
@@ -88,9 +82,7 @@ int object_changes_add(ObjectChanges *changes, ObjectKind kind, const char *key,
         copy = strdup(key);
         if (!copy)
                 return -ENOMEM;
-        memmove(changes->items + place + 1, changes->items + place,
-                (changes->n_items - place) * sizeof(ObjectChange));
-        changes->n_items++;
+        array_open(changes->items, sizeof(ObjectChange), &changes->n_items, place);
         changes->items[place] =
                 (ObjectChange){ .kind = kind, .fate = fate, .key = copy, .properties = properties };
         return 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/yaml-text.h"
+#include "base/array.h"
 #include "base/provider-tree.h"
 #include "base/text.h"
 

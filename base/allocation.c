@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
+
 void consumer_clear(Consumer *consumer)
 {
         for (size_t i = 0; i < consumer->n_allocations; i++)
@@ -59,26 +61,16 @@ Allocations *allocations_free(Allocations *allocations)
         return NULL;
 }
 
+static int order_consumer(const void *key, const void *item)
+{
+        return uuid_order(key, &(*(Consumer *const *)item)->uuid);
+}
+
 /* The position of the uuid, or where it belongs. */
 static size_t find_consumer(const Allocations *allocations, const Uuid *uuid, bool *ret_found)
 {
-        size_t low = 0, high = allocations->n_consumers;
-
-        *ret_found = false;
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = uuid_order(&allocations->consumers[middle]->uuid, uuid);
-
-                if (order == 0) {
-                        *ret_found = true;
-                        return middle;
-                }
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return array_find(allocations->consumers, sizeof(Consumer *), allocations->n_consumers,
+                          uuid, order_consumer, ret_found);
 }
 
 /* Position is where it belongs. */
@@ -87,10 +79,8 @@ static int insert_consumer(Allocations *allocations, size_t position, Consumer *
         if (array_grow(&allocations->consumers, sizeof(Consumer *), allocations->n_consumers,
                        &allocations->n_allocated) < 0)
                 return -ENOMEM;
-        memmove(allocations->consumers + position + 1, allocations->consumers + position,
-                (allocations->n_consumers - position) * sizeof(Consumer *));
+        array_open(allocations->consumers, sizeof(Consumer *), &allocations->n_consumers, position);
         allocations->consumers[position] = consumer;
-        allocations->n_consumers++;
         return 0;
 }
 
@@ -135,9 +125,8 @@ bool allocations_remove(Allocations *allocations, const Uuid *uuid)
         if (!found)
                 return false;
         consumer_free(allocations->consumers[position]);
-        allocations->n_consumers--;
-        memmove(allocations->consumers + position, allocations->consumers + position + 1,
-                (allocations->n_consumers - position) * sizeof(Consumer *));
+        array_close(allocations->consumers, sizeof(Consumer *), &allocations->n_consumers,
+                    position);
         return true;
 }
 
@@ -152,18 +141,15 @@ bool consumer_holds_equal(const Consumer *a, const Consumer *b)
         return true;
 }
 
+static int order_allocation(const void *key, const void *item)
+{
+        return uuid_order(key, &((const Allocation *)item)->provider);
+}
+
 static size_t find_allocation(const Consumer *consumer, const Uuid *provider, bool *ret_found)
 {
-        *ret_found = false;
-        for (size_t i = 0; i < consumer->n_allocations; i++) {
-                int order = uuid_order(&consumer->allocations[i].provider, provider);
-
-                if (order >= 0) {
-                        *ret_found = order == 0;
-                        return i;
-                }
-        }
-        return consumer->n_allocations;
+        return array_find(consumer->allocations, sizeof(Allocation), consumer->n_allocations,
+                          provider, order_allocation, ret_found);
 }
 
 Resources *consumer_find(const Consumer *consumer, const Uuid *provider)
@@ -177,9 +163,7 @@ Resources *consumer_find(const Consumer *consumer, const Uuid *provider)
 static void remove_allocation(Consumer *consumer, size_t position)
 {
         resources_done(&consumer->allocations[position].resources);
-        consumer->n_allocations--;
-        memmove(consumer->allocations + position, consumer->allocations + position + 1,
-                (consumer->n_allocations - position) * sizeof(Allocation));
+        array_close(consumer->allocations, sizeof(Allocation), &consumer->n_allocations, position);
 }
 
 int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_class,
@@ -197,10 +181,9 @@ int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_
                 if (array_grow(&consumer->allocations, sizeof(Allocation), consumer->n_allocations,
                                &consumer->n_allocated) < 0)
                         return -ENOMEM;
-                memmove(consumer->allocations + position + 1, consumer->allocations + position,
-                        (consumer->n_allocations - position) * sizeof(Allocation));
+                array_open(consumer->allocations, sizeof(Allocation), &consumer->n_allocations,
+                           position);
                 consumer->allocations[position] = (Allocation){ .provider = uuid };
-                consumer->n_allocations++;
         }
         allocation = &consumer->allocations[position];
         r = resources_set(&allocation->resources, resource_class, amount);

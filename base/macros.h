@@ -79,22 +79,3 @@ static inline bool u64_mul_overflow(uint64_t a, uint64_t b, uint64_t *ret)
 {
         return __builtin_mul_overflow(a, b, ret);
 }
-
-/* Grows *items (of size item_size) so that one more fits; *n_alloc counts allocated items. -ENOMEM
- * or 0. */
-static inline int array_grow(void *items, size_t item_size, size_t n, size_t *n_alloc)
-{
-        void **array = items;
-        size_t want;
-        void *grown;
-
-        if (n < *n_alloc)
-                return 0;
-        want = *n_alloc ? *n_alloc * 2 : 8;
-        grown = reallocarray(*array, want, item_size);
-        if (!grown)
-                return -ENOMEM;
-        *array = grown;
-        *n_alloc = want;
-        return 0;
-}

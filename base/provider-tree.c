@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 
 static Provider *provider_free(Provider *provider)
@@ -43,26 +44,16 @@ ProviderTree *provider_tree_free(ProviderTree *tree)
         return NULL;
 }
 
+static int order_provider(const void *key, const void *item)
+{
+        return uuid_order(key, &(*(Provider *const *)item)->uuid);
+}
+
 /* The position of the uuid in by_uuid, or where it belongs. */
 static size_t find_position(const ProviderTree *tree, const Uuid *uuid, bool *ret_found)
 {
-        size_t low = 0, high = tree->n_providers;
-
-        *ret_found = false;
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = uuid_order(&tree->by_uuid[middle]->uuid, uuid);
-
-                if (order == 0) {
-                        *ret_found = true;
-                        return middle;
-                }
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return array_find(tree->by_uuid, sizeof(Provider *), tree->n_providers, uuid,
+                          order_provider, ret_found);
 }
 
 Provider *provider_tree_find(const ProviderTree *tree, const Uuid *uuid)
@@ -119,7 +110,7 @@ int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, co
                       Provider **ret_provider, Error *reterr)
 {
         _cleanup_(provider_freep) Provider *provider = NULL;
-        size_t position;
+        size_t position, n_by_uuid;
         bool found;
         int r;
 
@@ -138,10 +129,10 @@ int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, co
         provider->name = strdup(name);
         if (!provider->name || grow_tree(tree) < 0)
                 return error_oom(reterr);
+        n_by_uuid = tree->n_providers;
 
         position = find_position(tree, uuid, &found);
-        memmove(tree->by_uuid + position + 1, tree->by_uuid + position,
-                (tree->n_providers - position) * sizeof(Provider *));
+        array_open(tree->by_uuid, sizeof(Provider *), &n_by_uuid, position);
         tree->by_uuid[position] = provider;
         tree->providers[tree->n_providers++] = provider;
         if (ret_provider)
@@ -153,15 +144,12 @@ int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, co
 static void remove_one(ProviderTree *tree, size_t index)
 {
         Provider *provider = tree->providers[index];
-        size_t position, after;
+        size_t position, n_by_uuid = tree->n_providers;
         bool found;
 
         position = find_position(tree, &provider->uuid, &found);
-        tree->n_providers--;
-        after = tree->n_providers - position;
-        memmove(tree->by_uuid + position, tree->by_uuid + position + 1, after * sizeof(Provider *));
-        after = tree->n_providers - index;
-        memmove(tree->providers + index, tree->providers + index + 1, after * sizeof(Provider *));
+        array_close(tree->by_uuid, sizeof(Provider *), &n_by_uuid, position);
+        array_close(tree->providers, sizeof(Provider *), &tree->n_providers, index);
         provider_free(provider);
 }
 
@@ -272,20 +260,17 @@ bool provider_tree_equal(const ProviderTree *a, const ProviderTree *b)
         return true;
 }
 
+static int order_inventory(const void *key, const void *item)
+{
+        return strcmp(key, ((const InventoryRecord *)item)->resource_class);
+}
+
 /* The position of the class, or where it belongs. */
 static size_t find_inventory_position(const Provider *provider, const char *resource_class,
                                       bool *ret_found)
 {
-        *ret_found = false;
-        for (size_t i = 0; i < provider->n_inventories; i++) {
-                int order = strcmp(provider->inventories[i].resource_class, resource_class);
-
-                if (order >= 0) {
-                        *ret_found = order == 0;
-                        return i;
-                }
-        }
-        return provider->n_inventories;
+        return array_find(provider->inventories, sizeof(InventoryRecord), provider->n_inventories,
+                          resource_class, order_inventory, ret_found);
 }
 
 Inventory *provider_find_inventory(const Provider *provider, const char *resource_class)
@@ -315,11 +300,10 @@ static int set_inventory(Provider *provider, const char *resource_class, const I
         copy = strdup(resource_class);
         if (!copy)
                 return -ENOMEM;
-        memmove(provider->inventories + position + 1, provider->inventories + position,
-                (provider->n_inventories - position) * sizeof(InventoryRecord));
+        array_open(provider->inventories, sizeof(InventoryRecord), &provider->n_inventories,
+                   position);
         provider->inventories[position] =
                 (InventoryRecord){ .resource_class = copy, .inventory = value };
-        provider->n_inventories++;
         return 0;
 }
 
@@ -339,9 +323,8 @@ bool provider_remove_inventory(Provider *provider, const char *resource_class)
         if (!found)
                 return false;
         free(provider->inventories[position].resource_class);
-        provider->n_inventories--;
-        memmove(provider->inventories + position, provider->inventories + position + 1,
-                (provider->n_inventories - position) * sizeof(InventoryRecord));
+        array_close(provider->inventories, sizeof(InventoryRecord), &provider->n_inventories,
+                    position);
         return true;
 }
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 void request_mappings_done(RequestMappings *mappings)
 {
         for (size_t i = 0; i < mappings->n_items; i++)
@@ -12,29 +14,22 @@ void request_mappings_done(RequestMappings *mappings)
         *mappings = REQUEST_MAPPINGS_INIT;
 }
 
+static int order_mapping(const void *key, const void *item)
+{
+        const RequestMapping *a = key, *b = item;
+        int order = strcmp(a->suffix, b->suffix);
+
+        return order ? order : uuid_order(&a->provider, &b->provider);
+}
+
 /* Where the pair is, or belongs. */
 static size_t find(const RequestMappings *mappings, const char *suffix, const Uuid *provider,
                    bool *ret_found)
 {
-        size_t low = 0, high = mappings->n_items;
+        RequestMapping key = { .suffix = (char *)suffix, .provider = *provider };
 
-        *ret_found = false;
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = strcmp(mappings->items[middle].suffix, suffix);
-
-                if (order == 0)
-                        order = uuid_order(&mappings->items[middle].provider, provider);
-                if (order == 0) {
-                        *ret_found = true;
-                        return middle;
-                }
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return array_find(mappings->items, sizeof(key), mappings->n_items, &key, order_mapping,
+                          ret_found);
 }
 
 int request_mappings_add(RequestMappings *mappings, const char *suffix, const Uuid *provider)
@@ -51,10 +46,8 @@ int request_mappings_add(RequestMappings *mappings, const char *suffix, const Uu
         copy = strdup(suffix);
         if (!copy)
                 return -ENOMEM;
-        memmove(mappings->items + position + 1, mappings->items + position,
-                (mappings->n_items - position) * sizeof(RequestMapping));
+        array_open(mappings->items, sizeof(RequestMapping), &mappings->n_items, position);
         mappings->items[position] = (RequestMapping){ .suffix = copy, .provider = *provider };
-        mappings->n_items++;
         return 0;
 }
 

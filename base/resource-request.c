@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define SUFFIX_MAX 64
 
 static void group_done(RequestGroup *group)
@@ -35,10 +37,16 @@ static bool suffix_valid(const char *suffix)
                                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
 }
 
+static int order_group(const void *key, const void *item)
+{
+        return strcmp(key, ((const RequestGroup *)item)->suffix);
+}
+
 int resource_request_group(ResourceRequest *request, const char *suffix, RequestGroup **ret,
                            Error *reterr)
 {
-        size_t position = 0;
+        size_t position;
+        bool found;
         char *copy;
 
         if (!suffix_valid(suffix))
@@ -46,15 +54,11 @@ int resource_request_group(ResourceRequest *request, const char *suffix, Request
                         reterr, EINVAL,
                         "\"%.70s\" is not a group suffix (letters, digits, _ and -, at most %d)",
                         suffix, SUFFIX_MAX);
-        for (; position < request->n_groups; position++) {
-                int order = strcmp(request->groups[position].suffix, suffix);
-
-                if (order == 0) {
-                        *ret = &request->groups[position];
-                        return 0;
-                }
-                if (order > 0)
-                        break;
+        position = array_find(request->groups, sizeof(RequestGroup), request->n_groups, suffix,
+                              order_group, &found);
+        if (found) {
+                *ret = &request->groups[position];
+                return 0;
         }
         if (array_grow(&request->groups, sizeof(RequestGroup), request->n_groups,
                        &request->n_allocated) < 0)
@@ -62,10 +66,8 @@ int resource_request_group(ResourceRequest *request, const char *suffix, Request
         copy = strdup(suffix);
         if (!copy)
                 return error_oom(reterr);
-        memmove(request->groups + position + 1, request->groups + position,
-                (request->n_groups - position) * sizeof(RequestGroup));
+        array_open(request->groups, sizeof(RequestGroup), &request->n_groups, position);
         request->groups[position] = (RequestGroup){ .suffix = copy };
-        request->n_groups++;
         *ret = &request->groups[position];
         return 0;
 }
@@ -73,9 +75,7 @@ int resource_request_group(ResourceRequest *request, const char *suffix, Request
 void resource_request_remove(ResourceRequest *request, size_t group)
 {
         group_done(&request->groups[group]);
-        request->n_groups--;
-        memmove(request->groups + group, request->groups + group + 1,
-                (request->n_groups - group) * sizeof(RequestGroup));
+        array_close(request->groups, sizeof(RequestGroup), &request->n_groups, group);
 }
 
 int resource_request_add_subtree(ResourceRequest *request, const StringSet *suffixes, Error *reterr)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/inventory.h"
 
 void resources_done(Resources *resources)
@@ -17,26 +18,21 @@ void resources_done(Resources *resources)
 }
 
 /* The position of the class, or where it belongs. The lists are short: a linear walk. */
+static int order_amount(const void *key, const void *item)
+{
+        return strcmp(key, ((const ResourceAmount *)item)->resource_class);
+}
+
 static size_t find_position(const Resources *resources, const char *resource_class, bool *ret_found)
 {
-        *ret_found = false;
-        for (size_t i = 0; i < resources->n_items; i++) {
-                int order = strcmp(resources->items[i].resource_class, resource_class);
-
-                if (order >= 0) {
-                        *ret_found = order == 0;
-                        return i;
-                }
-        }
-        return resources->n_items;
+        return array_find(resources->items, sizeof(ResourceAmount), resources->n_items,
+                          resource_class, order_amount, ret_found);
 }
 
 static void remove_at(Resources *resources, size_t position)
 {
         free(resources->items[position].resource_class);
-        resources->n_items--;
-        memmove(resources->items + position, resources->items + position + 1,
-                (resources->n_items - position) * sizeof(ResourceAmount));
+        array_close(resources->items, sizeof(ResourceAmount), &resources->n_items, position);
 }
 
 int resources_set(Resources *resources, const char *resource_class, uint64_t amount)
@@ -62,10 +58,8 @@ int resources_set(Resources *resources, const char *resource_class, uint64_t amo
         copy = strdup(resource_class);
         if (!copy)
                 return -ENOMEM;
-        memmove(resources->items + position + 1, resources->items + position,
-                (resources->n_items - position) * sizeof(ResourceAmount));
+        array_open(resources->items, sizeof(ResourceAmount), &resources->n_items, position);
         resources->items[position] = (ResourceAmount){ .resource_class = copy, .amount = amount };
-        resources->n_items++;
         return 0;
 }
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
+
 void string_set_done(StringSet *set)
 {
         for (size_t i = 0; i < set->n_items; i++)
@@ -13,26 +15,16 @@ void string_set_done(StringSet *set)
         *set = STRING_SET_INIT;
 }
 
+static int order_string(const void *key, const void *item)
+{
+        return strcmp(key, *(char *const *)item);
+}
+
 /* The position of string, or where it belongs. */
 static size_t find_position(const StringSet *set, const char *string, bool *ret_found)
 {
-        size_t low = 0, high = set->n_items;
-
-        *ret_found = false;
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = strcmp(set->items[middle], string);
-
-                if (order == 0) {
-                        *ret_found = true;
-                        return middle;
-                }
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return array_find(set->items, sizeof(char *), set->n_items, string, order_string,
+                          ret_found);
 }
 
 int string_set_add(StringSet *set, const char *string)
@@ -48,10 +40,8 @@ int string_set_add(StringSet *set, const char *string)
         copy = strdup(string);
         if (!copy)
                 return -ENOMEM;
-        memmove(set->items + position + 1, set->items + position,
-                (set->n_items - position) * sizeof(char *));
+        array_open(set->items, sizeof(char *), &set->n_items, position);
         set->items[position] = copy;
-        set->n_items++;
         return 1;
 }
 
@@ -63,9 +53,7 @@ bool string_set_remove(StringSet *set, const char *string)
         if (!found)
                 return false;
         free(set->items[position]);
-        set->n_items--;
-        memmove(set->items + position, set->items + position + 1,
-                (set->n_items - position) * sizeof(char *));
+        array_close(set->items, sizeof(char *), &set->n_items, position);
         return true;
 }
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 static const char *const state_texts[_CLAIM_STATE_MAX] = {
         [CLAIM_STATE_PENDING] = "pending",
         [CLAIM_STATE_CLAIMED] = "claimed",
@@ -121,32 +123,33 @@ static int insert_allocation(Claim *claim, size_t position, const Uuid *provider
         return 0;
 }
 
+static int order_mapping(const void *key, const void *item)
+{
+        const ClaimMapping *a = key, *b = item;
+        int order = strcmp(a->suffix, b->suffix);
+
+        return order ? order : uuid_order(&a->provider, &b->provider);
+}
+
 static int add_mapping(Claim *claim, const char *suffix, const Uuid *provider)
 {
-        size_t position = 0;
+        ClaimMapping key = { .suffix = (char *)suffix, .provider = *provider };
+        size_t position;
+        bool found;
         char *copy;
 
-        for (; position < claim->n_mappings; position++) {
-                const ClaimMapping *mapping = &claim->mappings[position];
-                int order = strcmp(mapping->suffix, suffix);
-
-                if (order == 0)
-                        order = uuid_order(&mapping->provider, provider);
-                if (order == 0)
-                        return 0;
-                if (order > 0)
-                        break;
-        }
+        position = array_find(claim->mappings, sizeof(key), claim->n_mappings, &key, order_mapping,
+                              &found);
+        if (found)
+                return 0;
         if (array_grow(&claim->mappings, sizeof(ClaimMapping), claim->n_mappings,
                        &claim->n_mappings_allocated) < 0)
                 return -ENOMEM;
         copy = strdup(suffix);
         if (!copy)
                 return -ENOMEM;
-        memmove(claim->mappings + position + 1, claim->mappings + position,
-                (claim->n_mappings - position) * sizeof(ClaimMapping));
+        array_open(claim->mappings, sizeof(ClaimMapping), &claim->n_mappings, position);
         claim->mappings[position] = (ClaimMapping){ .suffix = copy, .provider = *provider };
-        claim->n_mappings++;
         return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "claims/claims-internal.h"
 
 /* STORE_E_RACE: to be tried again. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "claims/claims-internal.h"
 #include "claims/device-choice.h"

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* How far a provider got, the furthest last. */
 typedef enum Hurdle {
         HURDLE_CLASS,    /* lacks a class */

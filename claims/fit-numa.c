@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "claims/numa-host.h"
 
 #define NOBODY SIZE_MAX

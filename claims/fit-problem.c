@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 FitProblem *fit_problem_free(FitProblem *problem)
 {
         if (!problem)
@@ -291,21 +293,20 @@ static int collect_traits(FitProblem *problem, const FitGiven *given)
         return 0;
 }
 
+static int order_place(const void *key, const void *item)
+{
+        size_t a = *(const size_t *)key, b = *(const size_t *)item;
+
+        return (a > b) - (a < b);
+}
+
 static bool is_candidate(const FitItem *item, size_t provider)
 {
-        size_t low = 0, high = item->n_candidates;
+        bool found;
 
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (item->candidates[middle] == provider)
-                        return true;
-                if (item->candidates[middle] < provider)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return false;
+        array_find(item->candidates, sizeof(size_t), item->n_candidates, &provider, order_place,
+                   &found);
+        return found;
 }
 
 /* An order in which providers are equal exactly when every item may go to both or to neither, and

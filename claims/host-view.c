@@ -4,29 +4,25 @@
 
 #include <string.h>
 
-/* The position in tree->by_uuid, or n_providers. */
-static size_t find_position(const ProviderTree *tree, const Uuid *uuid)
+#include "base/array.h"
+
+static int order_provider(const void *key, const void *item)
 {
-        size_t low = 0, high = tree->n_providers;
+        return uuid_order(key, &(*(Provider *const *)item)->uuid);
+}
 
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = uuid_order(&tree->by_uuid[middle]->uuid, uuid);
-
-                if (order == 0)
-                        return middle;
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return tree->n_providers;
+/* The position in tree->by_uuid. */
+static size_t find_position(const ProviderTree *tree, const Uuid *uuid, bool *ret_found)
+{
+        return array_find(tree->by_uuid, sizeof(Provider *), tree->n_providers, uuid,
+                          order_provider, ret_found);
 }
 
 int host_view_new(HostView **ret, ProviderTree *tree)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *taken = tree;
+        bool found;
 
         view = calloc(1, sizeof(HostView));
         if (!view)
@@ -37,7 +33,7 @@ int host_view_new(HostView **ret, ProviderTree *tree)
         if (!view->providers || !view->places)
                 return -ENOMEM;
         for (size_t i = 0; i < tree->n_providers; i++)
-                view->places[find_position(tree, &tree->providers[i]->uuid)] = i;
+                view->places[find_position(tree, &tree->providers[i]->uuid, &found)] = i;
         view->n_providers = tree->n_providers;
         view->tree = TAKE_PTR(taken);
         *ret = TAKE_PTR(view);
@@ -89,12 +85,12 @@ HostView *host_view_free(HostView *view)
 
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index)
 {
-        size_t position = find_position(view->tree, uuid);
+        bool found;
+        size_t position = find_position(view->tree, uuid, &found);
 
-        if (position == view->n_providers)
-                return false;
-        *ret_index = view->places[position];
-        return true;
+        if (found)
+                *ret_index = view->places[position];
+        return found;
 }
 
 static bool shares(const Provider *provider)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 #include "claims/sqlite-store-internal.h"
 
 static int damaged(const SqliteStore *store, const char *what, Error *reterr)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 #include "claims/sqlite-store-internal.h"
 
 #define MEMORY_MAX INT64_C(0x7fffffffff) /* MiB; more is damage */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "drivers/domain-placement.h"
 #include "drivers/xml.h"
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "drivers/xml.h"
 
 #define EMULATORS_MAX 1024

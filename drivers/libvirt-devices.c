@@ -5,6 +5,7 @@
 #include <libvirt/virterror.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/string-set.h"
 #include "drivers/libvirt-error.h"
 #include "drivers/vgpu-types.h"

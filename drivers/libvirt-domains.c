@@ -4,6 +4,7 @@
 
 #include <libvirt/virterror.h>
 
+#include "base/array.h"
 #include "drivers/domain.h"
 #include "drivers/libvirt-error.h"
 

@@ -6,6 +6,7 @@
 #include <libvirt/virterror.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "drivers/cpu-model.h"
 #include "drivers/domain-capabilities.h"

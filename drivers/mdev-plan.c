@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
+
 void mdev_plan_done(MdevPlan *plan)
 {
         free(plan->offers);

@@ -4,6 +4,7 @@
  * brought to it, and providers with our trait that are in no view go. */
 
 #include "drivers/pci-providers.h"
+#include "base/array.h"
 #include "drivers/mdev-plan.h"
 #include "drivers/numa-providers.h"
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/string-set.h"
 
 typedef struct CacheEntry {
@@ -49,26 +50,16 @@ static CacheEntry *entry_free(CacheEntry *entry)
 }
 DEFINE_CLEANUP(CacheEntry *, entry_free);
 
+static int order_entry(const void *key, const void *item)
+{
+        return strcmp(key, (*(CacheEntry *const *)item)->key);
+}
+
 /* The place of key, or where it belongs. */
 static size_t table_place(const CacheTable *table, const char *key, bool *ret_found)
 {
-        size_t low = 0, high = table->n_entries;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = strcmp(table->entries[middle]->key, key);
-
-                if (order == 0) {
-                        *ret_found = true;
-                        return middle;
-                }
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        *ret_found = false;
-        return low;
+        return array_find(table->entries, sizeof(CacheEntry *), table->n_entries, key, order_entry,
+                          ret_found);
 }
 
 static CacheEntry *table_find(CacheTable *table, const char *key)
@@ -97,9 +88,7 @@ static int table_put(CacheTable *table, const char *key, CacheEntry **ret)
         if (found) {
                 entry_free(table->entries[i]);
         } else {
-                memmove(table->entries + i + 1, table->entries + i,
-                        (table->n_entries - i) * sizeof(CacheEntry *));
-                table->n_entries++;
+                array_open(table->entries, sizeof(CacheEntry *), &table->n_entries, i);
         }
         *ret = table->entries[i] = TAKE_PTR(entry);
         return 0;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 void driver_reshape_clear(DriverReshape *reshape)
 {
         for (size_t i = 0; i < reshape->n_problems; i++) {

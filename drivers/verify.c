@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json.h"
 #include "drivers/driver-config.h"
 #include "drivers/host-amounts.h"
@@ -61,10 +62,8 @@ static int add_finding(Findings *findings, FindingLevel level, const char *optio
                 return -ENOMEM;
         while (position < findings->n_items && findings->items[position].level >= level)
                 position++;
-        memmove(findings->items + position + 1, findings->items + position,
-                (findings->n_items - position) * sizeof(Finding));
+        array_open(findings->items, sizeof(Finding), &findings->n_items, position);
         findings->items[position] = finding;
-        findings->n_items++;
         finding = (Finding){ 0 };
         return 0;
 }

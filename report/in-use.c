@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "report/outcome.h"
 
 typedef struct InUseEntry {
@@ -21,9 +22,7 @@ static void entry_done(InUseEntry *entry)
 static void remove_entry(InUse *in_use, size_t i)
 {
         entry_done(&in_use->entries[i]);
-        in_use->n_entries--;
-        memmove(in_use->entries + i, in_use->entries + i + 1,
-                (in_use->n_entries - i) * sizeof(InUseEntry));
+        array_close(in_use->entries, sizeof(InUseEntry), &in_use->n_entries, i);
 }
 
 void in_use_done(InUse *in_use)

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define PARTS_ALL ((1U << _MIRROR_PART_MAX) - 1)
 
 typedef struct MirrorEntry {
@@ -64,26 +66,16 @@ const MirrorNames *mirror_get_names(const Mirror *mirror)
         return &mirror->names;
 }
 
+static int order_entry(const void *key, const void *item)
+{
+        return uuid_order(key, &((const MirrorEntry *)item)->uuid);
+}
+
 /* The position of the uuid, or where it belongs. */
 static size_t find_position(const Mirror *mirror, const Uuid *uuid, bool *ret_found)
 {
-        size_t low = 0, high = mirror->n_entries;
-
-        *ret_found = false;
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = uuid_order(&mirror->entries[middle].uuid, uuid);
-
-                if (order == 0) {
-                        *ret_found = true;
-                        return middle;
-                }
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return array_find(mirror->entries, sizeof(MirrorEntry), mirror->n_entries, uuid,
+                          order_entry, ret_found);
 }
 
 static MirrorEntry *find_entry(const Mirror *mirror, const Uuid *uuid)
@@ -135,10 +127,8 @@ static int add_entry(Mirror *mirror, const Uuid *uuid, const char *name, const U
         if (r < 0)
                 return r;
         position = find_position(mirror, uuid, &found);
-        memmove(mirror->entries + position + 1, mirror->entries + position,
-                (mirror->n_entries - position) * sizeof(MirrorEntry));
+        array_open(mirror->entries, sizeof(MirrorEntry), &mirror->n_entries, position);
         mirror->entries[position] = (MirrorEntry){ .uuid = *uuid, .generation = generation };
-        mirror->n_entries++;
         return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "report/plan-batch.h"
 #include "report/plan-summary.h"
 

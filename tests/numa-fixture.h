@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "claims/host-facts.h"
 #include "claims/host-view.h"
 #include "tests/test.h"
