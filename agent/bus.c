@@ -31,6 +31,7 @@ struct BusService {
         BusObjects *objects;
         BusOperations *operations;
         uint64_t n_cycles_told; /* of the tracker */
+        ClaimDebts debts;       /* as of the last change */
 };
 
 /* Answers with the text of a JSON document; takes the reference. */
@@ -275,13 +276,26 @@ static const char *text_or_none(const char *text)
         return text ? text : "";
 }
 
+static const char *make_status_text(const BusService *service, char line[static STATUS_TEXT_MAX])
+{
+        return status_text(
+                &(const StatusFacts){
+                        .status = tracker_get_status(service->config.tracker),
+                        .claim_error = claim_service_error(service->config.claims),
+                        .n_providers = count_providers(service),
+                        .n_claims = claim_service_count(service->config.claims),
+                        .debts = service->debts,
+                        .debt_trouble = claim_desk_get_trouble(service->config.desk),
+                },
+                line, STATUS_TEXT_MAX);
+}
+
 static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
                     sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
         const TrackerStatus *status = tracker_get_status(service->config.tracker);
         const Snapshot *snapshot = tracker_get_snapshot(service->config.tracker);
-        const Error *claim_error = claim_service_error(service->config.claims);
         char line[STATUS_TEXT_MAX];
         const char *text = "";
 
@@ -300,16 +314,19 @@ static int get_text(sd_bus *bus, const char *path, const char *interface, const 
         else if (strcmp(property, "HypervisorError") == 0)
                 text = status->hypervisor_error.text;
         else if (strcmp(property, "ClaimError") == 0)
-                text = claim_error->text;
+                text = claim_service_error(service->config.claims)->text;
         else if (strcmp(property, "ReshapeAccess") == 0)
                 text = reshape_access_to_text(status->reshape_access);
+        else if (strcmp(property, "OwedError") == 0)
+                text = claim_debts_sum(&service->debts) > 0
+                               ? claim_desk_get_trouble(service->config.desk)
+                               : "";
         else if (strcmp(property, "HostCordoned") == 0)
                 text = text_or_none(cordon_host_words(service->config.cordon));
         else if (strcmp(property, "DevicesCordoned") == 0)
                 text = text_or_none(cordon_device_words(service->config.cordon));
         else if (strcmp(property, "StatusText") == 0)
-                text = status_text(status, claim_error, count_providers(service),
-                                   claim_service_count(service->config.claims), line, sizeof(line));
+                text = make_status_text(service, line);
         return sd_bus_message_append(reply, "s", text);
 }
 
@@ -340,10 +357,18 @@ static int get_count(sd_bus *bus, const char *path, const char *interface, const
                      sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
-        size_t count = strcmp(property, "NProviders") == 0
-                               ? count_providers(service)
-                               : claim_service_count(service->config.claims);
+        uint64_t count = 0;
 
+        if (strcmp(property, "NProviders") == 0)
+                count = count_providers(service);
+        else if (strcmp(property, "NClaims") == 0)
+                count = claim_service_count(service->config.claims);
+        else if (strcmp(property, "NOwedWrites") == 0)
+                count = service->debts.n_claims;
+        else if (strcmp(property, "NOwedRemovals") == 0)
+                count = service->debts.n_departures;
+        else if (strcmp(property, "NOwedMoves") == 0)
+                count = service->debts.n_handovers;
         return sd_bus_message_append(reply, "u", (uint32_t)count);
 }
 
@@ -422,6 +447,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("HypervisorError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("ClaimError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("ReshapeAccess", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("OwedError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("HostCordoned", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("DevicesCordoned", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("StatusText", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
@@ -434,6 +460,9 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("NConflicts", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("NProviders", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("NClaims", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NOwedWrites", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NOwedRemovals", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NOwedMoves", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_VTABLE_END,
 };
 
@@ -565,6 +594,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
                 r = bus_operations_new(&service->operations, event, &service->config);
         if (r < 0)
                 return r;
+        service->debts = claim_desk_count_debts(config->desk);
         (void)on_retry(service->retry_timer, 0, service);
         claim_service_watch(config->claims, on_claim, service);
         *ret = TAKE_PTR(service);
@@ -611,11 +641,13 @@ static void update_objects(BusService *service)
 void bus_service_changed(BusService *service)
 {
         update_objects(service);
+        service->debts = claim_desk_count_debts(service->config.desk);
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return;
         (void)sd_bus_emit_properties_changed(
                 service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "SyncState",
                 "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "ReshapeAccess",
                 "HostCordoned", "DevicesCordoned", "StatusText", "LastSyncUSec", "LastPollUSec",
-                "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims", NULL);
+                "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims", "NOwedWrites",
+                "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
 }

@@ -17,6 +17,8 @@ struct ClaimDesk {
         ClaimCounter counter;
         ClaimDeskSession session;
         void *userdata;
+        ClaimDeskSettled settled;
+        void *settled_userdata;
         ClaimTaskList tasks;
         sd_event_source *soon, *turn;
 
@@ -24,7 +26,7 @@ struct ClaimDesk {
         ClaimTask *errand;
         int64_t after_departure, after_handover, after_debt;
         bool again;                   /* asked for meanwhile */
-        bool failed;                  /* some of this round */
+        bool worked, failed;          /* some of this round */
         char trouble[ERROR_TEXT_MAX]; /* that was logged */
 };
 
@@ -115,6 +117,12 @@ void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, bool with_placement)
 {
         desk->counter.mode = mode;
         desk->counter.with_placement = with_placement;
+}
+
+void claim_desk_watch(ClaimDesk *desk, ClaimDeskSettled settled, void *userdata)
+{
+        desk->settled = settled;
+        desk->settled_userdata = userdata;
 }
 
 void claim_desk_set_away(ClaimDesk *desk, bool away)
@@ -284,6 +292,13 @@ static void note_trouble(ClaimDesk *desk, const char *words)
         snprintf(desk->trouble, sizeof(desk->trouble), "%s", words);
 }
 
+static void tell_settled(ClaimDesk *desk)
+{
+        if (desk->worked && desk->settled)
+                desk->settled(desk->settled_userdata);
+        desk->worked = false;
+}
+
 /* A refusal is this one's alone; where Placement or the disk is away, all others wait, too. */
 static void on_errand_done(ClaimTask *task, int result, const Claim *claim, bool told,
                            const Error *error)
@@ -299,6 +314,8 @@ static void on_errand_done(ClaimTask *task, int result, const Claim *claim, bool
         }
         if (result == 0 || error->code == EREMOTEIO)
                 settle_next(desk);
+        else
+                tell_settled(desk);
 }
 
 static void take_back(Claims *claims, const Claim *claim)
@@ -414,11 +431,13 @@ static void settle_next(ClaimDesk *desk)
         }
         if (task) {
                 desk->errand = task;
+                desk->worked = true;
                 claim_task_run(task);
                 return;
         }
         if (!desk->failed)
                 note_trouble(desk, "");
+        tell_settled(desk);
         if (desk->again)
                 (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
 }
@@ -446,32 +465,19 @@ void claim_desk_settle_soon(ClaimDesk *desk)
         (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
 }
 
-static size_t count_standing(Claims *claims, ClaimStanding standing)
-{
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-
-        return claims_list_standing(claims, standing, &list, NULL) == 0 ? list.n_claims : 0;
-}
-
 ClaimDebts claim_desk_count_debts(const ClaimDesk *desk)
 {
         Claims *claims = claim_service_get(desk->counter.service);
-        ClaimDeparture departure = { 0 };
-        ClaimHandover handover = { 0 };
         ClaimDebts debts = { 0 };
 
-        if (!claims)
-                return debts;
-        debts.n_claims = count_standing(claims, CLAIM_STANDING_OWED) +
-                         count_standing(claims, CLAIM_STANDING_SENT);
-        while (claims_next_departure(claims, departure.id, NULL, &departure, NULL) == 0)
-                debts.n_departures++;
-        for (int64_t id = 0; claims_next_handover(claims, id, &handover, NULL) == 0;
-             claim_handover_done(&handover)) {
-                id = handover.id;
-                debts.n_handovers++;
-        }
+        if (claims)
+                (void)claims_count_debts(claims, &debts, NULL);
         return debts;
+}
+
+const char *claim_desk_get_trouble(const ClaimDesk *desk)
+{
+        return desk->trouble;
 }
 
 /* Whatever was written there is ours to remove from now on. */

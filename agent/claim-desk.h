@@ -78,15 +78,15 @@ void claim_desk_settle(ClaimDesk *desk);
 /* The same when the loop runs again. */
 void claim_desk_settle_soon(ClaimDesk *desk);
 
-/* What Placement is still to be told. */
-typedef struct ClaimDebts {
-        size_t n_claims;     /* to be written */
-        size_t n_departures; /* ended: what is there is to be removed */
-        size_t n_handovers;  /* to be another consumer's */
-} ClaimDebts;
+/* Told when a round of settling ended in which there was something to settle. */
+typedef void (*ClaimDeskSettled)(void *userdata);
+void claim_desk_watch(ClaimDesk *desk, ClaimDeskSettled settled, void *userdata);
 
 /* Nothing while the claim database cannot be read. Blocks on the disk. */
 ClaimDebts claim_desk_count_debts(const ClaimDesk *desk);
+
+/* Why the last round did not settle all; "" when it did. Borrowed until the loop runs again. */
+const char *claim_desk_get_trouble(const ClaimDesk *desk);
 
 /* Ends a claim, as claims_release(); everywhere: also what Placement has of it on this host, though
  * somebody else wrote it there. What is to be removed is settled later. */

@@ -13,6 +13,7 @@
 #include "agent/ctl-connect.h"
 #include "agent/ctl-identity.h"
 #include "agent/ctl-json.h"
+#include "agent/ctl-status.h"
 #include "agent/ctl-text.h"
 
 #define DEFAULT_STATE_PATH "/var/lib/compute-agent"
@@ -143,6 +144,7 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->status, "sync_state");
         const char *error = ctl_json_text(facts->status, "sync_error");
+        const char *owed_error = ctl_json_text(facts->status, "owed_error");
 
         if (!is_running(facts))
                 return 0;
@@ -167,6 +169,13 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
         if (strcmp(state, SYNC_STATE_PENDING) == 0)
                 return ctl_doctor_add(findings, "placement", "warning",
                                       "Wait, or \"computectl sync\"", "A change is on its way");
+        if (ctl_status_owed(facts->status) > 0)
+                return ctl_doctor_add(
+                        findings, "placement", "warning",
+                        "It is tried again with each cycle; \"computectl audit\" compares claims "
+                        "and Placement",
+                        "It is not told of %" PRIu64 " claim(s) yet%s%s",
+                        ctl_status_owed(facts->status), owed_error[0] ? ": " : "", owed_error);
         return ctl_doctor_add(findings, "placement", "ok", NULL, "It is equal to this host");
 }
 

@@ -31,6 +31,10 @@ const CtlStatusProperty ctl_status_properties[] = {
         { "NConflicts", "n_conflicts", 't' },
         { "ClaimError", "claim_error", 's' },
         { "ReshapeAccess", "reshape_access", 's' },
+        { "NOwedWrites", "n_owed_writes", 'u' },
+        { "NOwedRemovals", "n_owed_removals", 'u' },
+        { "NOwedMoves", "n_owed_moves", 'u' },
+        { "OwedError", "owed_error", 's' },
         { "HostCordoned", "host_cordoned", 's' },
         { "DevicesCordoned", "devices_cordoned", 's' },
         { "StatusText", "status", 's' },
@@ -58,6 +62,12 @@ static bool has_text(const json_t *object, const char *key)
         return ctl_json_text(object, key)[0] != '\0';
 }
 
+uint64_t ctl_status_owed(const json_t *status)
+{
+        return ctl_json_u64(status, "n_owed_writes") + ctl_json_u64(status, "n_owed_removals") +
+               ctl_json_u64(status, "n_owed_moves");
+}
+
 /* What most needs doing comes first. */
 static Verdict judge(const json_t *members)
 {
@@ -69,6 +79,9 @@ static Verdict judge(const json_t *members)
                 return (Verdict){ "degraded", "the hypervisor does not answer" };
         if (ctl_json_u64(members, "last_poll_usec") == 0)
                 return (Verdict){ "pending", "the host was not polled yet" };
+        if (strcmp(sync_state, SYNC_STATE_SYNCED) == 0 && ctl_status_owed(members) > 0)
+                return (Verdict){ has_text(members, "owed_error") ? "degraded" : "pending",
+                                  "Placement is not told of all claims yet" };
         for (size_t i = 0; i < ARRAY_SIZE(sync_verdicts); i++)
                 if (strcmp(sync_state, sync_verdicts[i].sync_state) == 0)
                         return sync_verdicts[i].verdict;
@@ -144,15 +157,15 @@ static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, co
         return 0;
 }
 
-/* "synced; Mon 2025-01-06 12:00:00 UTC; 3min ago" */
-static int print_timed_field(const CtlStyle *style, FILE *output, CtlColour colour,
-                             const char *label, const char *state, const char *verb, uint64_t usec)
+/* "synced; last published Mon 2025-01-06 12:00:00 UTC; 3min ago" */
+static int print_timed_field(const CtlStyle *style, FILE *output, const char *label,
+                             const char *state, const char *verb, const char *never, uint64_t usec)
 {
         char time[CTL_TEXT_MAX], relative[CTL_TEXT_MAX];
 
         if (usec == 0)
-                return print_field(style, output, colour, label, "%s; %s: never", state, verb);
-        return print_field(style, output, colour, label, "%s; %s %s; %s", state, verb,
+                return print_field(style, output, CTL_PLAIN, label, "%s; %s", state, never);
+        return print_field(style, output, CTL_PLAIN, label, "%s; %s %s; %s", state, verb,
                            ctl_text_time(time, usec),
                            ctl_text_relative(relative, usec, style->now_usec));
 }
@@ -188,8 +201,8 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
                              ctl_json_text(status, "node"))) < 0 ||
             (r = print_field(style, output, CTL_PLAIN, "Root", "%s",
                              ctl_json_text(status, "root"))) < 0 ||
-            (r = print_timed_field(style, output, CTL_PLAIN, "Driver",
-                                   ctl_json_text(status, "driver"), "last polled",
+            (r = print_timed_field(style, output, "Driver", ctl_json_text(status, "driver"),
+                                   "last polled", "not polled yet",
                                    ctl_json_u64(status, "last_poll_usec"))) < 0 ||
             (r = print_error(status, "hypervisor_error", style, output)) < 0)
                 return r;
@@ -200,8 +213,9 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
         if (standalone)
                 r = print_field(style, output, CTL_PLAIN, "Sync", "%s", sync_state);
         else
-                r = print_timed_field(style, output, CTL_PLAIN, "Sync", sync_state,
-                                      "last published", ctl_json_u64(status, "last_sync_usec"));
+                r = print_timed_field(style, output, "Sync", sync_state, "last published",
+                                      "not published since the start",
+                                      ctl_json_u64(status, "last_sync_usec"));
         if (r >= 0 && !standalone && strcmp(sync_state, SYNC_STATE_SYNCED) != 0)
                 r = print_since(status, style, output);
         if (r >= 0 && strcmp(ctl_json_text(status, "reshape_access"), RESHAPE_ACCESS_REFUSED) == 0)
@@ -222,6 +236,21 @@ static int print_cordons(const json_t *status, const CtlStyle *style, FILE *outp
         return r;
 }
 
+/* Nothing when nothing is owed. */
+static int print_owed(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        int r;
+
+        if (ctl_status_owed(status) == 0)
+                return 0;
+        r = print_field(
+                style, output, CTL_YELLOW, "Owed",
+                "%" PRIu64 " to write to Placement, %" PRIu64 " to remove, %" PRIu64 " to move",
+                ctl_json_u64(status, "n_owed_writes"), ctl_json_u64(status, "n_owed_removals"),
+                ctl_json_u64(status, "n_owed_moves"));
+        return r < 0 ? r : print_error(status, "owed_error", style, output);
+}
+
 static int print_figures(const json_t *status, const CtlStyle *style, FILE *output)
 {
         int r;
@@ -231,6 +260,7 @@ static int print_figures(const json_t *status, const CtlStyle *style, FILE *outp
             (r = print_field(style, output, CTL_PLAIN, "Claims", "%" PRIu64,
                              ctl_json_u64(status, "n_claims"))) < 0 ||
             (r = print_error(status, "claim_error", style, output)) < 0 ||
+            (r = print_owed(status, style, output)) < 0 ||
             (r = print_cordons(status, style, output)) < 0)
                 return r;
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0 &&

@@ -6,7 +6,8 @@
  * The document: {"format": "compute-agent-status/1", "state": "ok" | "pending" | "degraded" |
  * "not-running", "summary", "version", "node", "root", "driver", "sync_state", "sync_error",
  * "sync_since_usec", "last_sync_usec", "last_poll_usec", "hypervisor_error", "n_providers",
- * "n_claims", "n_requests", "n_writes", "n_conflicts", "claim_error", "reshape_access", "status"};
+ * "n_claims", "n_requests", "n_writes", "n_conflicts", "claim_error", "reshape_access",
+ * "n_owed_writes", "n_owed_removals", "n_owed_moves", "owed_error", "status"};
  * of "not-running" the first three alone. Times are microseconds of CLOCK_REALTIME, 0: never. */
 
 #include <jansson.h>
@@ -38,6 +39,9 @@ json_t *ctl_status_make(const json_t *members);
 
 /* The document for an agent that does not answer; why is in words. */
 json_t *ctl_status_make_not_running(const char *why);
+
+/* How much Placement is still to be told of claims. */
+uint64_t ctl_status_owed(const json_t *status);
 
 CtlStatusExit ctl_status_exit(const json_t *status);
 

@@ -65,7 +65,8 @@ static const char *since(char buffer[static CTL_TEXT_MAX], uint64_t usec, const 
 
 static int print_errors(const json_t *status, const CtlStyle *style, FILE *output)
 {
-        static const char *const keys[] = { "hypervisor_error", "sync_error", "claim_error" };
+        static const char *const keys[] = { "hypervisor_error", "sync_error", "claim_error",
+                                            "owed_error" };
 
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
                 _cleanup_free_ char *text =
@@ -82,7 +83,9 @@ static int print_errors(const json_t *status, const CtlStyle *style, FILE *outpu
 
 static int print_head(const json_t *status, const CtlStyle *style, FILE *output)
 {
-        char polled[CTL_TEXT_MAX], synced[CTL_TEXT_MAX];
+        uint64_t n_owed = ctl_status_owed(status),
+                 published_usec = ctl_json_u64(status, "last_sync_usec");
+        char polled[CTL_TEXT_MAX], published[CTL_TEXT_MAX];
         int r = ctl_status_print_verdict(status, style, output);
 
         if (r < 0 || ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
@@ -91,11 +94,15 @@ static int print_head(const json_t *status, const CtlStyle *style, FILE *output)
                 since(polled, ctl_json_u64(status, "last_poll_usec"), style));
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0)
                 fprintf(output,
-                        "; published %s; %" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64
+                        "; %spublished %s; %" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64
                         " conflicts",
-                        since(synced, ctl_json_u64(status, "last_sync_usec"), style),
+                        published_usec == 0 ? "not " : "",
+                        published_usec == 0 ? "since the start"
+                                            : since(published, published_usec, style),
                         ctl_json_u64(status, "n_requests"), ctl_json_u64(status, "n_writes"),
                         ctl_json_u64(status, "n_conflicts"));
+        if (n_owed > 0)
+                fprintf(output, ", %" PRIu64 " owed", n_owed);
         fputc('\n', output);
         return print_errors(status, style, output);
 }

@@ -77,7 +77,12 @@ static void daemon_done(Daemon *daemon)
         sd_event_unref(daemon->event);
 }
 
-/* At the end of each cycle. */
+static ClaimDebts count_debts(const Daemon *daemon)
+{
+        return daemon->desk ? claim_desk_count_debts(daemon->desk) : (ClaimDebts){ 0 };
+}
+
+/* At the end of each cycle, and when debts were settled after it. */
 static void save_metrics(Daemon *daemon, Tracker *tracker)
 {
         _cleanup_(allocations_freep) Allocations *usage = NULL;
@@ -87,10 +92,8 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
         Error error = ERROR_NULL;
         int r;
 
-        if (!daemon->engine.config->metrics_file || daemon->mode != DAEMON_SERVE ||
-            status->n_cycles == daemon->n_cycles_in_metrics)
+        if (!daemon->engine.config->metrics_file || daemon->mode != DAEMON_SERVE)
                 return;
-        daemon->n_cycles_in_metrics = status->n_cycles;
         if (claims)
                 (void)claims_usage(claims, &usage, NULL);
         if (claims && claims_list(claims, false, &list, NULL) != 0)
@@ -105,8 +108,7 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
                         .devices = device_watch_get_ledger(daemon->engine.device_watch),
                         .claims = &list,
                         .audit = tracker_get_audit_summary(tracker),
-                        .debts = daemon->desk ? claim_desk_count_debts(daemon->desk)
-                                              : (ClaimDebts){ 0 },
+                        .debts = count_debts(daemon),
                         .n_claims = claim_service_count(daemon->claims),
                         .claims_up = !claim_service_error(daemon->claims)->code,
                         .host_cordoned = cordon_host_words(daemon->cordon) != NULL,
@@ -146,22 +148,46 @@ static void end_without_shape(Daemon *daemon, Tracker *tracker)
 }
 
 /* Tells systemd and the bus, each only when there is something new. */
-static void on_changed(Tracker *tracker, void *userdata)
+static void tell(Daemon *daemon, Tracker *tracker)
 {
-        Daemon *daemon = userdata;
         const ProviderTree *tree = tracker_get_tree(tracker);
         char status[STATUS_TEXT_MAX];
 
-        status_text(tracker_get_status(tracker), claim_service_error(daemon->claims),
-                    tree ? tree->n_providers : 0, claim_service_count(daemon->claims), status,
-                    sizeof(status));
+        status_text(
+                &(const StatusFacts){
+                        .status = tracker_get_status(tracker),
+                        .claim_error = claim_service_error(daemon->claims),
+                        .n_providers = tree ? tree->n_providers : 0,
+                        .n_claims = claim_service_count(daemon->claims),
+                        .debts = count_debts(daemon),
+                        .debt_trouble = daemon->desk ? claim_desk_get_trouble(daemon->desk) : "",
+                },
+                status, sizeof(status));
         if (strcmp(status, daemon->status) != 0) {
                 strcpy(daemon->status, status);
                 (void)sd_notifyf(false, "STATUS=%s", status);
         }
         if (daemon->bus)
                 bus_service_changed(daemon->bus);
-        save_metrics(daemon, tracker);
+}
+
+static void on_settled(void *userdata)
+{
+        Daemon *daemon = userdata;
+
+        tell(daemon, daemon->engine.tracker);
+        save_metrics(daemon, daemon->engine.tracker);
+}
+
+static void on_changed(Tracker *tracker, void *userdata)
+{
+        Daemon *daemon = userdata;
+        uint64_t n_cycles = tracker_get_status(tracker)->n_cycles;
+
+        tell(daemon, tracker);
+        if (n_cycles != daemon->n_cycles_in_metrics)
+                save_metrics(daemon, tracker);
+        daemon->n_cycles_in_metrics = n_cycles;
         settle_claims(daemon, tracker);
         end_without_shape(daemon, tracker);
 }
@@ -208,7 +234,9 @@ static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *user
 
 static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 {
-        bool starts = !daemon->engine.tracker && daemon->mode == DAEMON_SERVE;
+        const TrackerStatus *before =
+                daemon->engine.tracker ? tracker_get_status(daemon->engine.tracker) : NULL;
+        bool starts = !before && daemon->mode == DAEMON_SERVE;
         const TrackerConfig tracker_config = {
                 .driver = engine->driver,
                 .claims = daemon->claims,
@@ -216,7 +244,8 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .root = daemon->root,
                 .interval_usec = engine->config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
-                .starts = !daemon->engine.tracker,
+                .starts = !before,
+                .last_sync_usec = before ? before->last_sync_usec : 0,
                 .state_path = engine->config->state_path,
                 .reshape_patience_usec = engine->config->reshape_patience_usec,
                 .device_watch = engine->device_watch,
@@ -489,6 +518,7 @@ static int set_up_desk(Daemon *daemon, Error *reterr)
                            daemon) < 0)
                 return error_oom(reterr);
         claim_desk_set_mode(daemon->desk, config->claim_mode, config->has_placement);
+        claim_desk_watch(daemon->desk, on_settled, daemon);
         return 0;
 }
 

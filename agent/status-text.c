@@ -2,6 +2,8 @@
 
 #include "agent/status-text.h"
 
+#include <inttypes.h>
+
 static const char *sync_words(SyncState state)
 {
         static const char *const words[] = {
@@ -15,16 +17,29 @@ static const char *sync_words(SyncState state)
         return words[state];
 }
 
-const char *status_text(const TrackerStatus *status, const Error *claim_error, size_t n_providers,
-                        size_t n_claims, char *text, size_t size)
+static const char *trouble_words(const StatusFacts *facts)
 {
-        const Error *trouble = status->hypervisor_error.code ? &status->hypervisor_error
-                               : claim_error->code           ? claim_error
-                               : status->sync_error.code     ? &status->sync_error
-                                                             : &status->device_error;
+        const TrackerStatus *status = facts->status;
+        const Error *error = status->hypervisor_error.code ? &status->hypervisor_error
+                             : facts->claim_error->code    ? facts->claim_error
+                             : status->sync_error.code     ? &status->sync_error
+                                                           : &status->device_error;
 
-        snprintf(text, size, "%s; %zu provider(s), %zu claim(s)%s%s",
-                 sync_words(status->sync_state), n_providers, n_claims, trouble->code ? ". " : "",
-                 trouble->text);
+        return error->code ? error->text : facts->debt_trouble;
+}
+
+const char *status_text(const StatusFacts *facts, char *text, size_t size)
+{
+        const char *trouble = trouble_words(facts);
+        const uint64_t n_owed = claim_debts_sum(&facts->debts);
+        char owed[48] = "";
+
+        if (n_owed > 0)
+                snprintf(owed, sizeof(owed), ", %" PRIu64 " not told yet", n_owed);
+        else if (trouble == facts->debt_trouble)
+                trouble = "";
+        snprintf(text, size, "%s; %zu provider(s), %zu claim(s)%s%s%s",
+                 sync_words(facts->status->sync_state), facts->n_providers, facts->n_claims, owed,
+                 trouble[0] ? ". " : "", trouble);
         return text;
 }

@@ -6,6 +6,14 @@
 
 #include "agent/tracker.h"
 
+/* All borrowed. */
+typedef struct StatusFacts {
+        const TrackerStatus *status;
+        const Error *claim_error; /* why claims cannot be taken; code 0: they can */
+        size_t n_providers, n_claims;
+        ClaimDebts debts;
+        const char *debt_trouble; /* why the debts are not settled; "": they are on their way */
+} StatusFacts;
+
 /* text gets at most size bytes. Returns text. */
-const char *status_text(const TrackerStatus *status, const Error *claim_error, size_t n_providers,
-                        size_t n_claims, char *text, size_t size);
+const char *status_text(const StatusFacts *facts, char *text, size_t size);

@@ -32,8 +32,9 @@ typedef struct TrackerStatus {
         Error reshape_error; /* why the last reshape failed; code 0: it did not */
         Error device_error;  /* why some devices are not told as configured; code 0: all are */
         uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
-        uint64_t last_sync_usec;  /* CLOCK_REALTIME of the last cycle that ended synced, 0: never */
-        uint64_t last_poll_usec;  /* CLOCK_REALTIME of the snapshot in use, 0: none */
+        uint64_t last_sync_usec; /* CLOCK_REALTIME of the last cycle that ended synced, 0: not since
+                                  * the start */
+        uint64_t last_poll_usec; /* CLOCK_REALTIME of the snapshot in use, 0: none */
         uint64_t n_cycles;
 } TrackerStatus;
 

@@ -530,6 +530,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         (void)sd_event_now(event, CLOCK_BOOTTIME, &now);
         cycle_pace_init(&tracker->pace, config->interval_usec, config->start_jitter_usec, now);
         tracker_status_init(&tracker->status, !config->reporter);
+        tracker->status.last_sync_usec = config->last_sync_usec;
         r = host_poll_new(&tracker->poll, event, config->driver, config->patience_usec,
                           on_host_told, tracker, reterr);
         if (r < 0)

@@ -38,6 +38,7 @@ typedef struct TrackerConfig {
         uint64_t patience_usec;          /* how long a poll is waited for; 0: 30 s */
         bool dry_run;                    /* stop before the first write */
         bool starts;                     /* the first cycle may reshape the tree */
+        uint64_t last_sync_usec;         /* of the tracker before this one (TrackerStatus) */
         const char *state_path;          /* where the old shape is kept; NULL: nowhere */
         uint64_t reshape_patience_usec;  /* 0: RESHAPER_PATIENCE_USEC */
         DeviceWatch *device_watch;       /* missing devices; NULL: none */

@@ -43,6 +43,18 @@ const char *claim_standing_to_text(ClaimStanding standing); /* "", "pending", "w
                                                              */
 ClaimStanding claim_standing_from_text(const char *text);
 
+/* What Placement is still to be told. */
+typedef struct ClaimDebts {
+        uint64_t n_claims;     /* to be written */
+        uint64_t n_departures; /* ended: what is there is to be removed */
+        uint64_t n_handovers;  /* to be another consumer's */
+} ClaimDebts;
+
+static inline uint64_t claim_debts_sum(const ClaimDebts *debts)
+{
+        return debts->n_claims + debts->n_departures + debts->n_handovers;
+}
+
 /* Which provider a request group got something from. The unsuffixed group can have several. */
 typedef struct ClaimMapping {
         char *suffix; /* "" for the unsuffixed group */

@@ -25,6 +25,11 @@ int claims_list_standing(Claims *claims, ClaimStanding standing, ClaimList *ret,
                 claims->store->engine->list_standing(claims->store, standing, ret, reterr));
 }
 
+int claims_count_debts(Claims *claims, ClaimDebts *ret, Error *reterr)
+{
+        return claims_finish(claims->store->engine->count_debts(claims->store, ret, reterr));
+}
+
 int claims_next_departure(Claims *claims, int64_t after, const Uuid *consumer, ClaimDeparture *ret,
                           Error *reterr)
 {

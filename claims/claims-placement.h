@@ -14,6 +14,9 @@ int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimSta
 /* The living claims of a standing, oldest first. ret must be zeroed. */
 int claims_list_standing(Claims *claims, ClaimStanding standing, ClaimList *ret, Error *reterr);
 
+/* How much there is to tell, without listing it. */
+int claims_count_debts(Claims *claims, ClaimDebts *ret, Error *reterr);
+
 /* A claim that ended while it was pending or written: what Placement has of it is to be removed. */
 typedef struct ClaimDeparture {
         int64_t id;

@@ -82,6 +82,7 @@ typedef enum StatementId {
         STATEMENT_DELETE_DEVICES,
         STATEMENT_SET_STANDING,
         STATEMENT_LIST_STANDING,
+        STATEMENT_COUNT_DEBTS,
         STATEMENT_NEXT_DEPARTURE,
         STATEMENT_END_DEPARTURE,
         STATEMENT_BEGIN_HANDOVER,
@@ -132,6 +133,7 @@ int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, 
 /* What Placement is told: sqlite-store-placement.c. */
 int sqlite_store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
                               Error *reterr);
+int sqlite_store_count_debts(Store *store, ClaimDebts *ret, Error *reterr);
 int sqlite_store_next_departure(Store *store, int64_t after, const Uuid *consumer,
                                 StoreDeparture *ret, Error *reterr);
 int sqlite_store_end_departure(Store *store, int64_t id, Error *reterr);

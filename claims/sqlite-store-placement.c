@@ -37,6 +37,25 @@ static int read_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, Uu
         return 0;
 }
 
+int sqlite_store_count_debts(Store *base, ClaimDebts *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r = sqlite_store_query(store, STATEMENT_COUNT_DEBTS, &statement, reterr, "");
+
+        if (r >= 0)
+                r = sqlite_step(store->sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_DONE)
+                return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (no count)",
+                                  store->sqlite->path);
+        *ret = (ClaimDebts){ .n_claims = (uint64_t)sqlite3_column_int64(statement, 0),
+                             .n_departures = (uint64_t)sqlite3_column_int64(statement, 1),
+                             .n_handovers = (uint64_t)sqlite3_column_int64(statement, 2) };
+        return 0;
+}
+
 int sqlite_store_next_departure(Store *base, int64_t after, const Uuid *consumer,
                                 StoreDeparture *ret, Error *reterr)
 {

@@ -194,6 +194,10 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_SET_STANDING] =
                 "UPDATE claims SET standing = ?3 WHERE id = ?1 AND standing = ?2",
         [STATEMENT_LIST_STANDING] = "SELECT " CLAIM_COLUMNS " WHERE c.standing = ?1 ORDER BY c.id",
+        [STATEMENT_COUNT_DEBTS] =
+                "SELECT (SELECT COUNT(*) FROM claims WHERE standing IN ('pending', 'owed', 'sent')"
+                " AND standing <> 'pending')," /* so that the index serves it */
+                " (SELECT COUNT(*) FROM departures), (SELECT COUNT(*) FROM consumer_moves)",
         [STATEMENT_NEXT_DEPARTURE] = "SELECT id, claim_id, consumer FROM departures WHERE id > ?1"
                                      " AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1",
         [STATEMENT_END_DEPARTURE] = "DELETE FROM departures WHERE id = ?1",

@@ -531,6 +531,7 @@ static const StoreEngine sqlite_engine = {
         .renew = renew,
         .set_standing = sqlite_store_set_standing,
         .list_standing = sqlite_store_list_standing,
+        .count_debts = sqlite_store_count_debts,
         .next_departure = sqlite_store_next_departure,
         .end_departure = sqlite_store_end_departure,
         .begin_handover = sqlite_store_begin_handover,

@@ -160,6 +160,9 @@ typedef struct StoreEngine {
         /* The living claims of that standing. ret must be zeroed. */
         int (*list_standing)(Store *store, ClaimStanding standing, ClaimList *ret, Error *reterr);
 
+        /* How many claims are owed or sent, how many departures and handovers there are. */
+        int (*count_debts)(Store *store, ClaimDebts *ret, Error *reterr);
+
         /* The first departure with an id above after; those of a consumer come with after 0 and the
          * consumer (else NULL). STORE_E_NOT_FOUND. */
         int (*next_departure)(Store *store, int64_t after, const Uuid *consumer,

@@ -58,6 +58,43 @@ static void test_pending(void **state)
         claim_free(claim);
 }
 
+static void assert_debts(Fixture *fixture, uint64_t claims, uint64_t departures, uint64_t handovers)
+{
+        ClaimDebts debts;
+
+        assert_int_equal(claims_count_debts(fixture->claims, &debts, NULL), 0);
+        assert_int_equal(debts.n_claims, claims);
+        assert_int_equal(debts.n_departures, departures);
+        assert_int_equal(debts.n_handovers, handovers);
+        assert_int_equal(claim_debts_sum(&debts), claims + departures + handovers);
+}
+
+static void test_debts_are_counted(void **state)
+{
+        static const char *const names[_CLAIM_STANDING_MAX] = { "a", "b", "c", "d", "e" };
+        Fixture *fixture = *state;
+        Uuid written = make_uuid("c"), other = make_uuid("f");
+        ClaimHandover handover;
+
+        open_host(fixture);
+        assert_debts(fixture, 0, 0, 0);
+        for (ClaimStanding standing = 0; standing < _CLAIM_STANDING_MAX; standing++) {
+                Claim *claim = NULL;
+
+                claim_as(fixture, names[standing], standing, &claim);
+                claim_free(claim);
+        }
+        assert_debts(fixture, 2, 0, 0); /* owed and sent */
+        assert_int_equal(claims_begin_handover(fixture->claims, &written, &other, "MIGRATION",
+                                               &handover, NULL),
+                         0);
+        assert_debts(fixture, 2, 0, 1);
+        claim_handover_done(&handover);
+        for (int64_t id = 1; id <= _CLAIM_STANDING_MAX; id++)
+                assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
+        assert_debts(fixture, 0, 3, 1);
+}
+
 /* Whatever ends a claim: what Placement may have of it is remembered in the same transaction. */
 static void test_departures(void **state)
 {
@@ -199,9 +236,8 @@ static void test_placed(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(test_pending),
-                TEST(test_departures),
-                TEST(test_handover),
+                TEST(test_pending),    TEST(test_debts_are_counted),
+                TEST(test_departures), TEST(test_handover),
                 TEST(test_placed),
         };
 

@@ -45,6 +45,8 @@ static void test_table(void **state)
                   "bad", "ok", "", false },
                 { "{'state': 'degraded', 'sync_state': 'synced', 'claim_error': 'x'}", "bad", "ok",
                   "ok", "", false },
+                { "{'state': 'pending', 'sync_state': 'synced', 'n_owed_writes': 2}", "ok", "ok",
+                  "warning", "", true },
                 { "{'state': 'not-running', 'summary': 'x'}", "bad", "ok", "", "", false },
                 { "{'state': 'ok', 'sync_state': 'synced', 'reshape_access': 'allowed'}", "ok",
                   "ok", "ok", "", true },

@@ -35,6 +35,13 @@ static void test_verdict_table(void **state)
                   CTL_STATUS_DEGRADED },
                 { "{" WELL ", \"sync_state\": \"synced\", \"hypervisor_error\": \"gone\"}",
                   "degraded", CTL_STATUS_DEGRADED },
+                { "{" WELL ", \"sync_state\": \"synced\", \"n_owed_writes\": 1}", "pending",
+                  CTL_STATUS_DEGRADED },
+                { "{" WELL ", \"sync_state\": \"synced\", \"n_owed_removals\": 1,"
+                  " \"owed_error\": \"forbidden\"}",
+                  "degraded", CTL_STATUS_DEGRADED },
+                { "{" WELL ", \"sync_state\": \"standalone\", \"n_owed_writes\": 1}", "ok",
+                  CTL_STATUS_OK },
                 { "{\"sync_state\": \"standalone\"}", "pending", CTL_STATUS_DEGRADED },
                 { "{}", "pending", CTL_STATUS_DEGRADED },
         };
@@ -46,7 +53,7 @@ static void test_verdict_table(void **state)
                                     cases[i].state);
                 assert_int_equal(ctl_status_exit(status), cases[i].code);
                 assert_true(json_string_length(json_object_get(status, "summary")) > 0);
-                assert_int_equal(json_object_size(status), 3 + 20); /* always every member */
+                assert_int_equal(json_object_size(status), 3 + 24); /* always every member */
         }
 }
 
@@ -104,7 +111,7 @@ static void test_errors_are_shown_and_harmless(void **state)
         assert_contains(capture.text, "\033[0;1;31mrefused \\x1b[2J\033[0m\n");
         assert_contains(capture.text, "gone");
         assert_contains(capture.text, "disk full");
-        assert_contains(capture.text, "last published: never");
+        assert_contains(capture.text, "offline; not published since the start");
         assert_contains(capture.text, "The last poll that ended well is kept");
 }
 
@@ -117,6 +124,23 @@ static void test_cordons_are_shown(void **state)
               STYLE_PIPE, &capture);
         assert_contains(capture.text, "Cordoned: by ann");
         assert_contains(capture.text, "Cordoned: gpu by bob");
+}
+
+static void test_what_is_owed_is_shown(void **state)
+{
+        _cleanup_(capture_done) Capture owed, settled;
+
+        print("{" WELL ", \"sync_state\": \"synced\", \"n_owed_writes\": 2,"
+              " \"n_owed_removals\": 1, \"owed_error\": \"forbidden\"}",
+              STYLE_PIPE, &owed);
+        assert_contains(owed.text, "Placement is not told of all claims yet\n");
+        assert_contains(owed.text, "       Owed: 2 to write to Placement, 1 to remove, 0 to move\n"
+                                   "             forbidden\n");
+        /* The words of the last try are nobody's any more. */
+        print("{" WELL ", \"sync_state\": \"synced\", \"owed_error\": \"forbidden\"}", STYLE_PIPE,
+              &settled);
+        assert_lacks(settled.text, "Owed");
+        assert_lacks(settled.text, "forbidden");
 }
 
 static void test_long_errors_are_wrapped(void **state)
@@ -161,6 +185,7 @@ int main(void)
                 cmocka_unit_test(test_a_missing_role_is_shown),
                 cmocka_unit_test(test_errors_are_shown_and_harmless),
                 cmocka_unit_test(test_cordons_are_shown),
+                cmocka_unit_test(test_what_is_owed_is_shown),
                 cmocka_unit_test(test_long_errors_are_wrapped),
                 cmocka_unit_test(test_standalone_says_nothing_of_placement),
                 cmocka_unit_test(test_not_running),

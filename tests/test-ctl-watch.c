@@ -92,8 +92,11 @@ static void test_page_of_less(void **state)
                   "\nNo claims.\n", "requests" },
                 { "{'sync_state': 'offline', 'sync_error': 'refused\\u001b'}", NULL,
                   "\n  refused\\x1b\n", "No claims" },
-                { "{'sync_state': 'synced'}", "{'claims': 7}", "Polled never; published never",
-                  "GUEST" },
+                { "{'sync_state': 'synced', 'n_owed_writes': 1, 'n_owed_moves': 1,"
+                  " 'owed_error': 'forbidden'}",
+                  NULL, "0 conflicts, 2 owed\n  forbidden\n", "No claims" },
+                { "{'sync_state': 'synced'}", "{'claims': 7}",
+                  "Polled never; not published since the start", "GUEST" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -7,19 +7,70 @@ static void test_table(void **state)
 {
         static const struct {
                 SyncState sync;
-                const char *sync_error, *hypervisor_error, *claim_error;
+                const char *sync_error, *hypervisor_error, *claim_error, *debt_trouble;
+                ClaimDebts debts;
                 const char *expected;
         } cases[] = {
-                { SYNC_SYNCED, "", "", "",
+                { SYNC_SYNCED,
+                  "",
+                  "",
+                  "",
+                  "",
+                  { 0 },
                   "Placement is equal to the host; 3 provider(s), 2 claim(s)" },
-                { SYNC_STANDALONE, "", "", "", "standalone; 3 provider(s), 2 claim(s)" },
-                { SYNC_OFFLINE, "no route", "", "",
+                { SYNC_STANDALONE, "", "", "", "", { 0 }, "standalone; 3 provider(s), 2 claim(s)" },
+                { SYNC_OFFLINE,
+                  "no route",
+                  "",
+                  "",
+                  "",
+                  { 0 },
                   "Placement cannot be used; 3 provider(s), 2 claim(s). no route" },
                 /* The trouble that is nearest to the guests comes first. */
-                { SYNC_OFFLINE, "no route", "no libvirtd", "disk full",
+                { SYNC_OFFLINE,
+                  "no route",
+                  "no libvirtd",
+                  "disk full",
+                  "",
+                  { 0 },
                   "Placement cannot be used; 3 provider(s), 2 claim(s). no libvirtd" },
-                { SYNC_STALE, "refused", "", "disk full",
+                { SYNC_STALE,
+                  "refused",
+                  "",
+                  "disk full",
+                  "",
+                  { 0 },
                   "Placement is not equal to the host; 3 provider(s), 2 claim(s). disk full" },
+                { SYNC_SYNCED,
+                  "",
+                  "",
+                  "",
+                  "",
+                  { .n_claims = 1, .n_departures = 2, .n_handovers = 3 },
+                  "Placement is equal to the host; 3 provider(s), 2 claim(s), 6 not told yet" },
+                { SYNC_SYNCED,
+                  "",
+                  "",
+                  "",
+                  "403",
+                  { .n_claims = 1 },
+                  "Placement is equal to the host; 3 provider(s), 2 claim(s), 1 not told yet. "
+                  "403" },
+                { SYNC_OFFLINE,
+                  "no route",
+                  "",
+                  "",
+                  "403",
+                  { .n_departures = 1 },
+                  "Placement cannot be used; 3 provider(s), 2 claim(s), 1 not told yet. no route" },
+                /* Nothing is owed any more: the claim ended otherwise. */
+                { SYNC_SYNCED,
+                  "",
+                  "",
+                  "",
+                  "403",
+                  { 0 },
+                  "Placement is equal to the host; 3 provider(s), 2 claim(s)" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -33,8 +84,14 @@ static void test_table(void **state)
                         error_setf(&status.hypervisor_error, EIO, "%s", cases[i].hypervisor_error);
                 if (cases[i].claim_error[0])
                         error_setf(&claim_error, EIO, "%s", cases[i].claim_error);
-                assert_string_equal(status_text(&status, &claim_error, 3, 2, text, sizeof(text)),
-                                    cases[i].expected);
+                const StatusFacts facts = { .status = &status,
+                                            .claim_error = &claim_error,
+                                            .n_providers = 3,
+                                            .n_claims = 2,
+                                            .debts = cases[i].debts,
+                                            .debt_trouble = cases[i].debt_trouble };
+
+                assert_string_equal(status_text(&facts, text, sizeof(text)), cases[i].expected);
         }
 }
 
@@ -42,9 +99,10 @@ static void test_a_short_buffer_is_not_overrun(void **state)
 {
         TrackerStatus status = { .sync_state = SYNC_SYNCED };
         Error none = ERROR_NULL;
+        const StatusFacts facts = { .status = &status, .claim_error = &none, .debt_trouble = "" };
         char text[8];
 
-        assert_int_equal(strlen(status_text(&status, &none, 1, 1, text, sizeof(text))), 7);
+        assert_int_equal(strlen(status_text(&facts, text, sizeof(text))), 7);
 }
 
 int main(void)

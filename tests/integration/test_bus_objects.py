@@ -326,6 +326,25 @@ class TestOperations(BusCase):
         process.wait(30)
         self.assertEqual(self.get(path)['State'], 'done')
 
+    def test_what_is_owed_and_settled_is_told(self):
+        self.proxy.add(server_error(503))
+        self.agent.ctl('sync', check=False)
+        self.agent.wait_state('offline')
+        watch = self.watch()
+
+        def told(name):
+            """Every value that watchers of the property saw."""
+            return [has[name]['data'] for has in watch.seen('PropertiesChanged', NODE, NAME)
+                    if name in has]
+        claim = self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1')
+        wait_until(lambda: told('NOwedWrites')[-1:] == [1], 20, 'a debt', step=0.1)
+        self.proxy.clear()
+        self.agent.ctl('sync', check=False)
+        wait_until(lambda: told('NOwedWrites')[-1:] == [0], 20, 'it to be settled', step=0.1)
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: told('NOwedRemovals')[-1:] == [0] and 1 in told('NOwedRemovals'), 20,
+                   'a removal', step=0.1)
+
     def test_a_sync_that_fails(self):
         self.proxy.add(server_error(503))
         done = self.agent.ctl('sync', check=False)
@@ -333,6 +352,12 @@ class TestOperations(BusCase):
         has = max(self.of_kind('Operation').values(), key=lambda one: one['Id'])
         self.assertEqual((has['Kind'], has['State']), ('sync', 'failed'))
         self.assertIn('503', has['Error'])
+        # When it went well last is not forgotten by a reload.
+        published = self.agent.status()['last_sync_usec']
+        self.assertGreater(published, 0)
+        self.agent.ctl('reload')
+        shown = self.agent.status()
+        self.assertEqual((shown['sync_state'], shown['last_sync_usec']), ('offline', published))
         self.proxy.clear()
         self.agent.ctl('sync', check=False)
 

@@ -114,6 +114,15 @@ class WithPlacement(unittest.TestCase):
         wait_until(lambda: self.agent.ctl('sync', check=False) and
                    'What claims owe to Placement waits: ' in self.agent.log(), 20, 'a try', step=0.2)
         self.wait_metric('placement_owed{action="write"}', '1')
+        shown = self.agent.status()
+        self.assertEqual((shown['state'], shown['n_owed_writes'], shown['n_owed_removals'],
+                          shown['n_owed_moves']), ('degraded', 1, 0, 0))
+        self.assertIn('500', shown['owed_error'])
+        self.assertIn('1 not told yet', shown['status'])
+        done = self.agent.ctl('status', check=False)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn('Placement is not told of all claims yet', done.stdout)
+        self.assertIn('Owed: 1 to write to Placement', done.stdout)
         self.proxy.clear()
         self.wait_metric('placement_owed{action="write"}', '0')
         self.proxy.refuse()
@@ -122,6 +131,9 @@ class WithPlacement(unittest.TestCase):
         self.proxy.listen()
         self.wait_metric('placement_owed{action="remove"}', '0')
         self.assertIn('What claims owed to Placement is settled', self.agent.log())
+        shown = self.agent.status()
+        self.assertEqual((shown['state'], shown['n_owed_removals'], shown['owed_error']),
+                         ('ok', 0, ''))
 
     def test_what_an_audit_found(self):
         # What is young may be on the way.
