@@ -12,10 +12,12 @@
 #define PROBE_PATH "/resource_providers?uuid=00000000-0000-0000-0000-000000000000"
 
 typedef struct Walk {
+        const ReporterConfig *config;
         Talk *talk;
         int result;
         Error error;
         uint64_t asked_usec, answered_usec; /* CLOCK_REALTIME, around the exchange */
+        char microversion[16];              /* the newest that Placement speaks; "": not told */
 } Walk;
 
 static uint64_t realtime_usec(void)
@@ -44,6 +46,30 @@ static int walk_all(Walk *walk, Error *reterr)
         return MIN(walk->result, 0);
 }
 
+/* {"versions": [{"id": "v1.0", "min_version": "1.0", "max_version": "1.39", …}]} */
+static void read_version(Walk *walk, const json_t *body)
+{
+        const json_t *versions = json_object_get(body, "versions"),
+                     *newest = json_object_get(json_array_get(versions, 0), "max_version");
+
+        if (json_is_string(newest))
+                snprintf(walk->microversion, sizeof(walk->microversion), "%s",
+                         json_string_value(newest));
+}
+
+static int walk_version(Walk *walk, Error *reterr)
+{
+        static const PlacementRequest request = { .method = "GET",
+                                                  .path = (char *)(uintptr_t) "/",
+                                                  .microversion = "1.0" };
+        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        int r = talk_ask(walk->talk, &request, &answer, reterr);
+
+        if (r == REPORT_DONE)
+                read_version(walk, answer.body);
+        return MIN(r, 0);
+}
+
 /* How far this host's clock is ahead of Keystone's, in whole seconds: Keystone rounds down. 0 where
  * it cannot be told apart from the time that the answer took. */
 static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
@@ -57,31 +83,36 @@ static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
         return issued < asked ? asked - issued : answered - issued;
 }
 
-/* Whose failure it was that came last: that of the token, when there is none. */
+/* Whose failure it was that came last: that of the token, when there is none to be had. */
 static json_t *describe(const Walk *walk)
 {
+        bool keystone = walk->config->auth > REPORTER_AUTH_ADMIN_TOKEN;
         static const StringSet no_roles = STRING_SET_INIT;
         const char *words = walk->result != REPORT_DONE ? walk->error.text : "";
         const char *outcome = report_outcome_to_text(walk->result);
         AuthDescription token = { .scope = "", .roles = &no_roles };
-        bool given = auth_describe(talk_get_auth(walk->talk), &token);
+        bool given = auth_describe(talk_get_auth(walk->talk), &token) || !keystone;
+        const char *endpoint = token.endpoint ? token.endpoint : walk->config->endpoint;
 
-        return json_pack("{ss ss ss ss so ss sI ss ss}", "format", CONNECT_FORMAT, "error",
-                         given ? "" : words, "outcome",
+        return json_pack("{ss sb ss ss ss so ss sI ss ss ss}", "format", CONNECT_FORMAT, "keystone",
+                         keystone, "error", given ? "" : words, "outcome",
                          given ? report_outcome_to_text(REPORT_DONE) : outcome, "scope",
                          token.scope, "roles", string_set_to_json(token.roles), "endpoint",
-                         token.endpoint ? token.endpoint : "", "clock_ahead_sec",
+                         endpoint ? endpoint : "", "clock_ahead_sec",
                          (json_int_t)clock_ahead_sec(walk, token.issued_usec), "placement_error",
-                         given ? words : "", "placement_outcome", given ? outcome : "");
+                         given ? words : "", "placement_outcome", given ? outcome : "",
+                         "microversion", walk->microversion);
 }
 
 int connect_examine(const Config *config, json_t **ret, Error *reterr)
 {
-        Walk walk = { 0 };
+        Walk walk = { .config = &config->reporter };
         int r = talk_new(&walk.talk, &config->reporter, reterr);
 
         if (r == 0)
                 r = walk_all(&walk, reterr);
+        if (r == 0 && walk.result == REPORT_DONE)
+                r = walk_version(&walk, reterr);
         if (r == 0) {
                 *ret = describe(&walk);
                 r = *ret ? 0 : error_oom(reterr);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The way from this host over Keystone to Placement, walked once for "computectl doctor": a token,
- * its scope and roles, the endpoint of the catalogue, and whether Placement lets this user read. */
+/* The way from this host over Keystone (where the configuration has one) to Placement, walked once
+ * for "computectl doctor": a token, its scope and roles, the endpoint of the catalogue, whether
+ * Placement lets this user read, and how new it is. */
 
 #include <jansson.h>
 
 #include "agent/config.h"
 
 #define CONNECT_FORMAT                                                                           \
-        "compute-agent-connect/1" /* {"format", "error": "" or why there is no token, "outcome", \
-                                   * "scope", "roles": [], "endpoint", "clock_ahead_sec",        \
-                                   * "placement_error": "" or why it cannot be read,             \
-                                   * "placement_outcome"} */
+        "compute-agent-connect/1" /* {"format", "keystone": is there one to ask, "error": "" or  \
+                                   * why there is no token, "outcome", "scope", "roles": [],     \
+                                   * "endpoint", "clock_ahead_sec", "placement_error": "" or why \
+                                   * it cannot be read, "placement_outcome", "microversion": the \
+                                   * newest that it speaks, "" when it does not tell} */
 
 /* Blocks until there is an answer, at most as long as the time-outs of config allow. The caller
  * owns *ret. What does not work is in the document; -EINVAL with words for a configuration that

@@ -10,6 +10,7 @@
 #include "agent/ctl-json.h"
 
 #define CLOCK_TOLERANCE_SEC 5
+#define NEWEST_MICROVERSION 38 /* of 1.x, that anything asks for */
 
 static bool has_role(const json_t *connect, const char *name)
 {
@@ -20,6 +21,11 @@ static bool has_role(const json_t *connect, const char *name)
                 if (json_is_string(role) && strcmp(json_string_value(role), name) == 0)
                         return true;
         return false;
+}
+
+static bool has_keystone(const json_t *connect)
+{
+        return json_is_true(json_object_get(connect, "keystone"));
 }
 
 /* "admin, service" */
@@ -69,7 +75,6 @@ static int judge_read(const json_t *connect, json_t *findings)
 {
         const char *error = ctl_json_text(connect, "placement_error");
         const char *outcome = ctl_json_text(connect, "placement_outcome");
-        const char *endpoint = ctl_json_text(connect, "endpoint");
 
         if (strcmp(outcome, "forbidden") == 0)
                 return ctl_doctor_add(
@@ -80,16 +85,36 @@ static int judge_read(const json_t *connect, json_t *findings)
         if (error[0])
                 return ctl_doctor_add(
                         findings, "endpoint", "bad",
-                        "See that Placement runs there, and that the catalogue is right: "
-                        "\"openstack endpoint list --service placement\"",
+                        has_keystone(connect)
+                                ? "See that Placement runs there, and that the catalogue is right: "
+                                  "\"openstack endpoint list --service placement\""
+                                : "See that Placement runs there, and that endpoint_override and "
+                                  "token are right",
                         "%s", error);
-        if (!has_role(connect, "service") && !has_role(connect, "admin"))
+        if (has_keystone(connect) && !has_role(connect, "service") && !has_role(connect, "admin"))
                 return ctl_doctor_add(findings, "role", "warning",
                                       "Give it one of the two: a stricter policy of Placement "
                                       "refuses what works now",
                                       "The token has neither the role service nor admin");
         return ctl_doctor_add(findings, "endpoint", "ok", NULL, "Placement answers at %s",
-                              endpoint[0] ? endpoint : "endpoint_override");
+                              ctl_json_text(connect, "endpoint"));
+}
+
+static int judge_version(const json_t *connect, json_t *findings)
+{
+        const char *newest = ctl_json_text(connect, "microversion");
+        unsigned major, minor;
+
+        if (sscanf(newest, "%u.%u", &major, &minor) != 2)
+                return 0;
+        if (major == 1 && minor < NEWEST_MICROVERSION)
+                return ctl_doctor_add(findings, "version", "warning",
+                                      "Upgrade Placement when you can; until then consumers have "
+                                      "no types (1.38), "
+                                      "and no provider can be moved below another (1.37)",
+                                      "Placement speaks microversions up to %.10s", newest);
+        return ctl_doctor_add(findings, "version", "ok", NULL,
+                              "Placement speaks microversions up to %.10s", newest);
 }
 
 static int judge_clock(const json_t *connect, json_t *findings)
@@ -107,9 +132,11 @@ static int judge_clock(const json_t *connect, json_t *findings)
 
 int ctl_connect_judge(const json_t *connect, json_t *findings)
 {
-        int r = judge_token(connect, findings);
+        int r = has_keystone(connect) ? judge_token(connect, findings) : 0;
 
         if (r == 0 && !ctl_json_text(connect, "error")[0])
                 r = judge_read(connect, findings);
+        if (r == 0)
+                r = judge_version(connect, findings);
         return r == 0 ? judge_clock(connect, findings) : r;
 }

@@ -29,25 +29,40 @@ static void test_table(void **state)
                 const char *connect; /* with ' for " */
                 const char *findings, *words;
         } cases[] = {
-                { "{'scope':'project service','roles':['service'],'endpoint':'http://p'}",
+                { "{'keystone':true,'scope':'project "
+                  "service','roles':['service'],'endpoint':'http://p'}",
                   "keystone=ok endpoint=ok", "project service with the role(s) service" },
-                { "{'scope':'system','roles':['admin','reader'],'endpoint':''}",
+                { "{'keystone':true,'scope':'system','roles':['admin','reader'],'endpoint':''}",
                   "keystone=ok endpoint=ok", "admin, reader" },
-                { "{'scope':'x','roles':['reader'],'endpoint':'http://p'}",
+                { "{'keystone':true,'scope':'x','roles':['reader'],'endpoint':'http://p'}",
                   "keystone=ok role=warning", "" },
-                { "{'scope':'x','roles':[],'placement_error':'no','placement_outcome':'forbidden'}",
+                { "{'keystone':true,'scope':'x','roles':[],'placement_error':'no','placement_"
+                  "outcome':'forbidden'}",
                   "keystone=ok role=bad", "none" },
-                { "{'scope':'x','roles':[],'placement_error':'gone','placement_outcome':"
+                { "{'keystone':true,'scope':'x','roles':[],'placement_error':'gone','placement_"
+                  "outcome':"
                   "'unreachable'}",
                   "keystone=ok endpoint=bad", "" },
-                { "{'error':'wrong','outcome':'unauthorized'}", "keystone=bad", "wrong" },
-                { "{'error':'gone','outcome':'unreachable'}", "keystone=bad", "gone" },
-                { "{'error':'nowhere','outcome':'unavailable'}", "keystone=bad", "nowhere" },
-                { "{'scope':'x','roles':['service'],'clock_ahead_sec':-6}",
+                { "{'keystone':true,'error':'wrong','outcome':'unauthorized'}", "keystone=bad",
+                  "wrong" },
+                { "{'keystone':true,'error':'gone','outcome':'unreachable'}", "keystone=bad",
+                  "gone" },
+                { "{'keystone':true,'error':'nowhere','outcome':'unavailable'}", "keystone=bad",
+                  "nowhere" },
+                { "{'keystone':true,'scope':'x','roles':['service'],'clock_ahead_sec':-6}",
                   "keystone=ok endpoint=ok clock=warning", "" },
-                { "{'scope':'x','roles':['service'],'clock_ahead_sec':5}",
+                { "{'keystone':true,'scope':'x','roles':['service'],'clock_ahead_sec':5}",
                   "keystone=ok endpoint=ok", "" },
-                { "{'roles':5,'scope':[],'error':7}", "keystone=ok role=warning", "no scope" },
+                { "{'keystone':false,'endpoint':'http://p'}", "endpoint=ok", "at http://p" },
+                { "{'keystone':false,'placement_error':'gone','placement_outcome':'unreachable'}",
+                  "endpoint=bad", "gone" },
+                { "{'microversion':'1.39'}", "endpoint=ok version=ok", "" },
+                { "{'microversion':'1.38'}", "endpoint=ok version=ok", "" },
+                { "{'microversion':'1.37'}", "endpoint=ok version=warning", "" },
+                { "{'microversion':'2.0'}", "endpoint=ok version=ok", "" },
+                { "{'microversion':'new'}", "endpoint=ok", "" },
+                { "{'keystone':true,'roles':5,'scope':[],'error':7}", "keystone=ok role=warning",
+                  "no scope" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -68,6 +68,8 @@ class Package(BootCase):
         self.machine.wait_state('synced')
         done = self.machine.run('computectl', 'doctor', check=False)
         self.assertNotIn('bad ', done.stdout)
+        self.assertRegex(done.stdout, r'ok +endpoint +Placement answers at unix:///outside/')
+        self.assertRegex(done.stdout, r'ok +version +Placement speaks microversions up to 1\.')
         self.assertEqual(done.returncode, 0)
         self.assertIn('Published', self.machine.run('computectl', 'status').stdout)
         text = self.machine.run('computectl', 'cat-config').stdout

@@ -366,6 +366,7 @@ class TestDoctor(KeystoneCase):
         self.assert_finding(found, 'keystone', 'ok', 'a token for project service')
         self.assertIn('service', found['keystone']['text'])
         self.assert_finding(found, 'endpoint', 'ok', self.placement.endpoint)
+        self.assert_finding(found, 'version', 'ok', 'microversions up to 1.39')
         self.assertNotIn(AGENT_PASSWORD, json.dumps(found))
 
     def test_what_is_wrong_is_named(self):
