@@ -24,11 +24,30 @@ static int fail_verb(const Ctl *ctl, Error *error, int r)
         return fail(error, r);
 }
 
-static int fail_usage(const Error *error, int r)
+/* NULL: the options could not be read so far, or name none. */
+static const CtlVerb *get_verb(const CtlOptions *options)
 {
+        return options->arguments && options->arguments[0] ? ctl_verb_named(options->arguments[0])
+                                                           : NULL;
+}
+
+static int fail_usage(const CtlOptions *options, const Error *error, int r)
+{
+        const CtlVerb *verb = get_verb(options);
+
         (void)fail(error, r);
-        fputs("Try \"computectl --help\".\n", stderr);
+        fprintf(stderr, "Try \"computectl %s%s--help\".\n", verb ? verb->name : "",
+                verb ? " " : "");
         return EXIT_USAGE_ERROR;
+}
+
+static int print_verb_help(const CtlVerb *verb, const CtlStyle *style)
+{
+        printf("computectl [OPTIONS…] %s%s%s\n\n%s.\n", verb->name, verb->arguments[0] ? " " : "",
+               verb->arguments, verb->help);
+        ctl_options_print_help(verb->name, style, stdout);
+        puts("\nSee computectl(1).");
+        return EXIT_SUCCESS;
 }
 
 static int print_help(const CtlStyle *style)
@@ -38,8 +57,8 @@ static int print_help(const CtlStyle *style)
              "Looks at compute-agent, which tells OpenStack Placement what this host has, and "
              "claims\nresources from it.");
         ctl_verbs_print_help(style, stdout);
-        ctl_options_print_help(style, stdout);
-        puts("\nSee computectl(1).");
+        ctl_options_print_help(NULL, style, stdout);
+        puts("\nSee \"computectl VERB --help\" for the options of a verb, and computectl(1).");
         return EXIT_SUCCESS;
 }
 
@@ -71,7 +90,7 @@ static int run(Ctl *ctl, int argc, char *argv[])
         int r = ctl_options_parse(argc, argv, &ctl->options, &error);
 
         if (r < 0)
-                return fail_usage(&error, r);
+                return fail_usage(&ctl->options, &error, r);
         if (ctl->options.version) {
                 puts("compute-agent " PACKAGE_VERSION);
                 return EXIT_SUCCESS;
@@ -80,10 +99,12 @@ static int run(Ctl *ctl, int argc, char *argv[])
         ctl->style.legend = !ctl->options.no_legend;
         ctl->style.all = ctl->options.all;
         if (ctl->options.help)
-                return print_help(&ctl->style);
+                return get_verb(&ctl->options)
+                               ? print_verb_help(get_verb(&ctl->options), &ctl->style)
+                               : print_help(&ctl->style);
         r = ctl_verb_find(&ctl->options, &verb, &error);
         if (r < 0)
-                return fail_usage(&error, r);
+                return fail_usage(&ctl->options, &error, r);
         find_credentials();
         r = verb->run(ctl, &error);
         return r < 0 ? fail_verb(ctl, &error, r) : r;

@@ -8,7 +8,6 @@
 #include "agent/ctl-text.h"
 
 #define HELP_COLUMN 33
-#define HELP_WIDTH  80
 #define CODE_FIRST  0x100 /* of options without a letter */
 
 /* Where the value of an option goes. */
@@ -67,6 +66,7 @@ static const Option table[] = {
              "Take FILE for the configuration", config),
         TEXT("os-cloud", 0, "NAME", "doctor, identity",
              "Take this cloud of clouds.yaml ($OS_CLOUD)", os_cloud),
+        TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),
         REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",
                 ctl_request_add_resources),
         REQUEST("group", "SUFFIX:VGPU=1", "What it needs from one provider (repeatable)",
@@ -94,7 +94,6 @@ static const Option table[] = {
              "required, preferred, legacy or socket", numa.options.affinity),
         TEXT("numa-strategy", 0, "spread|pack", "claim, explain", "Which cells it gets first",
              numa.options.strategy),
-        TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),
         TEXT("project", 0, "P", "claim", "The project that owns it", project),
         TEXT("user", 0, "U", "claim", "The user that owns it", user),
         TEXT("consumer-type", 0, "TYPE", "claim, move", "What it is: INSTANCE, MIGRATION, …",
@@ -186,17 +185,20 @@ static const Option *find_option(int code)
 
 static int refuse(int code, const char *word, Error *reterr)
 {
-        const char *names[ARRAY_SIZE(table) + 1] = { NULL }, *nearest;
+        const char *names[ARRAY_SIZE(table) + 1] = { NULL }, *nearest = NULL;
+        char name[CTL_TEXT_MAX];
 
         if (code == ':')
                 return error_setf(reterr, EINVAL, "%.60s takes a value", word);
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
                 names[i] = table[i].name;
-        nearest = strncmp(word, "--", 2) == 0 ? ctl_text_nearest(word + 2, names) : NULL;
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word); /* without its value */
+        if (strncmp(name, "--", 2) == 0)
+                nearest = ctl_text_nearest(name + 2, names);
         if (nearest)
-                return error_setf(reterr, EINVAL, "Unknown option %.60s; did you mean --%s?", word,
+                return error_setf(reterr, EINVAL, "Unknown option %.60s; did you mean --%s?", name,
                                   nearest);
-        return error_setf(reterr, EINVAL, "Unknown option %.60s", word);
+        return error_setf(reterr, EINVAL, "Unknown option %.60s", name);
 }
 
 /* Is the verb a word of "claim, explain"? */
@@ -273,24 +275,24 @@ bool ctl_options_describe(size_t i, CtlOptionInfo *ret)
         return true;
 }
 
-static void print_title(const char *verbs, const CtlStyle *style, FILE *output)
+static void print_options(const char *title, const char *verb, const CtlStyle *style, FILE *output)
 {
-        char title[CTL_TEXT_MAX];
+        bool any = false;
 
-        snprintf(title, sizeof(title), "Of %s:", verbs);
-        ctl_text_wrap(title, HELP_WIDTH);
-        fprintf(output, "\n%s%s%s\n", ctl_colour(style, CTL_HEADING), title, ctl_colour_end(style));
-}
-
-void ctl_options_print_help(const CtlStyle *style, FILE *output)
-{
-        const char *verb = NULL;
-
-        fprintf(output, "\n%sOptions:%s\n", ctl_colour(style, CTL_HEADING), ctl_colour_end(style));
         for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-                if (table[i].verb && (!verb || strcmp(verb, table[i].verb) != 0))
-                        print_title(table[i].verb, style, output);
-                verb = table[i].verb;
+                if (verb ? !table[i].verb || !has_verb(table[i].verb, verb) : table[i].verb != NULL)
+                        continue;
+                if (!any)
+                        fprintf(output, "\n%s%s:%s\n", ctl_colour(style, CTL_HEADING), title,
+                                ctl_colour_end(style));
+                any = true;
                 print_option(&table[i], output);
         }
+}
+
+void ctl_options_print_help(const char *verb, const CtlStyle *style, FILE *output)
+{
+        if (verb)
+                print_options("Options", verb, style, output);
+        print_options(verb ? "Options of every verb" : "Options", NULL, style, output);
 }

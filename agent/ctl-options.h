@@ -44,8 +44,8 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
 /* A line of the help; what is long on the left has a line of its own. */
 void ctl_help_line(const char *left, const char *help, FILE *output);
 
-/* The options of the table: those of every verb, then those of some. */
-void ctl_options_print_help(const CtlStyle *style, FILE *output);
+/* The options of a verb, then those of every verb; NULL: these alone. */
+void ctl_options_print_help(const char *verb, const CtlStyle *style, FILE *output);
 
 /* One row of the table, for the completion of shells. Texts are static. */
 typedef struct CtlOptionInfo {

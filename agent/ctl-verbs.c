@@ -90,13 +90,12 @@ static void count_warning(const char *text, void *userdata)
         ++*(size_t *)userdata;
 }
 
-/* Where a cloud is named, or the configuration says Keystone. */
+/* Where a cloud is named, or the configuration has a Placement. */
 static void fetch_connect(const Ctl *ctl, const Config *config, json_t **ret, Error *reterr)
 {
         const char *cloud = ctl_get_cloud(ctl);
 
-        if (cloud ||
-            (config && config->has_placement && config->reporter.auth > REPORTER_AUTH_ADMIN_TOKEN))
+        if (cloud || (config && config->has_placement))
                 (void)ctl_poll_connect(ctl->options.config, cloud, ret, reterr);
 }
 
@@ -448,17 +447,24 @@ static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *ret
                           verb->name, options->host, verb->name);
 }
 
+const CtlVerb *ctl_verb_named(const char *name)
+{
+        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
+                if (strcmp(verb->name, name) == 0)
+                        return verb;
+        return NULL;
+}
+
 int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
 {
         const char *word = options->arguments[0];
-        const CtlVerb *verb = ctl_verbs;
+        const CtlVerb *verb;
         int r;
 
         if (!word)
                 return error_setf(reterr, EINVAL, "What is to be done? Give a verb");
-        while (verb->name && strcmp(verb->name, word) != 0)
-                verb++;
-        if (!verb->name)
+        verb = ctl_verb_named(word);
+        if (!verb)
                 return refuse_verb(word, reterr);
         r = check_count(verb, options->arguments + 1, reterr);
         if (r >= 0)

@@ -37,4 +37,7 @@ extern const CtlVerb ctl_verbs[]; /* ends with a NULL name */
  * words: the number of arguments, what check() says, or the verb that may have been meant. */
 int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr);
 
+/* NULL: there is none. */
+const CtlVerb *ctl_verb_named(const char *name);
+
 void ctl_verbs_print_help(const CtlStyle *style, FILE *output);

@@ -79,6 +79,7 @@ static void test_usage_table(void **state)
                 { { "release", "99999999999999999999" }, NULL, "not the number of a claim" },
                 { { "release", "7", "8" }, NULL, "unexpected argument \"8\"" },
                 { { "status", "--jsn" }, NULL, "did you mean --json" },
+                { { "claim", "--consumr=7" }, NULL, "option --consumr; did you mean --consumer?" },
                 { { "status", "--json=xml" }, NULL, "pretty, short or off" },
                 { { "status", "--json" }, NULL, "takes a value" },
                 { { "status", "-z" }, NULL, "Unknown option -z" },
@@ -156,26 +157,63 @@ static void test_help_wins_over_everything_else(void **state)
         assert_true(options.help);
 }
 
-static void test_help_names_everything_in_80_columns(void **state)
+static void assert_80_columns(const char *text)
+{
+        while (*text) {
+                size_t n = strcspn(text, "\n");
+
+                if (n > 80)
+                        fail_msg("%.*s", (int)n, text);
+                text += n + 1;
+        }
+}
+
+static void test_help_of_all(void **state)
 {
         _cleanup_(capture_done) Capture capture;
         CtlStyle style = STYLE_PIPE;
 
         capture_begin(&capture);
         ctl_verbs_print_help(&style, capture.stream);
-        ctl_options_print_help(&style, capture.stream);
+        ctl_options_print_help(NULL, &style, capture.stream);
         capture_end(&capture);
         for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
                 assert_contains(capture.text, verb->help);
         assert_contains(capture.text, "--json=pretty|short|off");
-        assert_contains(capture.text, "Of claim:");
-        for (const char *line = capture.text; *line;) {
-                size_t n = strcspn(line, "\n");
+        assert_lacks(capture.text, "--resources");
+        assert_80_columns(capture.text);
+}
 
-                if (n > 80)
-                        fail_msg("%.*s", (int)n, line);
-                line += n + 1;
+/* An option stands in the help of each verb that takes it, and in no other. */
+static void test_help_of_each_verb(void **state)
+{
+        CtlStyle style = STYLE_PIPE;
+        size_t n_shown = 0;
+
+        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
+                _cleanup_(capture_done) Capture capture;
+                CtlOptionInfo option;
+
+                capture_begin(&capture);
+                ctl_options_print_help(verb->name, &style, capture.stream);
+                capture_end(&capture);
+                assert_80_columns(capture.text);
+                for (size_t i = 0; ctl_options_describe(i, &option); i++) {
+                        const char *words[] = { verb->name, NULL, "1", NULL };
+                        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+                        _cleanup_free_ char *word = NULL;
+                        const CtlVerb *found = NULL;
+                        Error error = ERROR_NULL;
+                        bool shown = strstr(capture.text, option.help) != NULL;
+
+                        assert_true(asprintf(&word, "--%s", option.name) > 0);
+                        words[1] = word;
+                        (void)parse(words, &options, &found, &error);
+                        assert_int_equal(shown, strstr(error.text, " alone") == NULL);
+                        n_shown += shown && option.verb;
+                }
         }
+        assert_true(n_shown > 30);
 }
 
 int main(void)
@@ -185,7 +223,8 @@ int main(void)
                 cmocka_unit_test(test_values),
                 cmocka_unit_test(test_impossible_requests_are_kept_for_the_verb),
                 cmocka_unit_test(test_help_wins_over_everything_else),
-                cmocka_unit_test(test_help_names_everything_in_80_columns),
+                cmocka_unit_test(test_help_of_all),
+                cmocka_unit_test(test_help_of_each_verb),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
