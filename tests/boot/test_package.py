@@ -58,6 +58,8 @@ class Package(BootCase):
         mode = self.machine.run('stat', '-c', '%U:%G %a', CONFIG).stdout.strip()
         self.assertEqual(mode, 'root:compute-agent 640')
         self.machine.run('computectl', 'check-config')
+        guide = self.machine.show('Documentation')['Documentation'].split('file://')[1]
+        self.machine.run('grep', '-q', '## The first host', guide.split()[0])
         for page in ('8 compute-agentd', '1 computectl', '5 compute-agent.conf',
                      '5 org.computeagent.Agent1', '7 compute-agent-messages'):
             self.machine.run('man', '--where', *page.split())
