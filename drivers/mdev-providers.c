@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "drivers/child-provider.h"
 #include "drivers/numa-providers.h"
 
 /* More than Placement takes: a name that does not even fit this is refused all the same. */
@@ -31,36 +32,6 @@ static const Provider *choose_parent(const DriverConfig *config, const ProviderT
                                      const Provider *root, const SnapshotDevice *device)
 {
         return numa_parent(tree, &root->uuid, root->name, config, device->numa_node);
-}
-
-static int ensure_provider(const DriverConfig *config, ProviderTree *tree, const Provider *root,
-                           const SnapshotDevice *device, Provider **ret, Error *reterr)
-{
-        const Provider *parent = choose_parent(config, tree, root, device);
-        char name[NAME_SIZE];
-        Provider *provider;
-        Uuid uuid;
-        int r;
-
-        make_name(root, device, name);
-        provider = provider_tree_find_name(tree, name);
-        if (provider && !provider_tree_in_subtree(tree, provider, &root->uuid))
-                return error_setf(reterr, EINVAL,
-                                  "Provider %s (%s) is not below %s: remove or rename it", name,
-                                  provider->uuid.text, root->name);
-        if (provider) {
-                r = uuid_equal(&provider->parent, &parent->uuid)
-                            ? 0
-                            : provider_tree_move(tree, provider, &parent->uuid);
-                if (r < 0)
-                        return error_setf(reterr, r, "Provider %s cannot be put below %s: %s", name,
-                                          parent->name, strerror(-r));
-                *ret = provider;
-                return 0;
-        }
-        uuid = uuid_make_child(&root->uuid, name);
-        r = provider_tree_add(tree, &uuid, name, &parent->uuid, ret, reterr);
-        return r == -EEXIST ? error_prefixf(reterr, -EINVAL, "Provider %s", name) : r;
 }
 
 static int update_provider(const DriverConfig *config, const MdevOffer *offer, Provider *provider,
@@ -179,10 +150,14 @@ int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, Prov
 {
         remove_gone(config, plan, tree, root);
         for (size_t i = 0; i < plan->n_offers; i++) {
+                const SnapshotDevice *device = plan->offers[i].device;
+                char name[NAME_SIZE];
                 Provider *provider;
                 int r;
 
-                r = ensure_provider(config, tree, root, plan->offers[i].device, &provider, reterr);
+                make_name(root, device, name);
+                r = child_provider_ensure(tree, root, choose_parent(config, tree, root, device),
+                                          name, &provider, reterr);
                 if (r < 0)
                         return r;
                 r = update_provider(config, &plan->offers[i], provider, reterr);

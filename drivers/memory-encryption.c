@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "drivers/child-provider.h"
+
 /* More than Placement takes: a name that does not even fit this is refused all the same. */
 #define NAME_SIZE (2 * PROVIDER_NAME_MAX)
 
@@ -49,41 +51,25 @@ static void count_contexts(const Snapshot *snapshot, uint64_t ret[static _MODEL_
                 ret[model] = MIN(ret[model], INVENTORY_MAX_AMOUNT);
 }
 
-static Provider *find_provider(const ProviderTree *tree, const Provider *root, Model model,
-                               char name[static NAME_SIZE])
+static void make_name(const Provider *root, Model model, char ret[static NAME_SIZE])
 {
-        snprintf(name, NAME_SIZE, "%s%s", root->name, models[model].suffix);
+        snprintf(ret, NAME_SIZE, "%s%s", root->name, models[model].suffix);
+}
+
+static Provider *find_provider(const ProviderTree *tree, const Provider *root, Model model)
+{
+        char name[NAME_SIZE];
+
+        make_name(root, model, name);
         return provider_tree_find_name(tree, name);
 }
 
 const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provider *root)
 {
-        char name[NAME_SIZE];
-        const Provider *provider = find_provider(tree, root, MODEL_SEV, name);
+        const Provider *provider = find_provider(tree, root, MODEL_SEV);
 
         return provider && provider_find_inventory(provider, memory_encryption_class) ? provider
                                                                                       : NULL;
-}
-
-static int ensure_provider(ProviderTree *tree, const Provider *root, Model model, Provider **ret,
-                           Error *reterr)
-{
-        char name[NAME_SIZE];
-        Provider *provider = find_provider(tree, root, model, name);
-        Uuid uuid;
-        int r;
-
-        if (provider && !uuid_equal(&provider->parent, &root->uuid))
-                return error_setf(reterr, EINVAL,
-                                  "Provider %s (%s) is not a child of %s: remove or rename it",
-                                  name, provider->uuid.text, root->name);
-        if (provider) {
-                *ret = provider;
-                return 0;
-        }
-        uuid = uuid_make_child(&root->uuid, name);
-        r = provider_tree_add(tree, &uuid, name, &root->uuid, ret, reterr);
-        return r == -EEXIST ? error_prefixf(reterr, -EINVAL, "Provider %s", name) : r;
 }
 
 static int offer(const DriverConfig *config, ProviderTree *tree, const Provider *root, Model model,
@@ -96,9 +82,12 @@ static int offer(const DriverConfig *config, ProviderTree *tree, const Provider 
                 .step_size = 1,
                 .allocation_ratio = 1.0,
         };
+        char name[NAME_SIZE];
         Provider *provider;
-        int r = ensure_provider(tree, root, model, &provider, reterr);
+        int r;
 
+        make_name(root, model, name);
+        r = child_provider_ensure(tree, root, root, name, &provider, reterr);
         if (r < 0)
                 return r;
         provider_clear_inventories(provider);
@@ -121,8 +110,7 @@ static bool is_ours(const Provider *provider, const Provider *root, Model model)
 
 static void withdraw(ProviderTree *tree, const Provider *root, Model model)
 {
-        char name[NAME_SIZE];
-        Provider *provider = find_provider(tree, root, model, name);
+        Provider *provider = find_provider(tree, root, model);
 
         if (!provider || !is_ours(provider, root, model))
                 return;

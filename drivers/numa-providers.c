@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "drivers/child-provider.h"
 #include "drivers/huge-pages.h"
 #include "drivers/reshape-share.h"
 
@@ -264,29 +265,6 @@ static int update_cell(const DriverConfig *config, const Snapshot *snapshot,
         return 0;
 }
 
-static int ensure_provider(ProviderTree *tree, const Provider *root, unsigned cell, Provider **ret,
-                           Error *reterr)
-{
-        char name[NAME_SIZE];
-        Provider *provider;
-        Uuid uuid;
-        int r;
-
-        make_name(root->name, cell, name);
-        provider = provider_tree_find_name(tree, name);
-        if (provider && !uuid_equal(&provider->parent, &root->uuid))
-                return error_setf(reterr, EINVAL,
-                                  "Provider %s (%s) is not a child of %s: remove or rename it",
-                                  name, provider->uuid.text, root->name);
-        if (provider) {
-                *ret = provider;
-                return 0;
-        }
-        uuid = uuid_make_child(&root->uuid, name);
-        r = provider_tree_add(tree, &uuid, name, &root->uuid, ret, reterr);
-        return r == -EEXIST ? error_prefixf(reterr, -EINVAL, "Provider %s", name) : r;
-}
-
 int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                           const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
                           Error *reterr)
@@ -301,12 +279,14 @@ int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, 
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 const SnapshotCell *cell = &snapshot->cells[i];
                 HostAmounts own;
+                char name[NAME_SIZE];
                 Provider *provider;
                 int r;
 
                 if (make_cell_amounts(config, cell, cpus, amounts, &shares, &own) < 0)
                         return error_oom(reterr);
-                r = ensure_provider(tree, root, cell->id, &provider, reterr);
+                make_name(root->name, cell->id, name);
+                r = child_provider_ensure(tree, root, root, name, &provider, reterr);
                 if (r < 0)
                         return r;
                 r = update_cell(config, snapshot, cell, &own, root, provider, reterr);

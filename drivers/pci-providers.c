@@ -5,6 +5,7 @@
 
 #include "drivers/pci-providers.h"
 #include "base/array.h"
+#include "drivers/child-provider.h"
 #include "drivers/mdev-plan.h"
 #include "drivers/numa-providers.h"
 
@@ -242,34 +243,6 @@ static const SnapshotDevice *find_by_address(const Snapshot *snapshot, const cha
         return NULL;
 }
 
-static int ensure_provider(PciUpdate *update, const PciView *view, const char *name, Provider **ret,
-                           Error *reterr)
-{
-        const SnapshotDevice *device = find_by_address(update->snapshot, view->address);
-        const Provider *parent = parent_of(update, device);
-        Provider *provider = provider_tree_find_name(update->tree, name);
-        Uuid uuid;
-        int r;
-
-        if (provider && !provider_tree_in_subtree(update->tree, provider, &update->root->uuid))
-                return error_setf(reterr, EINVAL,
-                                  "Provider %s (%s) is not below %s: remove or rename it", name,
-                                  provider->uuid.text, update->root->name);
-        if (provider) {
-                r = uuid_equal(&provider->parent, &parent->uuid)
-                            ? 0
-                            : provider_tree_move(update->tree, provider, &parent->uuid);
-                if (r < 0)
-                        return error_setf(reterr, r, "Provider %s cannot be put below %s: %s", name,
-                                          parent->name, strerror(-r));
-                *ret = provider;
-                return 0;
-        }
-        uuid = uuid_make_child(&update->root->uuid, name);
-        r = provider_tree_add(update->tree, &uuid, name, &parent->uuid, ret, reterr);
-        return r < 0 ? error_prefixf(reterr, r == -EEXIST ? -EINVAL : r, "Provider %s", name) : 0;
-}
-
 /* The record that is there, with another total; what an operator set in it stays (facts G2.18). */
 static int set_total(Provider *provider, const char *resource_class, const PciView *view,
                      Error *reterr)
@@ -299,6 +272,7 @@ static void remove_other_classes(Provider *provider, const char *resource_class)
 
 static int apply_view(PciUpdate *update, const PciView *view, Error *reterr)
 {
+        const SnapshotDevice *device;
         char name[NAME_SIZE];
         Provider *provider;
         int r;
@@ -313,7 +287,9 @@ static int apply_view(PciUpdate *update, const PciView *view, Error *reterr)
                         return 0;
                 return set_total(provider, provider->inventories[0].resource_class, view, reterr);
         }
-        r = ensure_provider(update, view, name, &provider, reterr);
+        device = find_by_address(update->snapshot, view->address);
+        r = child_provider_ensure(update->tree, update->root, parent_of(update, device), name,
+                                  &provider, reterr);
         if (r < 0)
                 return r;
         remove_other_classes(provider, view->resource_class);

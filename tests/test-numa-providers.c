@@ -244,7 +244,7 @@ static void test_name_taken_or_too_long(void **state)
 
         assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "cn1_NUMA1", NULL, &other, NULL), 0);
-        update(&config, TWO_CELLS, tree, NULL, -EINVAL, "is not a child of cn1");
+        update(&config, TWO_CELLS, tree, NULL, -EINVAL, "is not below cn1");
 }
 
 /* GPUs are below the cell that they are attached to; the one without a cell below the root */

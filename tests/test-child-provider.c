@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/child-provider.h"
+
+#include "tests/test.h"
+
+/* cn1 with a cell and a GPU below the cell; and a foreign root with a child. */
+static ProviderTree *tree_make(void)
+{
+        static const struct {
+                const char *name, *parent;
+        } rows[] = {
+                { "cn1", NULL },     { "cn1_NUMA0", "cn1" },    { "cn1_gpu", "cn1_NUMA0" },
+                { "storage", NULL }, { "cn1_lost", "storage" },
+        };
+        ProviderTree *tree;
+
+        assert_int_equal(provider_tree_new(&tree), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                const Provider *parent =
+                        rows[i].parent ? provider_tree_find_name(tree, rows[i].parent) : NULL;
+                Uuid uuid = uuid_make_child(&UUID_NULL, rows[i].name);
+
+                assert_int_equal(provider_tree_add(tree, &uuid, rows[i].name,
+                                                   parent ? &parent->uuid : NULL, NULL, NULL),
+                                 0);
+        }
+        return tree;
+}
+
+static void test_ensure(void **state)
+{
+        static const struct {
+                const char *name, *parent;
+                int result;
+                const char *words;
+        } rows[] = {
+                { "cn1_NUMA1", "cn1", 0, NULL },     /* made */
+                { "cn1_pci", "cn1_NUMA0", 0, NULL }, /* made below a cell */
+                { "cn1_NUMA0", "cn1", 0, NULL },     /* there */
+                { "cn1_gpu", "cn1", 0, NULL },       /* moved up */
+                { "cn1_lost", "cn1", -EINVAL, "Provider cn1_lost" },
+                { "cn1_lost", "cn1", -EINVAL, "is not below cn1: remove or rename it" },
+                { "storage", "cn1", -EINVAL, "is not below cn1" },
+                { "cn1_NUMA0", "cn1_gpu", -ELOOP, "cannot be put below cn1_gpu" },
+                { "", "cn1", -EINVAL, "1 to 200 characters" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_make();
+                const Provider *root = provider_tree_find_name(tree, "cn1");
+                const Provider *parent = provider_tree_find_name(tree, rows[i].parent);
+                const Provider *before = provider_tree_find_name(tree, rows[i].name);
+                size_t n = tree->n_providers;
+                Provider *provider = NULL;
+                Error error = ERROR_NULL;
+
+                assert_int_equal(
+                        child_provider_ensure(tree, root, parent, rows[i].name, &provider, &error),
+                        rows[i].result);
+                if (rows[i].result < 0) {
+                        assert_null(provider);
+                        assert_non_null(strstr(error.text, rows[i].words));
+                        assert_int_equal(tree->n_providers, n);
+                        continue;
+                }
+                assert_ptr_equal(provider, provider_tree_find_name(tree, rows[i].name));
+                assert_true(uuid_equal(&provider->parent, &parent->uuid));
+                assert_int_equal(tree->n_providers, before ? n : n + 1);
+                if (!before) {
+                        Uuid uuid = uuid_make_child(&root->uuid, rows[i].name);
+
+                        assert_true(uuid_equal(&provider->uuid, &uuid));
+                }
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_ensure),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
