@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from tests.env.cache import cached, key_of
-from tests.env.scratch import EnvError, free_port
+from tests.env.scratch import EnvError, free_port, preloaded
 from tests.env.service import Service
 
 MICROVERSION = '1.39'
@@ -131,19 +131,20 @@ class Placement(Service):
 
     def _argv(self):
         if self.server == 'simple':
-            return [PYTHON, _APP, '127.0.0.1', self.port]
+            return [_APP, '127.0.0.1', self.port]
         if self.server == 'uwsgi-unix':
             return ['uwsgi', '--plugin', 'python3', '--master', '--processes', 2, '--lazy-apps',
                     '--http11-socket', self.socket_path, '--chmod-socket=600', '--no-orphans',
                     '--need-app', '--die-on-term', '--disable-logging', '--wsgi-file', _APP]
-        return [PYTHON, '-m', 'gunicorn', '--chdir', _APP.parent, '-b', '127.0.0.1:%d' % self.port,
+        return ['gunicorn', '--chdir', _APP.parent, '-b', '127.0.0.1:%d' % self.port,
                 '-w', 2, '-k', 'gthread', '--threads', 4, '--keep-alive', 60,
                 '--graceful-timeout', 2, 'placement_app:make_application()']
 
     def _spawn(self):
         env = _environment(self.folder, self.server.partition('-')[0])
+        how = {} if self.server == 'uwsgi-unix' else {'popen': preloaded.popen}
         return self.scratch.spawn(self._argv(), self.server, self.folder, env=env,
-                                  cwd=self.folder)
+                                  cwd=self.folder, **how)
 
     def wait_ready(self, seconds=30):
         """Return when GET / answers 200."""

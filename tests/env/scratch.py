@@ -23,6 +23,8 @@ import time
 from concurrent.futures import Future
 from pathlib import Path
 
+from tests.env.preloaded import Preloaded
+
 PREFIX = 'compute-agent-env-'
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -110,29 +112,39 @@ class _Spawner:
 _spawner = _Spawner()
 
 
+def _die_with_parent():
+    """What a child does first, so that it dies with this process."""
+    parent = os.getpid()
+
+    def preexec():
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+    return preexec
+
+
+preloaded = Preloaded(lambda argv, **kwargs: _spawner.popen(
+    argv, preexec_fn=_die_with_parent(), **kwargs))
+
+
 class Child:
     """A process and its group. Every method does nothing once the group is gone.
 
     wrapper: the first process only waits for another, and must live to reap it.
+    popen: what starts it, as subprocess.Popen does.
     """
 
-    def __init__(self, argv, name, log, env=None, cwd=None, wrapper=False, **kwargs):
+    def __init__(self, argv, name, log, env=None, cwd=None, wrapper=False, popen=_spawner.popen,
+                 **kwargs):
         self.name = name
         self.log = Path(log)
         self._gone = False
         self._wrapper = wrapper
-        parent = os.getpid()
-
-        def die_with_parent():
-            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
-
         with open(self.log, 'ab') as out:
             kwargs.setdefault('stdin', subprocess.DEVNULL)
-            self._popen = _spawner.popen(
+            self._popen = popen(
                 [str(arg) for arg in argv], stdout=out, stderr=out, env=env, cwd=cwd,
-                start_new_session=True, preexec_fn=die_with_parent, **kwargs)
+                start_new_session=True, preexec_fn=_die_with_parent(), **kwargs)
         self.pid = self._popen.pid
 
     def alive(self):

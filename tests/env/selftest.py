@@ -26,8 +26,8 @@ from tests.env.libvirtd import (Libvirtd, guest_xml, mdev_xml, mount_namespaces_
                                 testdriver_xml)
 from tests.env.placement import Placement
 from tests.env.proxy import Proxy
-from tests.env.scratch import (PREFIX, EnvError, EnvTimeout, Scratch, open_folders, running,
-                               wait_until)
+from tests.env.scratch import (PREFIX, EnvError, EnvTimeout, Scratch, open_folders, preloaded,
+                               running, wait_until)
 
 ROOT = Path(__file__).resolve().parents[2]
 PROVIDER = '4f1f8b90-4a4f-4b6a-9d7e-000000000001'
@@ -61,6 +61,7 @@ class Clean(unittest.TestCase):
 
     @classmethod
     def assert_clean(cls):
+        preloaded.end()
         assert Path('/proc/self/mounts').read_text() == cls.mounts, 'a mount is left'
         assert not children(), 'processes are left: %s' % children()
         assert not open_folders(), 'folders are left: %s' % open_folders()
@@ -192,6 +193,21 @@ class PlacementTest(Clean):
             self.assertEqual(placement.writes_since(), [('POST', '/resource_providers', 200)])
             placement.restart()
             self.assertIn(PROVIDER, placement.tree(PROVIDER))
+
+    def test_ends_with_what_forked_it(self):
+        with Placement() as placement:
+            self.create(placement)
+            preloaded.end()
+            wait_until(lambda: not placement.running(), 10, 'Placement to end')
+            placement.start()
+            self.assertIn(PROVIDER, placement.tree(PROVIDER))
+
+    def test_words_of_one_that_does_not_start(self):
+        placement = Placement()
+        self.addCleanup(placement.close)
+        (placement.folder / 'placement.conf').write_text('no section\n')
+        with self.assertRaisesRegex(EnvError, '(?s)placement|gunicorn ended:.*no section'):
+            placement.start()
 
     def test_unix_socket(self):
         with Placement(server='uwsgi-unix') as placement:
