@@ -31,11 +31,12 @@ int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);
 
 void claim_request_done(ClaimRequest *request);
 
-/* Appends BUS_HOLDINGS or BUS_LAYOUT, their parts, or a whole claim. */
+/* Appends BUS_HOLDINGS or BUS_LAYOUT, their parts, BUS_MAPPINGS, or a whole claim. */
 int bus_append_allocations(sd_bus_message *m, const Claim *claim);
 int bus_append_devices(sd_bus_message *m, const ClaimService *service, const Claim *claim);
 int bus_append_cells(sd_bus_message *m, const Layout *layout);
 int bus_append_cpus(sd_bus_message *m, const Layout *layout);
 int bus_append_holdings(sd_bus_message *m, const ClaimService *service, const Claim *claim);
 int bus_append_layout(sd_bus_message *m, const Layout *layout);
+int bus_append_mappings(sd_bus_message *m, const Claim *claim);
 int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim *claim);

@@ -100,6 +100,30 @@ int bus_append_layout(sd_bus_message *m, const Layout *layout)
         return r < 0 ? r : bus_append_cpus(m, layout);
 }
 
+int bus_append_mappings(sd_bus_message *m, const Claim *claim)
+{
+        int r = sd_bus_message_open_container(m, 'a', "{sas}");
+
+        for (size_t i = 0, next; r >= 0 && i < claim->n_mappings; i = next) {
+                const char *suffix = claim->mappings[i].suffix;
+
+                if ((r = sd_bus_message_open_container(m, 'e', "sas")) < 0 ||
+                    (r = sd_bus_message_append(m, "s", suffix)) < 0 ||
+                    (r = sd_bus_message_open_container(m, 'a', "s")) < 0)
+                        return r;
+                for (next = i;
+                     next < claim->n_mappings && strcmp(claim->mappings[next].suffix, suffix) == 0;
+                     next++)
+                        if ((r = sd_bus_message_append(m, "s",
+                                                       claim->mappings[next].provider.text)) < 0)
+                                return r;
+                if ((r = sd_bus_message_close_container(m)) < 0)
+                        return r;
+                r = sd_bus_message_close_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim *claim)
 {
         int r = sd_bus_message_open_container(m, 'r', BUS_CLAIM_FIELDS);
@@ -118,6 +142,8 @@ int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim
         r = sd_bus_message_append(m, "ss", claim->boot_id, claim->consumer_type);
         if (r >= 0)
                 r = bus_append_layout(m, &claim->layout);
+        if (r >= 0)
+                r = bus_append_mappings(m, claim);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

@@ -79,6 +79,8 @@ static int reply_claim(sd_bus_message *call, const ClaimService *service, const 
         r = bus_append_holdings(reply, service, claim);
         if (r >= 0)
                 r = bus_append_layout(reply, &claim->layout);
+        if (r >= 0)
+                r = bus_append_mappings(reply, claim);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 

@@ -18,7 +18,8 @@
 #define BUS_INVENTORY "(tttttdt)"
 
 /* Claim(s consumer, a(sa{st}asas) groups, a{sv} options)
- *   -> (x id, a(ssa{st}) allocations, a(ssssssb) devices, a(uutts) cells, a(ubs) cpus)
+ *   -> (x id, a(ssa{st}) allocations, a(ssssssb) devices, a(uutts) cells, a(ubs) cpus,
+ *       a{sas} mappings)
  * A group is suffix, resources, required and forbidden traits. Options: "project" s, "user" s,
  * "consumer-type" s, "resize-target" b, "isolate" b, "same-subtree" aas (lists of suffixes),
  * "in-tree" a{ss} (suffix, uuid of a provider), "mappings" a{sas} (suffix, uuids of the providers
@@ -28,15 +29,17 @@
  * uuid, provider name, resources. A device is provider uuid, suffix of the group, name of the
  * device, its PCI address, mdev type, mdev uuid (both "": the whole device), whether it exists. A
  * cell is its number in the guest, the host's cell, MiB, page size in KiB (0: small), guest CPUs; a
- * CPU is its number in the guest, whether it is dedicated, host CPUs. */
+ * CPU is its number in the guest, whether it is dedicated, host CPUs. A mapping is the suffix of a
+ * group and the uuids of its providers. */
 #define BUS_CLAIM_IN   "sa(sa{st}asas)a{sv}"
 #define BUS_ALLOCATION "(ssa{st})"
 #define BUS_DEVICE     "(ssssssb)"
 #define BUS_CELL       "(uutts)"
 #define BUS_CPU        "(ubs)"
 #define BUS_LAYOUT     "a" BUS_CELL "a" BUS_CPU
+#define BUS_MAPPINGS   "a{sas}"
 #define BUS_HOLDINGS   "a" BUS_ALLOCATION "a" BUS_DEVICE
-#define BUS_CLAIM_OUT  "x" BUS_HOLDINGS BUS_LAYOUT
+#define BUS_CLAIM_OUT  "x" BUS_HOLDINGS BUS_LAYOUT BUS_MAPPINGS
 
 /* Confirm(x id), Release(x id, s reason), ReleaseAllocations(x id, s reason), Abort(x id, s
  * reason), Extend(x id, t expires_usec). MoveClaim(s from, s to, s consumer_type) -> x id: "" for
@@ -47,13 +50,13 @@
 
 /* ListClaims(b history) -> a(claim): id, consumer, state, resize_target, project, user, created,
  * expires and ended in microseconds of CLOCK_REALTIME (0: never, not yet), end reason, allocations,
- * devices, boot id, consumer type, cells, cpus.
+ * devices, boot id, consumer type, cells, cpus, mappings.
  * GetClaim(x id) -> claim
  * FindClaims(s what) -> a(claim): of a consumer, or that have a device (name, PCI address, mdev),
  * or use a host CPU or cell ("cpu:5", "cell:1"). ListProblems() -> a(sxs): consumer, claim (0:
  * none), words: what disagrees. Explain(a(sa{st}asas) groups, a{sv} options) -> s: a JSON document.
  * Signals ClaimAdded, ClaimChanged (x id, s consumer, s state), ClaimRemoved (…, s reason). */
-#define BUS_CLAIM_FIELDS "xssbssttts" BUS_HOLDINGS "ss" BUS_LAYOUT
+#define BUS_CLAIM_FIELDS "xssbssttts" BUS_HOLDINGS "ss" BUS_LAYOUT BUS_MAPPINGS
 #define BUS_CLAIM        "(" BUS_CLAIM_FIELDS ")"
 #define BUS_PROBLEM      "(sxs)"
 #define EXPLAIN_FORMAT   "compute-agent-explain/1"

@@ -410,6 +410,8 @@ static int get_claim_list(sd_bus *bus, const char *path, const char *interface,
                 return bus_append_allocations(reply, claim);
         case 'D':
                 return bus_append_devices(reply, objects->claims, claim);
+        case 'M':
+                return bus_append_mappings(reply, claim);
         default:
                 return strcmp(property, "Cells") == 0 ? bus_append_cells(reply, &claim->layout)
                                                       : bus_append_cpus(reply, &claim->layout);
@@ -460,6 +462,7 @@ static const sd_bus_vtable claim_vtable[] = {
         SD_BUS_PROPERTY("Devices", "a" BUS_DEVICE, get_claim_list, 0, CHANGES),
         SD_BUS_PROPERTY("Cells", "a" BUS_CELL, get_claim_list, 0, CHANGES),
         SD_BUS_PROPERTY("Cpus", "a" BUS_CPU, get_claim_list, 0, CHANGES),
+        SD_BUS_PROPERTY("Mappings", BUS_MAPPINGS, get_claim_list, 0, CHANGES),
         SD_BUS_VTABLE_END,
 };
 

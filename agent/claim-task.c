@@ -248,9 +248,12 @@ static void put(ClaimTask *task)
 static int claim_pending(ClaimTask *task, const Candidate *candidate, Error *reterr)
 {
         Claims *claims = claim_service_get(task->counter->service);
+        const RequestMappings *asked = &task->request->mappings;
         const ClaimPlacing placing = {
                 .holding = candidate ? candidate->holding : NULL,
-                .mappings = candidate && candidate->mapped ? &candidate->mappings : NULL,
+                .mappings = asked->n_items > 0               ? asked
+                            : candidate && candidate->mapped ? &candidate->mappings
+                                                             : NULL,
                 .standing = CLAIM_STANDING_PENDING,
         };
 

@@ -8,8 +8,8 @@
 
 #include <systemd/sd-bus.h>
 
+#include "agent/ctl-message.h"
 #include "base/json.h"
-#include "base/resource-request.h"
 
 typedef enum CtlBusOutcome {
         CTL_BUS_DONE = 0,
@@ -31,15 +31,6 @@ int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const ch
 
 /* All properties, as members of agent/ctl-status.h. */
 int ctl_bus_get_status(sd_bus *bus, json_t **ret, Error *reterr);
-
-typedef struct CtlClaim {
-        const char *consumer;
-        const char *project, *user; /* may be NULL */
-        const char *consumer_type;  /* may be NULL */
-        bool resize_target;
-        const ResourceRequest *request;
-        const NumaOptions *numa; /* the layout, as the options say it */
-} CtlClaim;
 
 /* Documents of agent/ctl-claims.h. */
 int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr);

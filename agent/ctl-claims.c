@@ -170,6 +170,8 @@ int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output)
                 ctl_colour_end(style));
         r = ctl_table_print(table, output);
         if (r >= 0)
+                r = ctl_mappings_print(document, style, output);
+        if (r >= 0)
                 r = ctl_layout_print(document, style, output);
         if (r >= 0 && json_array_size(json_object_get(document, "devices")) > 0) {
                 fputc('\n', output);

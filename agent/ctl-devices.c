@@ -106,6 +106,72 @@ int ctl_layout_print(const json_t *claim, const CtlStyle *style, FILE *output)
         return ctl_table_print(table, output);
 }
 
+static const char *provider_name(const json_t *claim, const char *uuid)
+{
+        const json_t *allocation;
+        size_t i;
+
+        json_array_foreach(json_object_get(claim, "allocations"), i, allocation)
+                if (strcmp(ctl_json_text(allocation, "provider"), uuid) == 0)
+                        return ctl_json_text(allocation, "name");
+        return uuid;
+}
+
+static void add_mapping_line(CtlTable *table, const char *suffix, const char *provider,
+                             const char *device)
+{
+        ctl_table_line(table);
+        ctl_table_cell(table, CTL_PLAIN, "%s", suffix);
+        ctl_table_cell(table, CTL_PLAIN, "%s", provider);
+        ctl_table_cell(table, CTL_PLAIN, "%s", device);
+}
+
+/* One line for each device of the group there; an mdev is told by its uuid. */
+static void add_mapping(CtlTable *table, const json_t *claim, const char *suffix, const char *uuid)
+{
+        const char *name = provider_name(claim, uuid);
+        const json_t *device;
+        bool any = false;
+        size_t i;
+
+        json_array_foreach(json_object_get(claim, "devices"), i, device) {
+                const char *mdev = ctl_json_text(device, "mdev");
+
+                if (strcmp(ctl_json_text(device, "group"), suffix) != 0 ||
+                    strcmp(ctl_json_text(device, "provider"), uuid) != 0)
+                        continue;
+                add_mapping_line(table, suffix, name,
+                                 mdev[0] ? mdev : ctl_json_text(device, "device"));
+                any = true;
+        }
+        if (!any)
+                add_mapping_line(table, suffix, name, "-");
+}
+
+int ctl_mappings_print(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "GROUP", CTL_COLUMN_LEFT },
+                { "PROVIDER", CTL_COLUMN_LEFT },
+                { "DEVICE", CTL_COLUMN_LEFT },
+        };
+        json_t *mappings = json_object_get(claim, "mappings"), *providers, *provider;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        const char *suffix;
+        size_t i;
+
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_object_foreach(mappings, suffix, providers)
+                json_array_foreach(providers, i, provider)
+                        if (suffix[0] && json_is_string(provider))
+                                add_mapping(table, claim, suffix, json_string_value(provider));
+        if (ctl_table_count(table) == 0)
+                return 0;
+        fputc('\n', output);
+        return ctl_table_print(table, output);
+}
+
 static int print_allocations(const json_t *claim, const CtlStyle *style, FILE *output)
 {
         static const CtlColumn columns[] = {
@@ -177,6 +243,7 @@ int ctl_show_print(const json_t *claim, const CtlStyle *style, FILE *output)
                 return -ENOMEM;
         fputc('\n', output);
         if (print_allocations(claim, style, output) < 0 ||
+            ctl_mappings_print(claim, style, output) < 0 ||
             ctl_layout_print(claim, style, output) < 0)
                 return -ENOMEM;
         if (json_array_size(json_object_get(claim, "devices")) > 0)

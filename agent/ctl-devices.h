@@ -6,7 +6,7 @@
  * "address": PCI address or "", "mdev_type", "mdev": uuid, "exists": whether the mdev exists}; a
  * whole PCI device has neither type nor mdev. A cell is
  * {"cell", "host_cell", "memory_mb", "page_kib": 0 for small ones, "vcpus": "0-1"}, a CPU {"vcpu",
- * "dedicated", "cpus": "4"}. */
+ * "dedicated", "cpus": "4"}. "mappings" are the providers' uuids by suffix of the group. */
 
 #include <jansson.h>
 
@@ -15,6 +15,10 @@
 
 /* The table of devices; nothing when there is none. -ENOMEM. */
 int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output);
+
+/* An empty line, and which provider and which of its devices each group with a suffix got; nothing
+ * when there is no such group. -ENOMEM. */
+int ctl_mappings_print(const json_t *claim, const CtlStyle *style, FILE *output);
 
 /* One claim of agent/ctl-claims.h with all that is known of it. -ENOMEM. */
 int ctl_show_print(const json_t *claim, const CtlStyle *style, FILE *output);

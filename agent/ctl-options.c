@@ -17,6 +17,7 @@ typedef enum OptionKind {
         OPTION_JSON,
         OPTION_REQUEST, /* parsed by a function into the request */
         OPTION_NUMA,    /* the same, into the layout */
+        OPTION_MAPPING, /* the same, into the mappings */
 } OptionKind;
 
 typedef struct Option {
@@ -79,6 +80,8 @@ static const Option table[] = {
                 ctl_request_add_subtree),
         REQUEST("in-tree", "[SUFFIX:]UUID", "Only from the tree of that provider",
                 ctl_request_add_tree),
+        { "mapping", 0, "SUFFIX=UUID", "claim", "The provider chosen for a group (repeatable)",
+          OPTION_MAPPING, 0, NULL, NULL },
         NUMA("numa-nodes", "N", "NUMA cells that the guest sees", ctl_numa_set_nodes),
         NUMA("numa-cpus", "CELL:0-1", "Its CPUs in each cell (repeatable)", ctl_numa_add_cpus),
         NUMA("numa-mem", "CELL:MIB", "Its memory in each cell (repeatable)", ctl_numa_add_memory),
@@ -118,12 +121,27 @@ static const Option table[] = {
 void ctl_options_done(CtlOptions *options)
 {
         resource_request_done(&options->request);
+        request_mappings_done(&options->mappings);
+}
+
+/* A request that no host could take is refused like one that this host cannot. */
+static void store_of_request(CtlOptions *options, const Option *option, const char *value)
+{
+        Error *error = &options->request_error;
+        int r;
+
+        if (error->code)
+                return;
+        r = option->kind == OPTION_REQUEST ? option->add(&options->request, value, error)
+            : option->kind == OPTION_NUMA  ? option->add_numa(&options->numa, value, error)
+                                           : ctl_mappings_add(&options->mappings, value, error);
+        if (r < 0)
+                error_prefixf(error, r, "--%s", option->name);
 }
 
 static int store(CtlOptions *options, const Option *option, const char *value, Error *reterr)
 {
         void *member = (char *)options + option->offset;
-        int r;
 
         switch (option->kind) {
         case OPTION_FLAG:
@@ -140,19 +158,9 @@ static int store(CtlOptions *options, const Option *option, const char *value, E
                                           value);
                 break;
         case OPTION_REQUEST:
-                /* A request that no host could take is refused like one that this host cannot. */
-                if (options->request_error.code)
-                        break;
-                r = option->add(&options->request, value, &options->request_error);
-                if (r < 0)
-                        error_prefixf(&options->request_error, r, "--%s", option->name);
-                break;
         case OPTION_NUMA:
-                if (options->request_error.code)
-                        break;
-                r = option->add_numa(&options->numa, value, &options->request_error);
-                if (r < 0)
-                        error_prefixf(&options->request_error, r, "--%s", option->name);
+        case OPTION_MAPPING:
+                store_of_request(options, option, value);
                 break;
         }
         return 0;

@@ -28,9 +28,10 @@ typedef struct CtlOptions {
         bool xml;
         bool svg;
         bool resize_target;
-        ResourceRequest request; /* of claim and explain */
-        CtlNuma numa;            /* the same */
-        Error request_error;     /* why it cannot be asked for; code 0 when it can */
+        ResourceRequest request;  /* of claim and explain */
+        CtlNuma numa;             /* the same */
+        RequestMappings mappings; /* of claim */
+        Error request_error;      /* why it cannot be asked for; code 0 when it can */
 
         const char *const *arguments; /* verb first; borrowed, NULL-terminated */
 } CtlOptions;

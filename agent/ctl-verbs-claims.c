@@ -44,6 +44,8 @@ static int check_request(const CtlOptions *options, Error *reterr)
         if (uuid_from_text(options->consumer, &uuid) < 0)
                 return error_setf(reterr, EINVAL, "--consumer: \"%.60s\" is not a uuid",
                                   options->consumer);
+        if (ctl_mappings_check(&options->mappings, &options->request, reterr) < 0)
+                return -EINVAL;
         return check_resources(options, reterr);
 }
 
@@ -59,6 +61,7 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
                 .consumer_type = ctl->options.consumer_type,
                 .request = &ctl->options.request,
                 .numa = &ctl->options.numa.options,
+                .mappings = &ctl->options.mappings,
         };
         int r = check_request(&ctl->options, reterr);
 

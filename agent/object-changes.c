@@ -189,7 +189,7 @@ const char *object_property_name(ObjectKind kind, unsigned index)
                 [OBJECT_DEVICE] = { "Address", "ResourceClass", "MdevType", "Driver", "Vendor",
                                     "Product", "NumaNode", "Claims" },
                 [OBJECT_CLAIM] = { "State", "ResizeTarget", "ExpiresUSec", "Allocations", "Devices",
-                                   "Cells", "Cpus" },
+                                   "Cells", "Cpus", "Mappings" },
         };
 
         return index < ARRAY_SIZE(names[kind]) ? names[kind][index] : NULL;

@@ -144,6 +144,19 @@ static int check_layout(const ResourceRequest *request, Error *reterr)
         return check_layout_of_groups(request, reterr);
 }
 
+/* They are sorted by suffix. */
+static int check_mappings(const RequestMappings *mappings, Error *reterr)
+{
+        for (size_t i = 1; i < mappings->n_items; i++) {
+                const char *suffix = mappings->items[i].suffix;
+
+                if (suffix[0] && strcmp(suffix, mappings->items[i - 1].suffix) == 0)
+                        return error_setf(reterr, EINVAL,
+                                          "Group \"%.70s\" is mapped to several providers", suffix);
+        }
+        return 0;
+}
+
 int claim_request_check(const ClaimRequest *request, Error *reterr)
 {
         _cleanup_(resources_done) Resources sum = RESOURCES_INIT;
@@ -175,7 +188,8 @@ int claim_request_check(const ClaimRequest *request, Error *reterr)
                         return r;
         }
         if ((r = check_subtrees(&request->resources, reterr)) < 0 ||
-            (r = check_layout(&request->resources, reterr)) < 0)
+            (r = check_layout(&request->resources, reterr)) < 0 ||
+            (r = check_mappings(&request->mappings, reterr)) < 0)
                 return r;
         r = resource_request_sum(&request->resources, &sum);
         if (r == -EOVERFLOW)

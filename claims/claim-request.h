@@ -28,8 +28,8 @@ typedef struct ClaimRequest {
 /* -EINVAL with words for a request that no host could take: no group, a group without resources, an
  * amount of 0 or above INVENTORY_MAX_AMOUNT (also as the sum over the groups), a malformed uuid,
  * class, trait, project, user or consumer type, a trait both required and forbidden, a subtree of a
- * group that is not there, a layout that is not that of the amounts. A group without resources is
- * taken when a subtree names it. */
+ * group that is not there, a layout that is not that of the amounts, a suffixed group that is
+ * mapped to several providers. A group without resources is taken when a subtree names it. */
 int claim_request_check(const ClaimRequest *request, Error *reterr);
 
 /* The resources in the form of Placement's query, the same text for equal requests:

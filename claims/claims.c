@@ -454,14 +454,29 @@ static int fit_placed(Claims *claims, const ClaimPlacing *placing, Placed *place
                       : placed_outcome(placed_check(placed, placing->holding, ret, reterr));
 }
 
+/* Nobody wrote what it gets, but whoever asks may say where its groups are to be. */
+static int fit_freely(Claims *claims, const ClaimRequest *request, Placed *placed, Fit *ret,
+                      Error *reterr)
+{
+        const ResourceRequest *resources = &request->resources;
+
+        if (request->mappings.n_items > 0) {
+                if (resource_request_copy(&placed->request, resources) < 0)
+                        return error_oom(reterr);
+                placed_bind_groups(&placed->request, &request->mappings);
+                resources = &placed->request;
+        }
+        return fit_outcome(fit_request_numa(claims->view, claims->facts, claims->node, resources,
+                                            ret, reterr));
+}
+
 static int choose(Claims *claims, Order *order, Placed *placed, Fit *ret, Error *reterr)
 {
         const ResourceRequest *request = &order->request->resources;
         int r;
 
         if (!order->placing->holding)
-                return fit_outcome(fit_request_numa(claims->view, claims->facts, claims->node,
-                                                    request, ret, reterr));
+                return fit_freely(claims, order->request, placed, ret, reterr);
         r = placed_make(claims->view, claims->node, request, order->placing->holding,
                         order->placing->mappings, placed, reterr);
         order->ambiguous = placed->ambiguous;

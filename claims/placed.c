@@ -208,7 +208,7 @@ static int narrow_view(const Share *share, HostView *view, Error *reterr)
         return 0;
 }
 
-static void bind_groups(ResourceRequest *request, const RequestMappings *mappings)
+void placed_bind_groups(ResourceRequest *request, const RequestMappings *mappings)
 {
         for (size_t i = 0; i < mappings->n_items; i++)
                 for (size_t j = 0; j < request->n_groups; j++)
@@ -222,7 +222,7 @@ static int bind(const Share *share, const RequestMappings *mappings, Placed *pla
         int r;
 
         if (mappings)
-                bind_groups(&placed->request, mappings);
+                placed_bind_groups(&placed->request, mappings);
         r = group_match(share->view, share->holding, &placed->request);
         /* What the fit finds is one way of maybe several. */
         placed->ambiguous = r == GROUP_MATCH_AMBIGUOUS || r == GROUP_MATCH_E_NONE;

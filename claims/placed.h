@@ -30,6 +30,9 @@ typedef struct Placed {
 
 void placed_done(Placed *placed);
 
+/* Each suffixed group that the mappings name comes from its provider there, or not at all. */
+void placed_bind_groups(ResourceRequest *request, const RequestMappings *mappings);
+
 /* mappings NULL: not told. ret must be PLACED_NULL. -ENOMEM. */
 int placed_make(const HostView *view, const char *node, const ResourceRequest *request,
                 const Consumer *holding, const RequestMappings *mappings, Placed *ret,

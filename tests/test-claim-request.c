@@ -83,6 +83,23 @@ static void test_sums(void **state)
         check(&request, NULL);
 }
 
+static void test_mappings(void **state)
+{
+        ClaimRequest request = { .consumer = make_uuid("vm") };
+        Uuid one = make_uuid("one"), other = make_uuid("other");
+
+        make_request(&request.resources, "VCPU=2 _A:VGPU=1");
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(request_mappings_add(&request.mappings, "", i ? &other : &one), 0);
+                assert_int_equal(request_mappings_add(&request.mappings, i ? "_B" : "_A", &one), 0);
+                check(&request, NULL);
+        }
+        assert_int_equal(request_mappings_add(&request.mappings, "_A", &other), 0);
+        check(&request, "Group \"_A\" is mapped to several providers");
+        resource_request_done(&request.resources);
+        request_mappings_done(&request.mappings);
+}
+
 static void test_shapes(void **state)
 {
         ClaimRequest request = { .consumer = make_uuid("vm") };
@@ -158,8 +175,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_format), cmocka_unit_test(test_amounts),
-                cmocka_unit_test(test_sums),   cmocka_unit_test(test_shapes),
-                cmocka_unit_test(test_counts),
+                cmocka_unit_test(test_sums),   cmocka_unit_test(test_mappings),
+                cmocka_unit_test(test_shapes), cmocka_unit_test(test_counts),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

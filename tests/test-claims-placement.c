@@ -231,6 +231,45 @@ static void test_placed(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* Nobody wrote what it gets: a group comes from where it is mapped to, or not at all. */
+static void test_mapped_but_not_placed(void **state)
+{
+        static const struct {
+                const char *consumer, *provider, *expected; /* NULL: refused */
+        } cases[] = {
+                { "a", "gpu2", "VGPU=1 on gpu2" },
+                { "b", "gpu1", "VGPU=1 on gpu1" },
+                { "c", "gpu1", NULL }, /* full, though the other is not */
+                { "d", "host", NULL },
+                { "e", "elsewhere", NULL },
+        };
+        const ClaimPlacing placing = { .standing = CLAIM_STANDING_NONE };
+        Fixture *fixture = *state;
+
+        fixture_open(fixture);
+        fixture_set_host(fixture, "host VCPU=8; gpu1<host VGPU=1; gpu2<host VGPU=4");
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ClaimRequest request = { .consumer = make_uuid(cases[i].consumer) };
+                Uuid provider = make_uuid(cases[i].provider);
+                _cleanup_free_ char *text = NULL;
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                int r;
+
+                make_request(&request.resources, "VCPU=1 _G:VGPU=1");
+                assert_int_equal(request_mappings_add(&request.mappings, "_G", &provider), 0);
+                r = claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL,
+                                        &fixture->error);
+                if (r != (cases[i].expected ? 0 : CLAIM_E_NO_CAPACITY))
+                        fail_msg("%s: %d %s", cases[i].consumer, r, fixture->error.text);
+                text = claim ? format_claim(claim) : NULL;
+                if (cases[i].expected)
+                        assert_non_null(strstr(text, cases[i].expected));
+                resource_request_done(&request.resources);
+                request_mappings_done(&request.mappings);
+        }
+        assert_store_sane(fixture->path);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -238,7 +277,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(test_pending),    TEST(test_debts_are_counted),
                 TEST(test_departures), TEST(test_handover),
-                TEST(test_placed),
+                TEST(test_placed),     TEST(test_mapped_but_not_placed),
         };
 
         use_vfs_without_sync();

@@ -57,6 +57,32 @@ static void test_layout(void **state)
         assert_contains(capture.text, "0000:41:00.0  -     -");
 }
 
+static void test_mappings(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+
+        print(ctl_mappings_print, CLAIM(""), &capture);
+        assert_string_equal(capture.text, "");
+        capture_done(&capture);
+        print(ctl_mappings_print, "{\"mappings\": {\"\": [\"p\"]}}", &capture);
+        assert_string_equal(capture.text, "");
+        capture_done(&capture);
+        print(ctl_mappings_print,
+              "{\"allocations\": [{\"provider\": \"p\", \"name\": \"host_gpu\"}],"
+              " \"devices\": [{\"provider\": \"p\", \"group\": \"_A\", \"device\": \"pci_1\"},"
+              " {\"provider\": \"p\", \"group\": \"_B\", \"device\": \"pci_1\", \"mdev\":"
+              " \"m1\"}, {\"provider\": \"p\", \"group\": \"_B\", \"device\": \"pci_1\","
+              " \"mdev\": \"m2\"}], \"mappings\": {\"\": [\"h\", \"p\"], \"_A\": [\"p\"],"
+              " \"_B\": [\"p\"], \"_C\": [\"q\", 5], \"_D\": 7}}",
+              &capture);
+        assert_string_equal(capture.text, "\n"
+                                          "GROUP  PROVIDER  DEVICE\n"
+                                          "_A     host_gpu  pci_1\n"
+                                          "_B     host_gpu  m1\n"
+                                          "_B     host_gpu  m2\n"
+                                          "_C     q         -\n");
+}
+
 static void test_problems(void **state)
 {
         _cleanup_(capture_done) Capture capture;
@@ -92,9 +118,8 @@ static void test_explain(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_show),
-                cmocka_unit_test(test_layout),
-                cmocka_unit_test(test_problems),
+                cmocka_unit_test(test_show),     cmocka_unit_test(test_layout),
+                cmocka_unit_test(test_mappings), cmocka_unit_test(test_problems),
                 cmocka_unit_test(test_explain),
         };
 

@@ -207,7 +207,8 @@ static void test_names(void **state)
         assert_string_equal(object_property_name(OBJECT_PROVIDER, 3), "Usage");
         assert_string_equal(object_property_name(OBJECT_DEVICE, 7), "Claims");
         assert_string_equal(object_property_name(OBJECT_CLAIM, 0), "State");
-        assert_null(object_property_name(OBJECT_CLAIM, 7));
+        assert_string_equal(object_property_name(OBJECT_CLAIM, 7), "Mappings");
+        assert_null(object_property_name(OBJECT_PROVIDER, 6));
         assert_null(object_property_name(OBJECT_DEVICE, 8));
 }
 
