@@ -384,7 +384,7 @@ int cordon_lift(Cordon *cordon, const char *device, Error *reterr)
         return update_words(cordon) < 0 ? error_oom(reterr) : 0;
 }
 
-/* Applied to trees. Each yields 1 when the entry changed, 2 when it is over. */
+/* Applied to trees. Some yield 1 when the entry changed, 2 when it is over. */
 
 static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
 {
@@ -405,26 +405,32 @@ static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
         return news;
 }
 
+/* What is to come back follows what others make of it meanwhile. */
 static int reserve_all(CordonEntry *entry, Provider *provider, bool known)
 {
         bool news = known && !entry->applied;
 
         for (size_t i = 0; i < provider->n_inventories; i++) {
                 InventoryRecord *record = &provider->inventories[i];
+                uint64_t *reserved = &record->inventory.reserved;
 
-                if (news && resources_set(&entry->reserved, record->resource_class,
-                                          record->inventory.reserved) < 0)
-                        return -ENOMEM;
-                record->inventory.reserved = record->inventory.total;
+                if (known &&
+                    (!entry->applied ||
+                     *reserved != resources_get(&entry->reserved, record->resource_class))) {
+                        if (resources_set(&entry->reserved, record->resource_class, *reserved) < 0)
+                                return -ENOMEM;
+                        news = true;
+                }
+                *reserved = record->inventory.total;
         }
-        entry->applied = entry->applied || news;
+        entry->applied = entry->applied || known;
         return news;
 }
 
 /* Nothing is left to undo when no class has all of it reserved that had not before. */
-static int give_back(const CordonEntry *entry, Provider *provider)
+static bool give_back(const CordonEntry *entry, Provider *provider)
 {
-        bool over = true;
+        bool any = false;
 
         for (size_t i = 0; entry->applied && i < provider->n_inventories; i++) {
                 InventoryRecord *record = &provider->inventories[i];
@@ -434,26 +440,51 @@ static int give_back(const CordonEntry *entry, Provider *provider)
                     before >= record->inventory.total)
                         continue;
                 record->inventory.reserved = before;
-                over = false;
+                any = true;
         }
-        return over ? 2 : 0;
+        return any;
+}
+
+/* The change is kept with the next one that is: until then it is made once more at each start. */
+static void save_quietly(const Cordon *cordon)
+{
+        Error error;
+
+        if (save(cordon, &error) < 0)
+                log_warning("What is cordoned cannot be kept: %s; retrying with the next change.",
+                            error.text);
+}
+
+void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known)
+{
+        bool changed = false;
+
+        for (size_t i = cordon->n_entries; i > 0; i--) {
+                const CordonEntry *entry = &cordon->entries[i - 1];
+                Provider *provider = entry->device[0] ? provider_of(entry, tree, root) : NULL;
+                bool undone = provider && give_back(entry, provider);
+
+                if (!entry->device[0] || !entry->lifted || undone || !known)
+                        continue;
+                remove_entry(cordon, i - 1);
+                changed = true;
+        }
+        if (changed)
+                save_quietly(cordon);
 }
 
 static int apply_entry(CordonEntry *entry, ProviderTree *tree, const Uuid *root, bool known)
 {
         Provider *provider = provider_of(entry, tree, root);
 
-        if (!provider)
-                return entry->lifted ? 2 : 0;
         if (!entry->device[0])
-                return apply_to_host(entry, provider, known);
-        return entry->lifted ? give_back(entry, provider) : reserve_all(entry, provider, known);
+                return provider ? apply_to_host(entry, provider, known) : entry->lifted ? 2 : 0;
+        return provider && !entry->lifted ? reserve_all(entry, provider, known) : 0;
 }
 
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr)
 {
         bool changed = false;
-        Error error;
 
         for (size_t i = cordon->n_entries; i > 0; i--) {
                 int r = apply_entry(&cordon->entries[i - 1], tree, root, known);
@@ -464,8 +495,7 @@ int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool know
                         remove_entry(cordon, i - 1);
                 changed = changed || (known && r > 0);
         }
-        if (changed && save(cordon, &error) < 0)
-                log_warning("What is cordoned cannot be kept: %s; retrying with the next change.",
-                            error.text);
+        if (changed)
+                save_quietly(cordon);
         return 0;
 }

@@ -7,8 +7,8 @@
  * it.
  *
  * What stood there before comes back when the cordon is lifted: a trait that somebody else set
- * stays, a device has reserved what it had reserved. A lifted cordon is forgotten once a tree that
- * was read from Placement shows that it is gone. Main thread; blocks on the disk. */
+ * stays, a device has reserved what it would have reserved. A lifted cordon is forgotten once a
+ * tree that was read from Placement shows that it is gone. Main thread; blocks on the disk. */
 
 #include <jansson.h>
 
@@ -33,8 +33,12 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
 /* -ENOENT with words when it is not cordoned; else as above. */
 int cordon_lift(Cordon *cordon, const char *device, Error *reterr);
 
-/* Edits a tree that the driver has just made. known: of what Placement holds; else nothing is
- * remembered. -ENOMEM. */
+/* Takes what cordons did to devices off a tree, before anybody else edits it: what driver and
+ * device ledger then do, and learn from it, is not mixed up with it. known: the tree is what
+ * Placement holds; else nothing is remembered. */
+void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known);
+
+/* Puts it on, after all of them. -ENOMEM. */
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr);
 
 /* Why the host takes no claim, in words that are borrowed until the next change; NULL when it

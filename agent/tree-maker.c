@@ -33,6 +33,8 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
         r = ensure_root(maker, tree, reterr);
         if (r < 0)
                 return r;
+        if (maker->cordon)
+                cordon_clear(maker->cordon, tree, &maker->root, known);
         updated = driver_update_provider_tree(maker->driver, snapshot, tree, maker->nodename,
                                               reshape, &error);
         if (updated < 0) {

@@ -44,10 +44,25 @@ static int set(Scene *scene, const char *device, Error *reterr)
                           1000 * USEC_PER_SEC, reterr);
 }
 
-/* A cycle: what is published becomes what Placement has. */
+static Inventory *vgpus(const Scene *scene)
+{
+        Provider *provider = provider_tree_find_name(scene->mirror, "host_pci_0000_41_00_0");
+
+        return &provider->inventories[0].inventory;
+}
+
+/* A cycle: what is published becomes what Placement has. withheld: the device ledger does so. */
+static void publish_withheld(Scene *scene, bool withheld)
+{
+        cordon_clear(scene->cordon, scene->mirror, &scene->root, true);
+        if (withheld)
+                vgpus(scene)->reserved = vgpus(scene)->total;
+        assert_int_equal(cordon_apply(scene->cordon, scene->mirror, &scene->root, true, NULL), 0);
+}
+
 static void publish(Scene *scene)
 {
-        assert_int_equal(cordon_apply(scene->cordon, scene->mirror, &scene->root, true, NULL), 0);
+        publish_withheld(scene, false);
 }
 
 static Provider *host_of(const Scene *scene)
@@ -165,6 +180,52 @@ static void test_devices(void **state)
         end(&scene);
 }
 
+/* What a missing device has reserved is not the cordon's to give back. */
+static void test_a_device_that_is_withheld(void **state)
+{
+        Scene scene;
+
+        begin(&scene);
+        assert_int_equal(set(&scene, GPU, NULL), 0);
+        publish(&scene);
+        publish_withheld(&scene, true);
+        assert_int_equal(cordon_lift(scene.cordon, GPU, NULL), 0);
+        for (int i = 0; i < 3; i++) {
+                publish_withheld(&scene, true);
+                assert_int_equal(vgpus(&scene)->reserved, 4);
+        }
+        /* the ledger gives it back */
+        vgpus(&scene)->reserved = 1;
+        publish(&scene);
+        assert_int_equal(vgpus(&scene)->reserved, 1);
+        end(&scene);
+}
+
+/* The driver sees, edits and keeps what is reserved but for the cordon. */
+static void test_what_others_reserve_meanwhile(void **state)
+{
+        Scene scene;
+
+        begin(&scene);
+        assert_int_equal(set(&scene, GPU, NULL), 0);
+        publish(&scene);
+        cordon_clear(scene.cordon, scene.mirror, &scene.root, true);
+        assert_int_equal(vgpus(&scene)->reserved, 1);
+        vgpus(&scene)->reserved = 2;
+        assert_int_equal(cordon_apply(scene.cordon, scene.mirror, &scene.root, true, NULL), 0);
+        assert_int_equal(vgpus(&scene)->reserved, 4);
+        start(&scene);
+        assert_int_equal(cordon_lift(scene.cordon, GPU, NULL), 0);
+        publish(&scene);
+        assert_int_equal(vgpus(&scene)->reserved, 2);
+        /* nothing is left of it: all that is reserved now is somebody else's */
+        publish(&scene);
+        vgpus(&scene)->reserved = 4;
+        publish(&scene);
+        assert_int_equal(vgpus(&scene)->reserved, 4);
+        end(&scene);
+}
+
 /* Before Placement was read nothing is remembered of what stood there. */
 static void test_a_first_picture(void **state)
 {
@@ -226,6 +287,8 @@ int main(void)
                 cmocka_unit_test(test_host),
                 cmocka_unit_test(test_a_trait_of_somebody_else_stays),
                 cmocka_unit_test(test_devices),
+                cmocka_unit_test(test_a_device_that_is_withheld),
+                cmocka_unit_test(test_what_others_reserve_meanwhile),
                 cmocka_unit_test(test_a_first_picture),
                 cmocka_unit_test(test_bad_files),
                 cmocka_unit_test(test_a_disk_that_cannot_be_written),
