@@ -198,6 +198,7 @@ static const ConfigOption options[] = {
              "/etc/nova/provider_config/"),
 
         NUMBER("agent", "device_settle_sec", CONFIG_SECONDS, device_settle_usec, "30", 0, 3600),
+        NUMBER("agent", "device_hold_sec", CONFIG_SECONDS, device_hold_usec, "30", 0, 3600),
         NUMBER("agent", "start_jitter_sec", CONFIG_SECONDS, start_jitter_usec, "5", 0, 3600),
         WORD("agent", "log_level", log_level, "info", log_levels,
              "debug, info, notice, warning, err or crit"),

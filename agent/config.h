@@ -48,6 +48,7 @@ typedef struct Config {
         char *provider_config_location; /* "/etc/nova/provider_config/", as Nova has it */
         /* [agent] */
         uint64_t device_settle_usec;    /* device_settle_sec, seconds; 30 */
+        uint64_t device_hold_usec;      /* device_hold_sec, seconds; 30 */
         uint64_t start_jitter_usec;     /* start_jitter_sec, seconds; 5 */
         char *owner_trait;              /* "OWNER_NOVA"; "" for none */
         char *metrics_file;             /* NULL: no metrics */

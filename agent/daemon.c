@@ -275,7 +275,7 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
         if (provider_config_new(&engine.provider_config, config->provider_config_location,
                                 config->state_path, config->owner_trait, read_only) < 0 ||
             device_watch_new(&engine.device_watch, config->state_path, &config->driver,
-                             config->device_specs, read_only) < 0)
+                             config->device_specs, config->device_hold_usec, read_only) < 0)
                 return error_oom(reterr);
         r = make_tracker(daemon, &engine, reterr);
         if (r < 0)

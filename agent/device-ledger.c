@@ -13,7 +13,7 @@ typedef struct Update {
         const Snapshot *snapshot;
         ProviderTree *tree;
         const Provider *root;
-        const Uuid *boot, *config;
+        const DeviceMoment *moment;
         DeviceLedgerNews news;
         void *userdata;
 } Update;
@@ -66,14 +66,16 @@ static LedgerDevice *find_device(const DeviceLedger *ledger, const char *name)
 
 static json_t *device_to_json(const LedgerDevice *device)
 {
-        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:s, s:b, s:b}", "name",
-                         device->name, "provider", device->provider.text, "parent",
+        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:s, s:b, s:b, s:b, s:I, "
+                         "s:I}",
+                         "name", device->name, "provider", device->provider.text, "parent",
                          device->parent.text, "class", device->resource_class, "total",
                          (json_int_t)device->total, "reserved", (json_int_t)device->reserved,
                          "traits", string_set_to_json(&device->traits), "members",
                          string_set_to_json(&device->members), "boot_id", device->boot.text,
                          "config", device->config.text, "missing", device->missing, "withheld",
-                         device->withheld);
+                         device->withheld, "held", device->held, "since_usec",
+                         (json_int_t)device->since_usec, "n_soon", (json_int_t)device->n_soon);
 }
 
 json_t *device_ledger_to_json(const DeviceLedger *ledger)
@@ -84,6 +86,21 @@ json_t *device_ledger_to_json(const DeviceLedger *ledger)
                 if (json_array_append_new(devices, device_to_json(&ledger->devices[i])) < 0)
                         return NULL;
         return json_pack("{s:s, s:O}", "format", DEVICE_LEDGER_FORMAT, "devices", devices);
+}
+
+/* A list of before there was this has none of it. */
+static int read_hold(const json_t *object, LedgerDevice *device, Error *reterr)
+{
+        int r;
+
+        if (!json_object_get(object, "held"))
+                return 0;
+        if ((r = json_read_bool(object, "held", &device->held, reterr)) < 0 ||
+            (r = json_read_u64(object, "since_usec", &device->since_usec, reterr)) < 0 ||
+            (r = json_read_u64(object, "n_soon", &device->n_soon, reterr)) < 0)
+                return r;
+        device->n_soon = MIN(device->n_soon, (uint64_t)DEVICE_DOUBLINGS_MAX);
+        return 0;
 }
 
 static int read_device(const json_t *object, LedgerDevice *device, Error *reterr)
@@ -107,6 +124,7 @@ static int read_device(const json_t *object, LedgerDevice *device, Error *reterr
             (r = json_read_uuid(object, "config", &device->config, reterr)) < 0 ||
             (r = json_read_bool(object, "missing", &device->missing, reterr)) < 0 ||
             (r = json_read_bool(object, "withheld", &device->withheld, reterr)) < 0 ||
+            (r = read_hold(object, device, reterr)) < 0 ||
             (r = string_set_from_json(traits, &device->traits, reterr)) < 0 ||
             (r = string_set_from_json(members, &device->members, reterr)) < 0)
                 return r;
@@ -136,6 +154,51 @@ int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr
         *ret = ledger;
         ledger = DEVICE_LEDGER_INIT;
         return 0;
+}
+
+/* Time */
+
+static bool is_of_boot(const LedgerDevice *device, const DeviceMoment *moment)
+{
+        return uuid_equal(&device->boot, &moment->boot);
+}
+
+static uint64_t hold_usec(const LedgerDevice *device, const DeviceMoment *moment)
+{
+        return moment->hold_usec << device->n_soon;
+}
+
+static uint64_t gone_usec(const DeviceMoment *moment)
+{
+        return DEVICE_GONE_HOLDS * moment->hold_usec;
+}
+
+/* Since it vanished or came back; 0 when that is yet to be noted. */
+static uint64_t elapsed_usec(const LedgerDevice *device, const DeviceMoment *moment)
+{
+        return moment->now_usec > device->since_usec ? moment->now_usec - device->since_usec : 0;
+}
+
+static uint64_t pause_usec(const LedgerDevice *device, const DeviceMoment *moment)
+{
+        if (device->held)
+                return hold_usec(device, moment);
+        return device->missing ? gone_usec(moment) : 0;
+}
+
+/* What is past was looked at, and something else keeps it. */
+uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *moment)
+{
+        uint64_t due = UINT64_MAX;
+
+        for (size_t i = 0; i < ledger->n_devices; i++) {
+                const LedgerDevice *device = &ledger->devices[i];
+                uint64_t at = device->since_usec + pause_usec(device, moment);
+
+                if (is_of_boot(device, moment) && at > moment->now_usec)
+                        due = MIN(due, at);
+        }
+        return due;
 }
 
 /* What is there */
@@ -209,6 +272,40 @@ static void release(LedgerDevice *device, Inventory *record)
         device->reserved = record->reserved;
 }
 
+/* What came back in this boot is looked at for a while before it is offered. */
+static bool is_held(const Update *update, LedgerDevice *device)
+{
+        const DeviceMoment *moment = update->moment;
+
+        if (!is_of_boot(device, moment)) {
+                device->held = false;
+                device->since_usec = device->n_soon = 0;
+                return false;
+        }
+        if (device->missing && moment->hold_usec > 0) {
+                device->held = true;
+                device->since_usec = moment->now_usec;
+        }
+        return device->held && elapsed_usec(device, moment) < hold_usec(device, moment);
+}
+
+/* Gives it back, or goes on withholding it. */
+static void settle(Update *update, LedgerDevice *device, Inventory *record)
+{
+        bool was_away = device->missing || device->held;
+
+        if (is_held(update, device)) {
+                record->reserved = record->total;
+                device->missing = false;
+                device->withheld = true;
+                return;
+        }
+        release(device, record);
+        device->missing = device->held = false;
+        if (was_away)
+                update->news(device, true, update->userdata);
+}
+
 static int note_present(Update *update, const Provider *provider, const SnapshotDevice *there)
 {
         InventoryRecord *record = &provider->inventories[0];
@@ -217,23 +314,18 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
         if (!device &&
             (add_device(update->ledger, &device) < 0 || !(device->name = strdup(provider->name))))
                 return -ENOMEM;
-        release(device, &record->inventory);
+        device->total = record->inventory.total;
+        settle(update, device, &record->inventory);
         device->provider = provider->uuid;
         device->parent = provider->parent;
-        device->total = record->inventory.total;
-        device->boot = *update->boot;
-        device->config = *update->config;
+        device->boot = update->moment->boot;
+        device->config = update->moment->config;
         if (replace_text(&device->resource_class, record->resource_class) < 0 ||
             string_set_copy(&device->traits, &provider->traits) < 0)
                 return -ENOMEM;
         string_set_done(&device->members);
         device->members = STRING_SET_INIT;
-        if (list_members(update, there, &device->members) < 0)
-                return -ENOMEM;
-        if (device->missing)
-                update->news(device, true, update->userdata);
-        device->missing = false;
-        return 0;
+        return list_members(update, there, &device->members);
 }
 
 static int note_all_present(Update *update)
@@ -261,13 +353,32 @@ static bool is_present(const Update *update, const LedgerDevice *device)
 
 static bool is_expected(const Update *update, const LedgerDevice *device)
 {
-        if (!device->missing && uuid_equal(&device->boot, update->boot) &&
+        const DeviceMoment *moment = update->moment;
+
+        if (!device->missing && is_of_boot(device, moment) &&
             device_of_provider(update, device->name))
                 return false; /* it is there, and was told no more: so it is configured */
         if (is_used(update, device))
                 return true;
-        return uuid_equal(&device->config, update->config) &&
-               !uuid_equal(&device->boot, update->boot);
+        if (!uuid_equal(&device->config, &moment->config))
+                return false;
+        if (!is_of_boot(device, moment))
+                return true;
+        return moment->hold_usec > 0 &&
+               (!device->missing || elapsed_usec(device, moment) < gone_usec(moment));
+}
+
+static void note_lost(Update *update, LedgerDevice *device)
+{
+        const DeviceMoment *moment = update->moment;
+        bool soon = device->since_usec > 0 && elapsed_usec(device, moment) < DEVICE_SOON_USEC;
+
+        if (!device->held)
+                update->news(device, false, update->userdata);
+        device->n_soon = soon ? MIN(device->n_soon + 1, (uint64_t)DEVICE_DOUBLINGS_MAX) : 0;
+        device->since_usec = moment->now_usec;
+        device->held = false;
+        device->missing = true;
 }
 
 static int withhold(Update *update, LedgerDevice *device, Error *reterr)
@@ -296,8 +407,8 @@ static int withhold(Update *update, LedgerDevice *device, Error *reterr)
             string_set_copy(&provider->traits, &device->traits) < 0)
                 return error_oom(reterr);
         if (!device->missing)
-                update->news(device, false, update->userdata);
-        device->missing = device->withheld = true;
+                note_lost(update, device);
+        device->withheld = true;
         return 0;
 }
 
@@ -328,16 +439,15 @@ static int handle_missing(Update *update, Error *reterr)
 }
 
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
-                         const Uuid *root, const Uuid *boot, const Uuid *config,
-                         DeviceLedgerNews news, void *userdata, Error *reterr)
+                         const Uuid *root, const DeviceMoment *moment, DeviceLedgerNews news,
+                         void *userdata, Error *reterr)
 {
         Update update = {
                 .ledger = ledger,
                 .snapshot = snapshot,
                 .tree = tree,
                 .root = provider_tree_find(tree, root),
-                .boot = boot,
-                .config = config,
+                .moment = moment,
                 .news = news,
                 .userdata = userdata,
         };

@@ -7,8 +7,13 @@
  *
  * A device is expected once a provider was told for it. When it is missing, its provider stays
  * where it was, with all of its capacity reserved: after a reboot until it is back; in the same
- * boot (it was unplugged) only as long as a domain has a part of it. A configuration of devices
- * that changed ends the expectation of what is missing and in nobody's use. */
+ * boot (it was unplugged, or is failing) for DEVICE_GONE_HOLDS times the hold, and as long as a
+ * domain has a part of it. A configuration of devices that changed ends the expectation of what is
+ * missing and in nobody's use.
+ *
+ * What vanished in this boot and is back is offered again only after it was there for the hold,
+ * which doubles, DEVICE_DOUBLINGS_MAX times at most, with each loss soon after a return: a device
+ * that comes and goes stays reserved, and Placement is not told of every turn. */
 
 #include <jansson.h>
 
@@ -16,6 +21,9 @@
 #include "drivers/snapshot.h"
 
 #define DEVICE_LEDGER_FORMAT "compute-agent-devices/1"
+#define DEVICE_GONE_HOLDS    10
+#define DEVICE_DOUBLINGS_MAX 5
+#define DEVICE_SOON_USEC     (3600 * USEC_PER_SEC) /* a loss within this after a return */
 
 typedef struct LedgerDevice {
         char *name; /* of the provider */
@@ -29,7 +37,11 @@ typedef struct LedgerDevice {
         Uuid boot;         /* in which it was seen last */
         Uuid config;       /* with which it was */
         bool missing;
-        bool withheld; /* reserved = total may still stand in Placement */
+        bool held;           /* it is back, and not offered yet */
+        bool withheld;       /* reserved = total may still stand in Placement */
+        uint64_t since_usec; /* missing, or back, since then (CLOCK_BOOTTIME of that boot); 0: never
+                                missing in it */
+        uint64_t n_soon;     /* losses in a row that came soon after a return */
 } LedgerDevice;
 
 typedef struct DeviceLedger {
@@ -46,14 +58,26 @@ json_t *device_ledger_to_json(const DeviceLedger *ledger);
 /* -EBADMSG with words, -ENOMEM. */
 int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr);
 
-/* A device went missing (back false) or is there again. */
+/* The moment of an update. */
+typedef struct DeviceMoment {
+        Uuid boot;          /* the kernel's boot id */
+        Uuid config;        /* stands for the configuration of devices */
+        uint64_t now_usec;  /* CLOCK_BOOTTIME */
+        uint64_t hold_usec; /* 0: what is gone is gone, what is back is offered */
+} DeviceMoment;
+
+/* A device went missing (back false) or can be used again. */
 typedef void (*DeviceLedgerNews)(const LedgerDevice *device, bool back, void *userdata);
 
-/* Edits ledger and tree, which the driver has just made of snapshot. boot is the kernel's boot id,
- * config stands for the configuration of devices. -ENOMEM, with both undefined; -EINVAL with words
- * when a provider cannot be put back. */
+/* Edits ledger and tree, which the driver has just made of snapshot. -ENOMEM, with both undefined;
+ * -EINVAL with words when a provider cannot be put back. */
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
-                         const Uuid *root, const Uuid *boot, const Uuid *config,
-                         DeviceLedgerNews news, void *userdata, Error *reterr);
+                         const Uuid *root, const DeviceMoment *moment, DeviceLedgerNews news,
+                         void *userdata, Error *reterr);
 
+/* The next time after this moment when an update does something though nothing came or went;
+ * UINT64_MAX: never. */
+uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *moment);
+
+/* Without those that are back. */
 size_t device_ledger_count_missing(const DeviceLedger *ledger);

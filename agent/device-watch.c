@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "agent/config-file.h"
 #include "agent/state-file.h"
@@ -16,7 +17,7 @@
 struct DeviceWatch {
         char *state_file;
         bool read_only, loaded;
-        Uuid boot, config;
+        DeviceMoment moment; /* but for its time */
         DeviceLedger ledger;
         size_t n_missing;
         json_t *saved;
@@ -75,18 +76,19 @@ static void read_boot_id(Uuid *ret)
 }
 
 int device_watch_new(DeviceWatch **ret, const char *state_path, const DriverConfig *config,
-                     char *const device_specs[], bool read_only)
+                     char *const device_specs[], uint64_t hold_usec, bool read_only)
 {
         _cleanup_(device_watch_freep) DeviceWatch *watch = calloc(1, sizeof(DeviceWatch));
 
-        if (!watch || make_fingerprint(config, device_specs, &watch->config) < 0)
+        if (!watch || make_fingerprint(config, device_specs, &watch->moment.config) < 0)
                 return -ENOMEM;
         if (asprintf(&watch->state_file, "%s/devices.json", state_path) < 0) {
                 watch->state_file = NULL;
                 return -ENOMEM;
         }
         watch->read_only = read_only;
-        read_boot_id(&watch->boot);
+        watch->moment.hold_usec = hold_usec;
+        read_boot_id(&watch->moment.boot);
         *ret = TAKE_PTR(watch);
         return 0;
 }
@@ -138,6 +140,17 @@ static void save(DeviceWatch *watch)
         watch->saved = json;
 }
 
+static DeviceMoment now(const DeviceWatch *watch)
+{
+        DeviceMoment moment = watch->moment;
+        struct timespec time;
+
+        clock_gettime(CLOCK_BOOTTIME, &time);
+        moment.now_usec =
+                (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
+        return moment;
+}
+
 static void on_news(const LedgerDevice *device, bool back, void *userdata)
 {
         const char *const *fields = LOG_FIELDS(LOG_FIELD_DEVICE, device->name, LOG_FIELD_PROVIDER,
@@ -162,14 +175,15 @@ static int apply_to_copy(DeviceWatch *watch, const Snapshot *snapshot, ProviderT
 {
         _cleanup_json_ json_t *json = device_ledger_to_json(&watch->ledger);
         _cleanup_(device_ledger_done) DeviceLedger copy = DEVICE_LEDGER_INIT;
+        const DeviceMoment moment = now(watch);
         int r;
 
         if (!json)
                 return error_oom(reterr);
         r = device_ledger_from_json(json, &copy, reterr);
         if (r == 0)
-                r = device_ledger_update(&copy, snapshot, tree, root, &watch->boot, &watch->config,
-                                         ignore_news, NULL, reterr);
+                r = device_ledger_update(&copy, snapshot, tree, root, &moment, ignore_news, NULL,
+                                         reterr);
         watch->n_missing = device_ledger_count_missing(&copy);
         return r;
 }
@@ -177,13 +191,14 @@ static int apply_to_copy(DeviceWatch *watch, const Snapshot *snapshot, ProviderT
 int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
                        const Uuid *root, bool known, Error *reterr)
 {
+        const DeviceMoment moment = now(watch);
         int r;
 
         load(watch);
         if (!known)
                 return apply_to_copy(watch, snapshot, tree, root, reterr);
-        r = device_ledger_update(&watch->ledger, snapshot, tree, root, &watch->boot, &watch->config,
-                                 on_news, watch, reterr);
+        r = device_ledger_update(&watch->ledger, snapshot, tree, root, &moment, on_news, watch,
+                                 reterr);
         watch->n_missing = device_ledger_count_missing(&watch->ledger);
         if (r == 0)
                 save(watch);
@@ -198,4 +213,12 @@ const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch)
 size_t device_watch_count_missing(const DeviceWatch *watch)
 {
         return watch->n_missing;
+}
+
+uint64_t device_watch_due_in_usec(const DeviceWatch *watch)
+{
+        const DeviceMoment moment = now(watch);
+        uint64_t due = device_ledger_due_usec(&watch->ledger, &moment);
+
+        return due == UINT64_MAX ? due : due - moment.now_usec;
 }

@@ -10,9 +10,10 @@
 
 typedef struct DeviceWatch DeviceWatch;
 
-/* The configuration is borrowed. read_only: never write the file (--dry-run). -ENOMEM. */
+/* The configuration is borrowed. hold_usec: as of DeviceMoment. read_only: never write the file
+ * (--dry-run). -ENOMEM. */
 int device_watch_new(DeviceWatch **ret, const char *state_path, const DriverConfig *config,
-                     char *const device_specs[], bool read_only);
+                     char *const device_specs[], uint64_t hold_usec, bool read_only);
 DeviceWatch *device_watch_free(DeviceWatch *watch);
 DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 
@@ -27,3 +28,6 @@ const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);
 
 /* Devices that were missing in the last picture. */
 size_t device_watch_count_missing(const DeviceWatch *watch);
+
+/* How long until a picture of the same host would look otherwise; UINT64_MAX: for ever. */
+uint64_t device_watch_due_in_usec(const DeviceWatch *watch);

@@ -186,7 +186,8 @@ static void print_inventories(const Metrics *metrics, FILE *output, const char *
 static void print_device_health(const Metrics *metrics, FILE *output)
 {
         print_head(output, "device_up", "gauge",
-                   "Whether a device that this host is expected to have is there.");
+                   "Whether a device that this host is expected to have is there, and "
+                   "offered.");
         for (size_t i = 0; metrics->devices && i < metrics->devices->n_devices; i++) {
                 const LedgerDevice *device = &metrics->devices->devices[i];
 
@@ -194,7 +195,7 @@ static void print_device_health(const Metrics *metrics, FILE *output)
                 print_label(output, "provider", device->name);
                 fputc(',', output);
                 print_label(output, "resource_class", device->resource_class);
-                fprintf(output, "} %d\n", !device->missing);
+                fprintf(output, "} %d\n", !device->missing && !device->held);
         }
 }
 

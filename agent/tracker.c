@@ -90,6 +90,11 @@ static void arm_cycle_timer(Tracker *tracker, uint64_t pause_usec)
 
 static void end_cycle(Tracker *tracker)
 {
+        /* What is withheld is given back in time, also where nothing else begins a cycle. */
+        uint64_t due_in_usec = tracker->config.device_watch
+                                       ? device_watch_due_in_usec(tracker->config.device_watch)
+                                       : UINT64_MAX;
+
         tracker->phase = PHASE_IDLE;
         /* Not before Placement told its uuids, or did not answer: claims name providers by them. */
         if (!tracker->config.dry_run)
@@ -97,7 +102,7 @@ static void end_cycle(Tracker *tracker)
         tracker->status.n_cycles++;
         if (!tracker->cycle_error.code && tracker->status.hypervisor_error.code)
                 tracker->cycle_error = tracker->status.hypervisor_error;
-        arm_cycle_timer(tracker, tracker->again ? 0 : next_pause_usec(tracker));
+        arm_cycle_timer(tracker, tracker->again ? 0 : MIN(next_pause_usec(tracker), due_in_usec));
         tracker->again = false;
         notify_changed(tracker);
         cycle_waiters_tell(&tracker->waiters, tracker, &tracker->cycle_error);

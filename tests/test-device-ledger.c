@@ -24,6 +24,7 @@ typedef struct Cycle {
         bool told;            /* the driver makes a provider of the GPU */
         const char *expected; /* "total/reserved", or "" for no provider */
         const char *news;     /* "" none, "-" missing, "+" back */
+        unsigned seconds;     /* the clock */
 } Cycle;
 
 static void on_news(const LedgerDevice *device, bool back, void *userdata)
@@ -31,18 +32,21 @@ static void on_news(const LedgerDevice *device, bool back, void *userdata)
         strcat(userdata, back ? "+" : "-");
 }
 
-static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, const char *about)
+static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_sec,
+                      const char *about)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cycle->host);
         Provider *root, *provider;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        Uuid uuid = uuid_make_child(&root->uuid, "gpu"), boot, config;
+        DeviceMoment moment = { .now_usec = cycle->seconds * USEC_PER_SEC,
+                                .hold_usec = hold_sec * USEC_PER_SEC };
+        Uuid uuid = uuid_make_child(&root->uuid, "gpu");
         char news[16] = "", text[32] = "";
         Error error = ERROR_NULL;
         const Inventory *record;
 
-        assert_int_equal(uuid_from_text(cycle->boot, &boot), 0);
-        assert_int_equal(uuid_from_text(cycle->config, &config), 0);
+        assert_int_equal(uuid_from_text(cycle->boot, &moment.boot), 0);
+        assert_int_equal(uuid_from_text(cycle->config, &moment.config), 0);
         if (cycle->told) {
                 assert_int_equal(provider_tree_add(tree, &uuid, "cn1_pci_0000_41_00_0", &root->uuid,
                                                    &provider, NULL),
@@ -51,8 +55,8 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, const char *abou
                                  0);
                 assert_int_equal(string_set_add(&provider->traits, "CUSTOM_T"), 1);
         }
-        if (device_ledger_update(ledger, host, tree, &root->uuid, &boot, &config, on_news, news,
-                                 &error) < 0)
+        if (device_ledger_update(ledger, host, tree, &root->uuid, &moment, on_news, news, &error) <
+            0)
                 fail_msg("%s: %s", about, error.text);
         provider = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
         if (provider) {
@@ -81,37 +85,37 @@ static void test_pain_2(void **state)
                 Cycle cycles[5];
         } cases[] = {
                 { "after a reboot: withheld, told once, released",
-                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "" },
-                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-" },
-                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "" },
-                    { GPU, BOOT_2, CONFIG_1, true, "4/0", "+" },
-                    { GPU, BOOT_2, CONFIG_1, true, "4/0", "" } } },
+                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 0 },
+                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "", 0 },
+                    { GPU, BOOT_2, CONFIG_1, true, "4/0", "+", 0 },
+                    { GPU, BOOT_2, CONFIG_1, true, "4/0", "", 0 } } },
                 { "there, but its driver is not up yet",
-                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "" },
-                    { GPU, BOOT_2, CONFIG_1, false, "4/4", "-" },
-                    { GPU, BOOT_2, CONFIG_1, false, "4/4", "" },
-                    { GPU, BOOT_2, CONFIG_1, true, "4/0", "+" } } },
+                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                    { GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 0 },
+                    { GPU, BOOT_2, CONFIG_1, false, "4/4", "", 0 },
+                    { GPU, BOOT_2, CONFIG_1, true, "4/0", "+", 0 } } },
                 { "missing over two boots",
-                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "" },
-                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-" },
-                    { NO_GPU, CONFIG_2, CONFIG_1, false, "4/4", "" } } },
+                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 0 },
+                    { NO_GPU, CONFIG_2, CONFIG_1, false, "4/4", "", 0 } } },
                 { "unplugged, and in nobody's use: gone",
-                  { { GPU_MDEV, BOOT_1, CONFIG_1, true, "4/0", "" },
-                    { NO_GPU, BOOT_1, CONFIG_1, false, "", "" } } },
+                  { { GPU_MDEV, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                    { NO_GPU, BOOT_1, CONFIG_1, false, "", "", 0 } } },
                 { "unplugged while a guest has a part of it: kept as long",
-                  { { GPU_MDEV GUEST, BOOT_1, CONFIG_1, true, "4/0", "" },
-                    { NO_GPU GUEST, BOOT_1, CONFIG_1, false, "4/4", "-" },
-                    { NO_GPU, BOOT_1, CONFIG_1, false, "", "" } } },
+                  { { GPU_MDEV GUEST, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                    { NO_GPU GUEST, BOOT_1, CONFIG_1, false, "4/4", "-", 0 },
+                    { NO_GPU, BOOT_1, CONFIG_1, false, "", "", 0 } } },
                 { "taken out of the configuration: gone",
-                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "" },
-                    { GPU, BOOT_1, CONFIG_2, false, "", "" } } },
+                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                    { GPU, BOOT_1, CONFIG_2, false, "", "", 0 } } },
                 { "missing, and taken out of the configuration: gone",
-                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "" },
-                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-" },
-                    { NO_GPU, BOOT_2, CONFIG_2, false, "", "" } } },
+                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 0 },
+                    { NO_GPU, BOOT_2, CONFIG_2, false, "", "", 0 } } },
                 { "the same, with a guest that has a part of it: kept",
-                  { { GPU_MDEV GUEST, BOOT_1, CONFIG_1, true, "4/0", "" },
-                    { NO_GPU GUEST, BOOT_2, CONFIG_2, false, "4/4", "-" } } },
+                  { { GPU_MDEV GUEST, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                    { NO_GPU GUEST, BOOT_2, CONFIG_2, false, "4/4", "-", 0 } } },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -119,11 +123,105 @@ static void test_pain_2(void **state)
 
                 for (size_t j = 0; j < ARRAY_SIZE(cases[i].cycles) && cases[i].cycles[j].host;
                      j++) {
-                        run_cycle(&ledger, &cases[i].cycles[j], cases[i].about);
+                        run_cycle(&ledger, &cases[i].cycles[j], 0, cases[i].about);
                         pass_through_json(&ledger);
                 }
                 device_ledger_done(&ledger);
         }
+}
+
+/* What comes and goes in one boot stays withheld; hold: 30 s. */
+static void test_pain_9_hysteresis(void **state)
+{
+#define THERE(expected, news, seconds)                                    \
+        {                                                                 \
+                GPU_MDEV, BOOT_1, CONFIG_1, true, expected, news, seconds \
+        }
+#define GONE(expected, news, seconds)                                    \
+        {                                                                \
+                NO_GPU, BOOT_1, CONFIG_1, false, expected, news, seconds \
+        }
+        static const struct {
+                const char *about;
+                Cycle cycles[12];
+        } cases[] = {
+                { "gone and back: offered again after the hold",
+                  { THERE("4/0", "", 1000), GONE("4/4", "-", 1010), GONE("4/4", "", 1020),
+                    THERE("4/4", "", 1030), THERE("4/4", "", 1059), THERE("4/0", "+", 1060),
+                    THERE("4/0", "", 1061) } },
+                { "gone for good: removed after ten holds, and new when it comes again",
+                  { THERE("4/0", "", 1000), GONE("4/4", "-", 1010), GONE("4/4", "", 1309),
+                    GONE("", "", 1310), GONE("", "", 1400), THERE("4/0", "", 1500) } },
+                { "flapping: told once, and the hold doubles",
+                  { THERE("4/0", "", 1000), GONE("4/4", "-", 1001), THERE("4/4", "", 1002),
+                    GONE("4/4", "", 1012), THERE("4/4", "", 1013), THERE("4/4", "", 1072),
+                    GONE("4/4", "", 1072), THERE("4/4", "", 1073), THERE("4/4", "", 1192),
+                    THERE("4/0", "+", 1193) } },
+                { "lost again long after: as the first time",
+                  { THERE("4/0", "", 1000), GONE("4/4", "-", 1001), THERE("4/4", "", 1002),
+                    THERE("4/0", "+", 1032), GONE("4/4", "-", 9000), THERE("4/4", "", 9001),
+                    THERE("4/0", "+", 9031) } },
+                { "a guest has a part of it: kept for longer",
+                  { { GPU_MDEV GUEST, BOOT_1, CONFIG_1, true, "4/0", "", 1000 },
+                    { NO_GPU GUEST, BOOT_1, CONFIG_1, false, "4/4", "-", 1001 },
+                    { NO_GPU GUEST, BOOT_1, CONFIG_1, false, "4/4", "", 5000 },
+                    GONE("", "", 5001) } },
+                { "another configuration ends it",
+                  { THERE("4/0", "", 1000), { NO_GPU, BOOT_1, CONFIG_2, false, "", "", 1001 } } },
+                { "a reboot ends the hold",
+                  { THERE("4/0", "", 1000),
+                    GONE("4/4", "-", 1001),
+                    THERE("4/4", "", 1002),
+                    { GPU_MDEV, BOOT_2, CONFIG_1, true, "4/0", "+", 20 },
+                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 21 },
+                    { GPU_MDEV, BOOT_2, CONFIG_1, true, "4/4", "", 22 },
+                    { GPU_MDEV, BOOT_2, CONFIG_1, true, "4/0", "+", 52 } } },
+                { "missing after a reboot, and back: at once",
+                  { THERE("4/0", "", 1000),
+                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 10 },
+                    { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "", 5000 },
+                    { GPU_MDEV, BOOT_2, CONFIG_1, true, "4/0", "+", 5001 } } },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                DeviceLedger ledger = DEVICE_LEDGER_INIT;
+
+                for (size_t j = 0; j < ARRAY_SIZE(cases[i].cycles) && cases[i].cycles[j].host;
+                     j++) {
+                        char about[120];
+
+                        snprintf(about, sizeof(about), "%s, cycle %zu", cases[i].about, j);
+                        run_cycle(&ledger, &cases[i].cycles[j], 30, about);
+                        pass_through_json(&ledger);
+                }
+                device_ledger_done(&ledger);
+        }
+}
+
+static void test_when_it_is_due(void **state)
+{
+        static const Cycle there = THERE("4/0", "", 1000), gone = GONE("4/4", "-", 1010),
+                           back = THERE("4/4", "", 1020);
+        const struct {
+                const Cycle *cycle;
+                unsigned now, due; /* 0: never */
+        } steps[] = { { &there, 1000, 0 }, { &gone, 1010, 1310 }, { NULL, 1309, 1310 },
+                      { NULL, 1310, 0 },   { &back, 1020, 1050 }, { NULL, 1050, 0 } };
+        DeviceLedger ledger = DEVICE_LEDGER_INIT;
+
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+                DeviceMoment moment = { .now_usec = steps[i].now * USEC_PER_SEC,
+                                        .hold_usec = 30 * USEC_PER_SEC };
+                uint64_t due = steps[i].due ? steps[i].due * USEC_PER_SEC : UINT64_MAX;
+
+                assert_int_equal(uuid_from_text(BOOT_1, &moment.boot), 0);
+                if (steps[i].cycle)
+                        run_cycle(&ledger, steps[i].cycle, 30, "due");
+                assert_int_equal(device_ledger_due_usec(&ledger, &moment), due);
+                assert_int_equal(uuid_from_text(BOOT_2, &moment.boot), 0);
+                assert_int_equal(device_ledger_due_usec(&ledger, &moment), UINT64_MAX);
+        }
+        device_ledger_done(&ledger);
 }
 
 /* What is withheld stays below its cell, and is put below the root only when that is gone */
@@ -131,12 +229,14 @@ static void test_withheld_below_its_cell(void **state)
 {
         DeviceLedger ledger = DEVICE_LEDGER_INIT;
         _cleanup_(snapshot_unrefp) Snapshot *there = host_new(GPU), *missing = host_new(NO_GPU);
-        Uuid boots[2], config, cell_uuid = uuid_make_random(), uuid = uuid_make_random();
+        DeviceMoment moments[2] = { 0 };
+        Uuid cell_uuid = uuid_make_random(), uuid = uuid_make_random();
         char news[16] = "";
 
-        assert_int_equal(uuid_from_text(BOOT_1, &boots[0]), 0);
-        assert_int_equal(uuid_from_text(BOOT_2, &boots[1]), 0);
-        assert_int_equal(uuid_from_text(CONFIG_1, &config), 0);
+        assert_int_equal(uuid_from_text(BOOT_1, &moments[0].boot), 0);
+        assert_int_equal(uuid_from_text(BOOT_2, &moments[1].boot), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(moments); i++)
+                assert_int_equal(uuid_from_text(CONFIG_1, &moments[i].config), 0);
         for (int cycle = 0; cycle < 3; cycle++) {
                 Provider *root, *cell = NULL, *gpu;
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
@@ -153,8 +253,8 @@ static void test_withheld_below_its_cell(void **state)
                                          0);
                 }
                 assert_int_equal(device_ledger_update(&ledger, cycle ? missing : there, tree,
-                                                      &root->uuid, &boots[cycle > 0], &config,
-                                                      on_news, news, NULL),
+                                                      &root->uuid, &moments[cycle > 0], on_news,
+                                                      news, NULL),
                                  0);
                 pass_through_json(&ledger);
                 gpu = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
@@ -181,6 +281,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_pain_2),
+                cmocka_unit_test(test_pain_9_hysteresis),
+                cmocka_unit_test(test_when_it_is_due),
                 cmocka_unit_test(test_withheld_below_its_cell),
                 cmocka_unit_test(test_bad_json),
         };

@@ -8,6 +8,7 @@ import json
 import unittest
 
 from tests.env.agent import Agent
+from tests.env.bus import Bus
 from tests.env.fakesys import (Gpu, Host, Pci, m10_types, set_vgpu, simple_host, sriov,
                                vgpu_card)
 from tests.env.libvirtd import Libvirtd, guest_xml
@@ -344,13 +345,19 @@ class TestLedger(DeviceCase):
         path.write_text(json.dumps(ledger))
 
     def unplug(self):
+        """Until it is plugged again, by the end of the test at the latest."""
         gpu = next(gpu for gpu in self.host.gpus if gpu.address == '0000:41:00.0')
         self.libvirtd.remove_device(gpu.address)
+        self.addCleanup(self.plug, gpu)
         return gpu
 
+    def plug(self, gpu):
+        if not (self.libvirtd.sys / 'bus/pci/devices' / gpu.address).exists():
+            self.libvirtd.plug_device(gpu)
+
     def record(self, tree):
-        record = tree[self.NAME]['inventories']['VGPU']
-        return record['total'], record['reserved']
+        record = tree[self.NAME]['inventories'].get('VGPU')
+        return record and (record['total'], record['reserved'])
 
     def test_missing_after_a_reboot_and_back(self):
         self.configure(enabled_mdev_types='nvidia-35')
@@ -358,7 +365,6 @@ class TestLedger(DeviceCase):
         uuid = tree[self.NAME]['uuid']
         self.assertEqual(self.record(tree), (4, 0))
         gpu = self.unplug()
-        self.addCleanup(lambda: gpu in self.host.gpus or self.libvirtd.plug_device(gpu))
         self.reboot()
         tree, words = self.run_once()
         self.assertEqual(self.record(tree), (4, 4))
@@ -367,13 +373,14 @@ class TestLedger(DeviceCase):
         mark = self.placement.mark()
         self.assertNotIn('is missing', self.run_once()[1])
         self.assertEqual(self.placement.writes_since(mark), [])
-        self.libvirtd.plug_device(gpu)
+        self.plug(gpu)
         tree, words = self.run_once()
         self.assertEqual(self.record(tree), (4, 0))
         self.assertIn('is back', words)
 
     def test_unplugged_and_plugged_by_udev(self):
         self.configure(enabled_mdev_types='nvidia-35')
+        self.agent.configure({'agent': {'device_hold_sec': 0}})
         self.assertEqual(len(self.devices(self.run_once()[0])), 2)
         self.agent.start()
         told = lambda: self.devices(self.placement.tree_by_name(self.agent.root()))
@@ -383,8 +390,85 @@ class TestLedger(DeviceCase):
         wait_until(lambda: len(self.placement.get(path)['resource_providers']) == 2, 20,
                    'the provider to go')
         self.assertEqual(told(), other)
-        self.libvirtd.plug_device(gpu)
+        self.plug(gpu)
         wait_until(lambda: told() == {self.NAME: {'VGPU': 4}, **other}, 20, 'it to come back')
+
+    def start_held(self, hold):
+        """A daemon that polls only when something happens."""
+        self.configure(enabled_mdev_types='nvidia-35')
+        self.agent.configure({'DEFAULT': {'update_resources_interval': -1},
+                              'agent': {'device_hold_sec': hold}})
+        self.bus = Bus(self.test_scratch)
+        self.bus.start()
+        self.agent.bus = self.bus
+        self.agent.start()
+        self.agent.wait_state('synced')
+
+    def end_hold(self):
+        self.agent.configure({'agent': {'device_hold_sec': 1}})
+        self.agent.ctl('reload')
+        self.wait_told((4, 0))
+
+    def told(self):
+        """What Placement has of the GPU, or None."""
+        path = '/resource_providers'
+        found = self.placement.get('%s?in_tree=%s' % (path, self.agent.root()))[path[1:]]
+        uuids = [provider['uuid'] for provider in found if provider['name'] == self.NAME]
+        inventories = uuids and self.placement.get('%s/%s/inventories' % (path, uuids[0]))
+        return self.record({self.NAME: inventories}) if inventories else None
+
+    def wait_told(self, expected):
+        wait_until(lambda: self.told() == expected, 60, '%s of the GPU' % (expected,), step=0.1)
+
+    def test_pain_9_a_device_that_comes_and_goes(self):
+        """However often it does: two writes, and nothing is offered of it meanwhile."""
+        self.start_held(600)
+        uuid = self.placement.tree_by_name(self.agent.root())[self.NAME]['uuid']
+        mark = self.placement.mark()
+        for _ in range(3):
+            gpu = self.unplug()
+            self.agent.ctl('sync')
+            self.assertEqual(self.told(), (4, 4))
+            done = self.agent.ctl('claim', '--consumer', uuid, '--group', '_G:VGPU=1', '--mapping',
+                                  '_G=' + uuid, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.plug(gpu)
+            self.agent.ctl('sync')
+            self.assertEqual(self.told(), (4, 4))
+        self.end_hold()
+        writes = self.placement.writes_since(mark)
+        self.assertEqual([(method, path.split('/')[2], status) for method, path, status in writes],
+                         [('PUT', uuid, 200)] * 2, writes)
+        self.assertEqual(self.agent.log().count('%s is missing' % self.NAME), 1)
+        self.assertEqual(self.agent.log().count('%s is back' % self.NAME), 1)
+
+    def test_pain_9_a_device_that_stays_away(self):
+        """And one that is back for long enough: nothing but the timer begins these cycles."""
+        self.start_held(1)
+        gpu = self.unplug()
+        self.wait_told((4, 4))
+        self.plug(gpu)
+        self.wait_told((4, 0))
+        gpu = self.unplug()
+        self.wait_told((4, 4))
+        self.wait_told(None)
+        self.plug(gpu)
+        self.wait_told((4, 0))
+
+    def test_pain_9_cordoned_while_it_is_away(self):
+        """What the ledger withholds is not the cordon's to give back."""
+        self.start_held(600)
+        self.agent.ctl('cordon', '0000:41:00.0')
+        gpu = self.unplug()
+        self.agent.ctl('sync')
+        self.agent.ctl('uncordon', '0000:41:00.0')
+        for _ in range(2):
+            self.agent.ctl('sync')
+            self.assertEqual(self.told(), (4, 4))
+        self.plug(gpu)
+        self.agent.ctl('sync')
+        self.assertEqual(self.told(), (4, 4))
+        self.end_hold()
 
     def test_a_corrupt_list_begins_anew(self):
         self.configure(enabled_mdev_types='nvidia-35')
