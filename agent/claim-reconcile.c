@@ -46,7 +46,7 @@ static int forward(int r, const Error *words, Error *reterr)
 }
 
 /* Where guests claim when they start: did this one give its claim back while the host was polled?
- */
+ * One that expired says nothing of the guest, which may have started late. */
 static bool has_just_stopped(const Work *work, const Uuid *consumer)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -56,7 +56,8 @@ static bool has_just_stopped(const Work *work, const Uuid *consumer)
                 return false;
         for (size_t i = 0; i < list.n_claims; i++)
                 if (uuid_equal(&list.claims[i]->consumer, consumer) &&
-                    list.claims[i]->ended_usec + POLL_AGE_USEC > work->facts->taken_usec)
+                    list.claims[i]->ended_usec + POLL_AGE_USEC > work->facts->taken_usec &&
+                    strcmp(list.claims[i]->end_reason, CLAIM_EXPIRED) != 0)
                         return true;
         return false;
 }

@@ -12,6 +12,9 @@
 /* Bytes of an end reason, of a project and of a user. */
 #define CLAIM_TEXT_MAX 255
 
+/* The end reason of a claim that nobody confirmed in time. */
+#define CLAIM_EXPIRED "expired"
+
 /* Consumer type of claims that were made of a domain, and not asked for by who placed the guest. */
 #define CLAIM_TYPE_GUEST "LIBVIRT"
 

@@ -666,7 +666,7 @@ int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr)
 int claims_expire(Claims *claims, uint64_t now, uint64_t *ret_n, Error *reterr)
 {
         return claims_finish(claims->store->engine->expire(claims->store, MIN(now, INT64_MAX),
-                                                           "expired", ret_n, reterr));
+                                                           CLAIM_EXPIRED, ret_n, reterr));
 }
 
 int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr)

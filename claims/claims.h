@@ -132,7 +132,7 @@ int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr
 int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
 /* Ends every claim that is not confirmed and expired at now_usec (CLOCK_REALTIME), with the reason
- * "expired". Writes nothing when there is none. */
+ * CLAIM_EXPIRED. Writes nothing when there is none. */
 int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *reterr);
 
 /* The claims that live, oldest first; with history the ended ones behind them (the newest
