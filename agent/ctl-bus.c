@@ -409,7 +409,7 @@ int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const ch
 }
 
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
-                  uint64_t timeout_usec, bool *ret_refused, Error *reterr)
+                  uint64_t timeout_usec, const char **ret_refused, Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -425,8 +425,11 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
         r = sd_bus_call(bus, m, timeout_usec, &error, &reply);
         if (r >= 0)
                 return CTL_BUS_DONE;
-        *ret_refused = sd_bus_error_has_names(&error, BUS_ERROR_INVALID, BUS_ERROR_NO_CAPACITY,
-                                              BUS_ERROR_UNKNOWN_CLASS, BUS_ERROR_CONFLICT);
+        if (sd_bus_error_has_name(&error, BUS_ERROR_INVALID))
+                *ret_refused = "the agent cannot read the domain of";
+        else if (sd_bus_error_has_names(&error, BUS_ERROR_NO_CAPACITY, BUS_ERROR_UNKNOWN_CLASS,
+                                        BUS_ERROR_CONFLICT))
+                *ret_refused = "no room on this host for";
         return explain(r, &error, reterr);
 }
 

@@ -51,9 +51,10 @@ int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret,
                     Error *reterr); /* no consumer */
 
 /* PrepareGuest, GuestStarted, GuestReleased: with one or (argument2 not NULL) two texts.
- * ret_refused: the agent looked at it and said no, which is no failure to answer. */
+ * ret_refused: set to the beginning of a sentence (static) when the agent looked at it and said no,
+ * which is no failure to answer. */
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
-                  uint64_t timeout_usec, bool *ret_refused, Error *reterr);
+                  uint64_t timeout_usec, const char **ret_refused, Error *reterr);
 
 int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr);
 int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, bool allocations, Error *reterr);

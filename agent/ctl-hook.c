@@ -106,7 +106,7 @@ static void bound_time(const Config *config, CtlHookStep step)
 }
 
 static int ask(const Config *config, CtlHookStep step, const char *xml, const char *extra,
-               bool *ret_refused, Error *reterr)
+               const char **ret_refused, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         uint64_t timeout_usec = config->hook_timeout_usec;
@@ -128,13 +128,13 @@ static int ask(const Config *config, CtlHookStep step, const char *xml, const ch
         return ctl_bus_guest(bus, "GuestReleased", uuid, reason, timeout_usec, ret_refused, reterr);
 }
 
-static int judge(const Config *config, CtlHookStep step, bool refused, const char *guest,
+static int judge(const Config *config, CtlHookStep step, const char *refused, const char *guest,
                  const char *words)
 {
         if (step != CTL_HOOK_PREPARE)
                 return EXIT_SUCCESS; /* the guest runs, or is gone, whatever became of its claim */
         if (refused) {
-                fprintf(stderr, "compute-agent: no room on this host for %s: %s\n", guest, words);
+                fprintf(stderr, "compute-agent: %s %s: %s\n", refused, guest, words);
                 return EXIT_FAILURE;
         }
         fprintf(stderr, "compute-agent: %s\n", words);
@@ -148,7 +148,8 @@ int ctl_verb_hook(Ctl *ctl, Error *reterr)
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_free_ char *xml = NULL;
         Error words = ERROR_NULL;
-        bool refused = false;
+        const char *refused = NULL;
+        bool wanted;
         int r;
 
         r = config_load(&config, ctl->options.config, NULL, NULL, &words);
@@ -157,10 +158,10 @@ int ctl_verb_hook(Ctl *ctl, Error *reterr)
                 fprintf(stderr, "compute-agent: %s\n", error_text(&words, r));
                 return EXIT_SUCCESS;
         }
-        if (config->hook_enabled && step != CTL_HOOK_NOTHING)
-                bound_time(config, step);
+        wanted = config->hook_enabled && step != CTL_HOOK_NOTHING;
+        bound_time(config, wanted ? step : CTL_HOOK_NOTHING);
         r = read_input(&xml, &words);
-        if (!config->hook_enabled || step == CTL_HOOK_NOTHING)
+        if (!wanted)
                 return EXIT_SUCCESS;
         if (r == 0)
                 r = ask(config, step, xml, arguments[3], &refused, &words);
