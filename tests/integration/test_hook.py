@@ -1,101 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The hook of libvirt: a real libvirtd that runs computectl for real guests, which virsh starts and stops."""
 
-import concurrent.futures
-import math
-import os
 import subprocess
 import unittest
 import uuid
 
-from tests.env.agent import Agent, build_folder
-from tests.env.bus import Bus
-from tests.env.fakesys import demo_host
-from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch, wait_until
+from tests.env.agent import build_folder
+from tests.env.libvirtd import guest_xml, mdev_xml
+from tests.env.scratch import wait_until
+from tests.integration.hook_case import HookCase
 
-GUESTS = int(os.environ.get('COMPUTE_AGENT_GUESTS', '6'))  # that start at once
-CPUS = 64  # of the demo host, with its ratio
 TYPE = 'LIBVIRT'
 
 
-class HookCase(unittest.TestCase):
-    with_placement = False
-
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.bus = Bus(cls.scratch)
-        cls.bus.start()
-        cls.libvirtd = Libvirtd(demo_host(), cls.scratch)
-        cls.placement = Placement(cls.scratch) if cls.with_placement else None
-        if cls.placement:
-            cls.placement.start()
-        cls.agent = Agent(cls.scratch, cls.placement, bus=cls.bus, uri=cls.libvirtd.uri,
-                          options={'hook': {'enabled': True, 'timeout': 20}})
-        cls.install_hook()
-        cls.libvirtd.start()
-        cls.agent.start()
-        cls.agent.wait_state('synced' if cls.placement else 'standalone')
-        cls.addClassCleanup(cls.libvirtd.destroy_guests)
-
-    @classmethod
-    def install_hook(cls):
-        """As the package does it; libvirt gives a hook no environment, so that the bus and the configuration are where they always are."""
-        for name, target in (
-                ('etc/hooks/qemu.d/compute-agent', build_folder() / 'computectl'),
-                ('run/dbus/system_bus_socket', cls.bus.socket_path),
-                ('run/compute-agent/compute-agent.conf', cls.agent.config)):
-            link = cls.libvirtd.folder / name
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(target)
-
-    def setUp(self):
-        self.addCleanup(self.start_over)
-
-    def start_over(self):
-        self.agent.start()
-        self.libvirtd.destroy_guests()
-        for name in self.libvirtd.virsh('list', '--all', '--name').split():
-            self.libvirtd.virsh('undefine', name)
-        self.agent.ctl('sync')
-        for claim in self.claims():
-            self.agent.ctl('release', claim['id'])
-
-    def claims(self, consumer=None):
-        claims = self.agent.ctl_json('claims')['claims']
-        return [one for one in claims if consumer in (None, one['consumer'])]
-
-    def claim_of(self, consumer):
-        """Its claim, with all that is known of it."""
-        found = self.claims(consumer)
-        self.assertEqual(len(found), 1, self.agent.log())
-        return self.agent.ctl_json('show', found[0]['id'])
-
-    def define(self, name, **kwargs):
-        kwargs.setdefault('uuid', str(uuid.uuid4()))
-        self.libvirtd.define(guest_xml(name, **kwargs))
-        return kwargs['uuid']
-
-    def start(self, name):
-        """virsh start; what it said when it failed, else ''."""
-        done = subprocess.run(['virsh', '-c', self.libvirtd.uri, '-q', 'start', name], timeout=120,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              check=False)
-        self.assertEqual(done.returncode == 0, done.stderr == '', done.stderr)
-        return done.stderr
-
-    def configure(self, **options):
-        before = dict(self.agent.options['hook'])
-        self.addCleanup(self.agent.configure, {'hook': before})
-        self.agent.configure({'hook': options})
-
-
 class TestGuests(HookCase):
-    with_placement = True
-
     def some_mdev(self):
         return next(one for gpu in self.libvirtd.host.gpus
                     for one in gpu.types['nvidia-35'].existing)
@@ -183,22 +101,6 @@ class TestGuests(HookCase):
         self.libvirtd.virsh('destroy', 'stays')
         self.assertEqual(self.claims(), [])
 
-    def test_many_at_once_never_get_more_than_there_is(self):
-        vcpus = math.ceil(CPUS * 1.5 / GUESTS)
-        names = ['guest-%d' % i for i in range(GUESTS)]
-        for name in names:
-            self.define(name, vcpus=vcpus, memory_mib=16)
-        with concurrent.futures.ThreadPoolExecutor(GUESTS) as pool:
-            words = dict(zip(names, pool.map(self.start, names)))
-        started = [name for name in names if not words[name]]
-        self.assertEqual(len(started), min(GUESTS, CPUS // vcpus), words)
-        self.assertEqual({'no room' in said for said in words.values() if said}, {True}, words)
-        self.assertEqual(len(self.claims()), len(started))
-        self.assertEqual({one['state'] for one in self.claims()}, {'confirmed'})
-        with concurrent.futures.ThreadPoolExecutor(GUESTS) as pool:
-            list(pool.map(lambda name: self.libvirtd.virsh('destroy', name, timeout=120), started))
-        self.assertEqual(self.claims(), [])
-
     def held(self, guest):
         """What it has of the root provider in Placement."""
         found = self.placement.get('/allocations/' + guest)['allocations']
@@ -216,11 +118,11 @@ class TestGuests(HookCase):
 
     def test_what_starts_while_placement_is_away_is_told_later(self):
         guest = self.define('owed')
-        self.placement.kill()
+        self.proxy.refuse()
         try:
             self.assertEqual(self.start('owed'), '')
         finally:
-            self.placement.start()
+            self.proxy.listen()
         self.agent.ctl('sync')
         self.wait_held(guest, {'VCPU': 1, 'MEMORY_MB': 32})
         self.libvirtd.virsh('destroy', 'owed')
@@ -265,6 +167,8 @@ class TestGuests(HookCase):
 
 
 class TestAway(HookCase):
+    with_placement = False
+
     def test_allow(self):
         guest = self.define('early')
         self.agent.stop()
