@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A real Placement over SQLite, and a small reader of it that shares no code with the agent."""
 
+import contextlib
 import functools
 import http.client
+import inspect
 import json
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -53,6 +56,24 @@ def _environment(folder, server):
             'PLACEMENT_RECORD': str(folder / 'requests.jsonl'), 'PLACEMENT_SERVER': server}
 
 
+def number_once(path):
+    """Let no two allocations ever have the same number, as with MySQL and PostgreSQL.
+
+    SQLite gives the number of a deleted row to another. Placement deletes the allocations of a
+    consumer by the numbers that it read before: when a reshape writes all anew in between, these
+    would be another consumer's.
+    """
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        statements = [row[0] for row in database.execute(
+            "SELECT sql FROM sqlite_master WHERE tbl_name = 'allocations' AND sql IS NOT NULL"
+            " ORDER BY type = 'index'")]
+        table = statements[0].replace('id INTEGER NOT NULL', 'id INTEGER PRIMARY KEY AUTOINCREMENT',
+                                      1).replace(', \n\tPRIMARY KEY (id)', '')
+        if 'PRIMARY KEY (id)' in table or 'AUTOINCREMENT' not in table:
+            raise EnvError('not as expected: %s' % table)
+        database.executescript(';'.join(['DROP TABLE allocations', table, *statements[1:]]))
+
+
 def _make_database(folder):
     """Let Placement create its schema, traits and resource classes in folder."""
     _write_config(folder, sync=True)
@@ -60,6 +81,7 @@ def _make_database(folder):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
         raise EnvError('no Placement schema:\n%s' % done.stdout.decode()[-2000:])
+    number_once(folder / 'placement.sqlite')
 
 
 @functools.lru_cache(maxsize=None)
@@ -69,7 +91,7 @@ def ready_made_database():
     code = '; '.join(find % name for name in ('placement', 'os_traits', 'os_resource_classes'))
     where = subprocess.run([PYTHON, '-c', code], stdout=subprocess.PIPE, check=True,
                            timeout=60).stdout.decode().split()
-    key = key_of(*(Path(path).parent for path in where), _CONFIG)
+    key = key_of(*(Path(path).parent for path in where), _CONFIG, inspect.getsource(number_once))
     return cached('placement-' + key, _make_database) / 'placement.sqlite'
 
 

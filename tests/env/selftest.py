@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import threading
 import time
 import unittest
 import unittest.mock as mock
+import uuid
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -186,6 +188,23 @@ class PlacementTest(Clean):
             placement.start()
             self.assertEqual(placement.port, port)
             self.assertEqual(list(placement.tree_by_name(PROVIDER)), ['one'])
+
+    def test_no_two_allocations_have_one_number(self):
+        with Placement(server='simple') as placement:
+            self.create(placement)
+            placement.request('PUT', '/resource_providers/%s/inventories' % PROVIDER, {
+                'resource_provider_generation': 0, 'inventories': {'VCPU': {'total': 4}}})
+            numbers = []
+            for consumer in (str(uuid.uuid4()) for _ in range(2)):
+                answer = placement.request('PUT', '/allocations/' + consumer, {
+                    'allocations': {PROVIDER: {'resources': {'VCPU': 1}}}, 'project_id': 'p',
+                    'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+                self.assertEqual(answer.status, 204, answer.text)
+                with contextlib.closing(sqlite3.connect(
+                        placement.folder / 'placement.sqlite')) as database:
+                    numbers += database.execute('SELECT id FROM allocations').fetchall()
+                placement.request('DELETE', '/allocations/' + consumer)
+            self.assertEqual(len(set(numbers)), 2)
 
     def test_simple(self):
         with Placement(server='simple') as placement:
