@@ -300,6 +300,14 @@ static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdat
         end_reshape(userdata, tracker, status->sync_state == SYNC_OFFLINE ? error : &no_error);
 }
 
+/* Of several that are asked for before the next cycle only one is done. */
+static bool is_other_reshape(const Operation *operation, OperationKind kind)
+{
+        return is_running(operation) && operation->kind != kind &&
+               (operation->kind == OPERATION_RESHAPE || operation->kind == OPERATION_UNDO_RESHAPE ||
+                operation->kind == OPERATION_SHOW_RESHAPE);
+}
+
 int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, ReshapeKind kind)
 {
         static const OperationKind kinds[] = {
@@ -308,8 +316,15 @@ int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, Resh
                 [RESHAPE_SHOW] = OPERATION_SHOW_RESHAPE,
         };
         Operation *operation;
-        int r = add_operation(operations, call, kinds[kind], &operation);
+        int r;
 
+        for (size_t i = 0; i < operations->n_items; i++)
+                if (is_other_reshape(operations->items[i], kinds[kind]))
+                        return sd_bus_reply_method_errorf(
+                                call, BUS_ERROR_BUSY,
+                                "Another operation on the shape of the tree is under way: wait "
+                                "for its end, or cancel it");
+        r = add_operation(operations, call, kinds[kind], &operation);
         if (r < 0)
                 return r;
         r = tracker_reshape(operations->config->tracker, kind,

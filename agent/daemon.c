@@ -244,7 +244,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .root = daemon->root,
                 .interval_usec = engine->config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
-                .starts = !before,
+                .starts = !before || tracker_is_starting(daemon->engine.tracker),
                 .last_sync_usec = before ? before->last_sync_usec : 0,
                 .state_path = engine->config->state_path,
                 .reshape_patience_usec = engine->config->reshape_patience_usec,

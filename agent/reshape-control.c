@@ -16,7 +16,7 @@ struct ReshapeControl {
         ClaimService *claims;
         bool at_start; /* the first one is still to come */
         bool asked;
-        ReshapeKind kind; /* of the one that is asked for or runs */
+        ReshapeKind asked_kind;
         StringSet kept;
         Error error;
         Error blocked; /* of kept */
@@ -24,6 +24,8 @@ struct ReshapeControl {
         ReshapeImage image; /* of the last that was done */
 
         Reshaper *reshaper; /* NULL: none runs */
+        ReshapeKind kind;   /* of that one: another may be asked for meanwhile */
+        bool was_asked;
         const TreeMaker *maker;
         ReshapeControlDone done;
         void *userdata;
@@ -64,16 +66,22 @@ ReshapeControl *reshape_control_free(ReshapeControl *control)
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind)
 {
         control->asked = true;
-        control->kind = kind;
+        control->asked_kind = kind;
 }
 
 int reshape_control_cancel(ReshapeControl *control)
 {
-        int r = control->reshaper ? reshaper_cancel(control->reshaper) : 0;
+        bool runs = control->reshaper && control->was_asked;
+        int r = runs ? reshaper_cancel(control->reshaper) : 0;
 
         if (r >= 0)
                 control->asked = false;
         return r;
+}
+
+bool reshape_control_is_starting(const ReshapeControl *control)
+{
+        return control->at_start;
 }
 
 static void drop_document(ReshapeControl *control)
@@ -86,7 +94,7 @@ bool reshape_control_is_due(ReshapeControl *control, bool needed, const Provider
 {
         bool stays = control->kept.n_items > 0;
 
-        if (control->asked && (needed || stays || control->kind == RESHAPE_UNDO))
+        if (control->asked && (needed || stays || control->asked_kind == RESHAPE_UNDO))
                 return true;
         if (control->asked)
                 drop_document(control);
@@ -187,10 +195,10 @@ static void on_ended(Reshaper *reshaper, int result, const Error *error, void *u
 
         note_end(control, result, &words);
         /* Without an answer of Placement the start is not over. */
-        if (!is_away(result)) {
+        if (!is_away(result))
                 control->at_start &= control->kind == RESHAPE_SHOW;
-                control->asked = false;
-        }
+        else if (control->was_asked && !control->asked)
+                reshape_control_ask(control, control->kind);
         tree = reshaper_take_tree(reshaper);
         reshape_image_done(&control->image);
         if (tree)
@@ -206,7 +214,7 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                           Error *reterr)
 {
         const ReshaperConfig config = {
-                .kind = control->asked ? control->kind : RESHAPE_FORWARD,
+                .kind = control->asked ? control->asked_kind : RESHAPE_FORWARD,
                 .maker = maker,
                 .reporter = reporter,
                 .snapshot = snapshot,
@@ -215,16 +223,14 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                 .patience_usec = control->patience_usec,
                 .userdata = control,
         };
-        int r;
 
         control->kind = config.kind;
+        control->was_asked = control->asked;
+        control->asked = false;
         control->maker = maker;
         control->done = done;
         control->userdata = userdata;
-        r = reshaper_new(&control->reshaper, control->event, &config, on_ended, control, reterr);
-        if (r < 0)
-                control->asked = false;
-        return r;
+        return reshaper_new(&control->reshaper, control->event, &config, on_ended, control, reterr);
 }
 
 int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,

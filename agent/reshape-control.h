@@ -29,6 +29,9 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind);
  * already. */
 int reshape_control_cancel(ReshapeControl *control);
 
+/* The one of the start is still to come, or runs. */
+bool reshape_control_is_starting(const ReshapeControl *control);
+
 /* Is one to be begun in this cycle? remote is what Placement holds, just read. */
 bool reshape_control_is_due(ReshapeControl *control, bool needed, const ProviderTree *remote);
 

@@ -657,6 +657,11 @@ void tracker_get_progress(const Tracker *tracker, Progress *ret)
                 auditor_get_progress(tracker->auditor, ret);
 }
 
+bool tracker_is_starting(const Tracker *tracker)
+{
+        return reshape_control_is_starting(tracker->reshape);
+}
+
 int tracker_cancel_reshape(Tracker *tracker)
 {
         return reshape_control_cancel(tracker->reshape);

@@ -90,6 +90,10 @@ const ReporterStatistics *tracker_get_statistics(
 /* Of the cycle that runs, or is about to: phase "waiting". */
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
 
+/* Whether the reshape that a start may make is still to come: Placement was not reached, or the
+ * reshape is under way. */
+bool tracker_is_starting(const Tracker *tracker);
+
 /* The reshape that was asked for is not done. -EBUSY: it was sent already. */
 int tracker_cancel_reshape(Tracker *tracker);
 
