@@ -130,6 +130,46 @@ static bool is_changed(const ReshapeImage *image, const Provider *before)
         return !after || !provider_inventories_equal(before, after);
 }
 
+static bool records_equal(const Inventory *a, const Inventory *b)
+{
+        return a && b ? inventory_equal(a, b) : a == b;
+}
+
+/* Gives current the record of before where the reshape changed it. after NULL: it took the provider
+ * away. A record that it made new may have any limits by now: it goes. */
+static int restore_record(const Provider *before, const Provider *after, Provider *current,
+                          const char *resource_class, Error *reterr)
+{
+        const Inventory *old = provider_find_inventory(before, resource_class);
+        const Inventory *moved = after ? provider_find_inventory(after, resource_class) : NULL;
+        const Inventory *now = provider_find_inventory(current, resource_class);
+
+        if (records_equal(old, moved))
+                return 0;
+        if (!old) {
+                provider_remove_inventory(current, resource_class);
+                return 0;
+        }
+        if (after && !records_equal(now, moved))
+                return error_setf(reterr, EBUSY, "Provider %s changed since the reshape",
+                                  before->name);
+        return provider_set_inventory(current, resource_class, old) < 0 ? error_oom(reterr) : 0;
+}
+
+static int restore_records(const Provider *before, const Provider *after, Provider *current,
+                           Error *reterr)
+{
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < before->n_inventories; i++)
+                r = restore_record(before, after, current, before->inventories[i].resource_class,
+                                   reterr);
+        for (size_t i = 0; r >= 0 && after && i < after->n_inventories; i++)
+                r = restore_record(before, after, current, after->inventories[i].resource_class,
+                                   reterr);
+        return r;
+}
+
 static int restore_provider(const ReshapeImage *image, const Provider *before, ProviderTree *tree,
                             Error *reterr)
 {
@@ -137,17 +177,18 @@ static int restore_provider(const ReshapeImage *image, const Provider *before, P
         Provider *current = provider_tree_find(tree, &before->uuid);
         int r = 0;
 
-        if (after && (!current || !provider_inventories_equal(current, after)))
+        if (after && !current)
                 return error_setf(reterr, EBUSY, "Provider %s changed since the reshape",
                                   before->name);
         if (!current)
                 r = provider_tree_add(tree, &before->uuid, before->name,
                                       uuid_empty(&before->parent) ? NULL : &before->parent,
                                       &current, reterr);
+        if (r >= 0)
+                r = restore_records(before, after, current, reterr);
         if (r < 0)
                 return r;
-        if (provider_copy_inventories(current, before) < 0 ||
-            (!after && string_set_copy(&current->traits, &before->traits) < 0))
+        if (!after && string_set_copy(&current->traits, &before->traits) < 0)
                 return error_oom(reterr);
         return 0;
 }

@@ -36,9 +36,10 @@ json_t *reshape_image_to_json(const ReshapeImage *image, const Uuid *root, const
 /* ret must be zeroed. -EBADMSG, -ENOMEM. */
 int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *reterr);
 
-/* What leads back: the tree that Placement has (current), with the inventories of before, and its
- * consumers (whole), with what they held before. Consumers that are gone are passed over. -EBUSY
- * with words when the host is not as the reshape left it: an inventory or a consumer changed since,
- * or another consumer holds something of what would go. ret must be zeroed. -ENOMEM. */
+/* What leads back: the tree that Placement has (current), with those inventories of before that the
+ * reshape changed, and its consumers (whole), with what they held before. Consumers that are gone
+ * are passed over. -EBUSY with words when the host is not as the reshape left it: one of those
+ * inventories or a consumer changed since, or another consumer holds something of what would go.
+ * ret must be zeroed. -ENOMEM. */
 int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
                        const Allocations *consumers, ReshapeShape *ret, Error *reterr);
