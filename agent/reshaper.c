@@ -35,7 +35,8 @@ struct Reshaper {
         Error device_error;
         uint64_t began_usec, pause_usec;
         unsigned n_refusals;
-        bool sent; /* the reshape itself is under way */
+        bool sent;  /* the reshape itself is under way */
+        bool moves; /* what was sent last moves consumers, or empties what they held */
         bool cancelled;
         ReshaperDone done;
         void *userdata;
@@ -271,6 +272,7 @@ static int publish(Reshaper *reshaper, const Allocations *consumers, Error *rete
         }
         if (consumers && (r = save_image(reshaper, reterr)) < 0)
                 return r;
+        reshaper->moves = consumers;
         r = reporter_publish(reshaper->config.reporter, reshaper->image.after.tree, consumers,
                              on_published, reshaper);
         reshaper->sent = r >= 0;
@@ -301,17 +303,27 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
         end_round(reshaper, result, &words);
 }
 
+/* Nothing has to move (any more): what Placement refuses of the rest is told by the cycle. */
+static bool is_over(const Reshaper *reshaper, int result)
+{
+        return result == REPORT_DONE ||
+               (!reshaper->moves && (result == REPORT_E_REFUSED || result == REPORT_E_IN_USE));
+}
+
 static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Reshaper *reshaper = userdata;
 
         reshaper->sent = false;
-        if (result != REPORT_DONE) {
+        if (!is_over(reshaper, result)) {
                 end_round(reshaper, result, error);
                 return;
         }
-        if (reshaper->state_path)
+        /* The pre-image of an attempt that was refused long ago may lie there, too. */
+        if (reshaper->state_path && reshaper->moves)
                 keep_image(reshaper->state_path);
+        else if (reshaper->state_path)
+                reshaper_settle(reshaper->state_path, reshaper->image.after.tree);
         provider_tree_free(reshaper->tree);
         reshaper->tree = NULL;
         if (provider_tree_copy(&reshaper->tree, reshaper->image.after.tree) < 0)
@@ -345,15 +357,15 @@ static int probe(Reshaper *reshaper, Error *reterr)
 
 static int start(Reshaper *reshaper, Error *reterr)
 {
-        const StringSet *classes =
-                reshaper->config.kind == RESHAPE_UNDO ? NULL : &reshaper->verdict.classes;
+        bool undoes = reshaper->config.kind == RESHAPE_UNDO;
+        const StringSet *classes = undoes ? NULL : &reshaper->verdict.classes;
         int r;
 
+        if (undoes && !provider_tree_find(reporter_tree(reshaper->config.reporter),
+                                          &reshaper->config.maker->root))
+                return error_setf(reterr, ENOENT, "Placement does not know this host");
         /* what stayed in an earlier round need not stay now */
         string_set_done(&reshaper->verdict.kept);
-        if (reshaper->config.kept &&
-            string_set_copy(&reshaper->verdict.kept, reshaper->config.kept) < 0)
-                return error_oom(reterr);
         r = probe(reshaper, reterr);
         if (r != 0)
                 return r < 0 ? r : publish(reshaper, NULL, reterr);

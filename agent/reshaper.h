@@ -28,7 +28,6 @@ typedef struct ReshaperConfig {
         const TreeMaker *maker;   /* borrowed */
         Reporter *reporter;       /* borrowed; nothing else uses it meanwhile */
         const Snapshot *snapshot; /* a reference is taken */
-        const StringSet *kept;    /* classes that are not to move; NULL: none */
         /* who stands for which guest, sorted; freed by the reshaper. May be NULL */
         ReshapeAlias *(*find_aliases)(const Allocations *consumers, const Snapshot *snapshot,
                                       size_t *ret_n, void *userdata);
