@@ -175,14 +175,29 @@ int reshape_keep_used(const ReshapeHost *host, ProviderTree *tree, const Consume
         return 0;
 }
 
+/* The least total with which there is room for used. */
+static uint64_t find_total(const Inventory *record, uint64_t used)
+{
+        uint64_t low = record->total, high = INVENTORY_MAX_AMOUNT;
+        Inventory trial = *record;
+
+        while (low < high) {
+                trial.total = low + (high - low) / 2;
+                if (inventory_capacity(&trial) < used)
+                        low = trial.total + 1;
+                else
+                        high = trial.total;
+        }
+        return low;
+}
+
 static void relax(Inventory *record, uint64_t amount, uint64_t used)
 {
         record->max_unit = MAX(record->max_unit, amount);
         record->min_unit = MIN(record->min_unit, amount);
         if (amount % record->step_size != 0)
                 record->step_size = 1;
-        while (inventory_capacity(record) < used && record->total < INVENTORY_MAX_AMOUNT)
-                record->total++;
+        record->total = find_total(record, used);
 }
 
 static void relax_holding(const Provider *provider, const Allocation *held, const Consumer *usage)

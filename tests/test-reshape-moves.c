@@ -4,6 +4,7 @@
  * "a@cn1:VCPU=2" is consumer a with 2 VCPU of provider cn1. */
 
 #include "drivers/provider-update.h"
+#include "drivers/reshape-keep.h"
 #include "tests/host-fixture.h"
 
 #define CPUS(a, b, c, d) "{\"id\": " #a "}, {\"id\": " #b "}, {\"id\": " #c "}, {\"id\": " #d "}"
@@ -373,12 +374,54 @@ static void test_renamed_classes(void **state)
                 run(&cases[i], NULL, 0);
 }
 
+/* What is used stays within the limits, however little a unit of the total gives. */
+static void test_limits_of_what_is_used(void **state)
+{
+        static const struct {
+                uint64_t total, reserved;
+                double ratio;
+                uint64_t used, expected;
+        } cases[] = {
+                { 8, 0, 1.0, 5, 8 },
+                { 4, 0, 1.0, 5, 5 },
+                { 4, 2, 1.0, 5, 7 },
+                { 4, 0, 2.0, 9, 5 },
+                { 4, 0, 0.5, 5, 10 },
+                { 4, 0, 0x1p-20, 5, 5 << 20 },
+                { 4, 1000000, 1.0, 5, 1000005 },
+                { 4, 0, 0x1p-40, 5, INVENTORY_MAX_AMOUNT },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                _cleanup_(allocations_freep) Allocations *allocations = NULL;
+                Uuid root = uuid_of_letter('f');
+                Inventory record = INVENTORY_DEFAULT(cases[i].total);
+                ReshapeHost host = { 0 };
+                Provider *provider;
+
+                record.reserved = cases[i].reserved;
+                record.allocation_ratio = cases[i].ratio;
+                record.max_unit = 1;
+                assert_int_equal(provider_tree_add(tree, &root, "h", NULL, &provider, NULL), 0);
+                assert_int_equal(provider_set_inventory(provider, "VCPU", &record), 0);
+                allocations = allocations_of("a@h:VCPU=1", tree);
+                assert_int_equal(
+                        consumer_set(allocations->consumers[0], &root, "VCPU", cases[i].used), 0);
+                host.root = provider;
+                reshape_relax_limits(&host, tree, allocations, allocations->consumers[0]);
+                assert_int_equal(provider_find_inventory(provider, "VCPU")->total,
+                                 cases[i].expected);
+                assert_int_equal(provider_find_inventory(provider, "VCPU")->max_unit,
+                                 cases[i].used);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_cells),
-                cmocka_unit_test(test_dedicated_cpus),
-                cmocka_unit_test(test_alias),
+                cmocka_unit_test(test_limits_of_what_is_used), cmocka_unit_test(test_cells),
+                cmocka_unit_test(test_dedicated_cpus),         cmocka_unit_test(test_alias),
                 cmocka_unit_test(test_renamed_classes),
         };
 
