@@ -82,6 +82,23 @@ class TestReshape(ReportCase):
         self.assert_remote(flat())
         self.assertEqual(self.held('guest-b'), {uid('host'): {'VCPU': 2, 'VGPU': 2}})
 
+    def test_f1_a_replay(self):
+        """The same again, with the consumers' generations of before: a conflict, and no harm."""
+        consumers = self.moved()
+        self.publish_done(nested(), allocations=consumers)
+        self.assertEqual(self.publish(nested(), allocations=consumers)['outcome'], 'conflict')
+        self.assert_remote(nested())
+        self.assert_moved()
+
+    def test_f1_a_class_everywhere(self):
+        """Each provider gets one more class in the reshape; nothing that it has goes."""
+        tree = nested()
+        for number, item in enumerate(tree):
+            item['inventories']['CUSTOM_EVERYWHERE'] = inventory(number + 1)
+        self.publish_done(tree, allocations=self.moved())
+        self.assert_remote(tree)
+        self.assert_moved()
+
     def test_types_and_owners_stay(self):
         before = self.consumer('guest-a')
         self.publish_done(nested(), allocations=self.moved())

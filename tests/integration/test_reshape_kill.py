@@ -4,7 +4,7 @@
 The n-th request is held before Placement sees it, or after it has answered; the agent is killed
 there, and the request goes on. So each boundary is met from both sides.
 
-COMPUTE_AGENT_STEP=N looks at every n-th request; "make reshape-random" looks at all.
+COMPUTE_AGENT_STEP=N looks at every n-th request; "make reshape-kill" looks at all.
 """
 
 import os

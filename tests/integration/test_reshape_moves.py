@@ -10,10 +10,12 @@ import collections
 import contextlib
 import json
 import random
+import subprocess
 import threading
 import unittest
 
 from tests.env import faults
+from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.proxy import Proxy
 from tests.env.scratch import wait_until
@@ -65,6 +67,15 @@ class MovesCase(ReshapesCase):
         self.assertEqual(done.returncode, code, done.stderr)
         self.said = done.stderr
         return self.tree(self.agent.root())
+
+    def start_daemon(self):
+        """The agent on a bus of its own, until the test ends."""
+        bus = Bus(self.scratch)
+        bus.start()
+        self.agent.bus = bus
+        self.addCleanup(setattr, self.agent, 'bus', None)
+        self.agent.start()
+        self.addCleanup(self.agent.stop)
 
     def uuid_of(self, suffix=''):
         return self.tree(self.agent.root())[self.name + suffix]['uuid']
@@ -155,12 +166,7 @@ class TestMoves(MovesCase):
         self.change('_amd_sev', lambda classes: classes.clear())
         self.change('', lambda classes: classes.update({SEV: inventory(15)}))
         consumer = self.hold({'': {SEV: 1, 'VCPU': 2}})
-        bus = Bus(self.scratch)
-        bus.start()
-        self.agent.bus = bus
-        self.addCleanup(setattr, self.agent, 'bus', None)
-        self.agent.start()
-        self.addCleanup(self.agent.stop)
+        self.start_daemon()
         self.agent.wait_state('synced')
         self.assertEqual(self.holds(consumer), {'': {'VCPU': 2}, '_amd_sev': {SEV: 1}})
         tree = self.tree(self.agent.root())
@@ -170,6 +176,45 @@ class TestMoves(MovesCase):
         self.assertEqual(self.holds(consumer), {'': {'VCPU': 2, SEV: 1}})
         self.agent.ctl('reshape')
         self.assertEqual(self.holds(consumer), {'': {'VCPU': 2}, '_amd_sev': {SEV: 1}})
+
+    def put_back_sev(self):
+        """The shape of the past: the class on the root, and no provider of its own."""
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        self.api('DELETE', '/resource_providers/' + self.uuid_of('_amd_sev'))
+
+    def test_f3_sev_mixed(self):
+        """F3 "SEV mixed": of two hosts one was started anew; the other, which runs on, keeps the
+        old layout, and a guest can be placed on both."""
+        old = self.name
+        self.start_daemon()
+        self.agent.wait_state('synced')
+        self.put_back_sev()
+        self.agent.ctl('sync', check=False)
+        self.agent.wait_state('stale')
+        consumers = [self.hold({'': {SEV: 1, 'VCPU': 2}})]
+        old_root = self.uuid_of()
+
+        self.name += '-new'
+        new = Agent(self.scratch, self.placement, options=self.options)
+        new.configure({'DEFAULT': {'state_path': new.state},
+                       'static': {'path': new.folder / 'host.json'}})
+        (new.folder / 'host.json').write_text(json.dumps(self.host()))
+        self.agent, running = new, self.agent
+        self.addCleanup(setattr, self, 'agent', running)
+        self.start()
+        self.put_back_sev()
+        consumers.append(self.hold({'': {SEV: 1, 'VCPU': 2}}))
+        self.start()
+        self.assertEqual(self.holds(consumers[1]), {'': {'VCPU': 2}, '_amd_sev': {SEV: 1}})
+        self.assertEqual(self.held(consumers[0]), {(old_root, SEV): 1, (old_root, 'VCPU'): 2})
+        self.assertEqual(set(self.tree(old_root)), {old})
+
+        found = self.api('GET', '/allocation_candidates?resources=VCPU:1,%s:1' % SEV)
+        places = {provider: held['resources'] for request in found['allocation_requests']
+                  for provider, held in request['allocations'].items() if SEV in held['resources']}
+        self.assertLessEqual({old_root, self.uuid_of('_amd_sev')}, set(places))
+        self.hold({'_amd_sev': {SEV: 1}, '': {'VCPU': 1}})
+        self.assertEqual(self.put(new_uuid(self.rng), {old_root: {SEV: 1, 'VCPU': 1}}).status, 204)
 
     def test_f1_collapse_onto_the_root_and_expand_again(self):
         """F1 "reshape": nothing to move twice, all onto the root, and all back; what others hold
@@ -255,13 +300,13 @@ class TestRefusals(MovesCase):
         self.consumer = self.hold({'': {'VCPU': 2, 'MEMORY_MB': 64}})
 
     @contextlib.contextmanager
-    def held_request(self, code=0):
-        """The agent starts and its POST /reshaper is held while the caller does something; then
-        it goes on and ends with this code."""
+    def held_request(self, code=0, **options):
+        """The agent starts, asks for cells and for these options, and its POST /reshaper is held
+        while the caller does something; then it goes on and ends with this code."""
         with Proxy(self.placement.port) as proxy:
             hang = proxy.add(faults.Hang('before', method='POST', path='^/reshaper$', every=2,
                                          times=1))
-            self.agent.configure({'compute': {'numa_in_placement': 'true'},
+            self.agent.configure({'compute': {'numa_in_placement': 'true'}, **options,
                                   'placement': {'endpoint_override': proxy.endpoint}})
             ended = []
             thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
@@ -339,6 +384,53 @@ class TestRefusals(MovesCase):
         self.assertEqual(self.sums(self.consumer, [other])['VCPU'], 2)
         self.assertNotIn('', self.holds(self.consumer))
 
+    def test_e6_no_room_for_one_elsewhere(self):
+        """max_unit violated: it shrank under what the consumer holds of another host."""
+        other = self.make_foreign(self.rng, 'other-' + self.name)
+        self.api('PUT', '/allocations/' + self.consumer, {
+            'allocations': {self.uuid_of(): {'resources': {'VCPU': 2}},
+                            other: {'resources': {'VCPU': 4}}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'INSTANCE'})
+        with self.held_request(code=1):
+            self.set_inventories(other, {'VCPU': {'total': 50, 'max_unit': 3}})
+        self.assertEqual(self.answers, [409, 409, 409])
+        self.assertIn('keeps its old shape', self.said)
+        self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2}, other: {'VCPU': 4}})
+
+    def test_e6_the_class_goes_meanwhile(self):
+        """Unknown class: 400, and it is made again."""
+        spec = NIC.replace('%s', 'CUSTOM_' + self._testMethodName.upper())
+        with self.held_request(pci={'device_spec': spec, 'report_in_placement': 'true'}):
+            self.api('DELETE', '/resource_classes/CUSTOM_' + self._testMethodName.upper())
+        self.assertEqual(self.answers, [400, 204])
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+
+    def test_e6_a_placement_without_a_reshaper(self):
+        """One before 1.30 knows neither path nor version: the old shape stays, with words."""
+        before = self.tree(self.agent.root())[self.name]['inventories']
+        for status in (404, 406):
+            with Proxy(self.placement.port) as proxy:
+                proxy.add(faults.Answer(status, faults.placement_error(
+                    status, 'Not Found', 'The resource could not be found.',
+                    'placement.undefined_code'), method='POST', path='^/reshaper$'))
+                self.start(1, compute={'numa_in_placement': 'true'},
+                           placement={'endpoint_override': proxy.endpoint})
+            self.assertIn('keeps its old shape', self.said)
+            self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
+            self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
+    def test_what_is_refused_after_it_does_not_undo_it(self):
+        """The traits that come after the reshape are refused: it was done, and is told as done."""
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.Answer(400, faults.placement_error(
+                400, 'Bad Request', 'No such trait.', 'placement.undefined_code'),
+                method='PUT', path='_providers/.*/traits$'))
+            self.start(1, compute={'numa_in_placement': 'true'},
+                       placement={'endpoint_override': proxy.endpoint})
+        self.assertIn('Reshaped the provider tree', self.said)
+        self.assertNotIn('keeps its old shape', self.said)
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+
     def test_e6_forbidden(self):
         """A user without the role: the old shape stays, and the words tell the role."""
         before = self.tree(self.agent.root())[self.name]['inventories']
@@ -352,6 +444,103 @@ class TestRefusals(MovesCase):
         self.assertIn('needs the role service', self.said)
         self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
         self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
+
+class TestAsked(MovesCase):
+    """Several who ask, and what is on the disk."""
+
+    @contextlib.contextmanager
+    def stopped_at(self, path, **match):
+        """While the agent is held at a request."""
+        with Proxy(self.placement.port) as proxy:
+            hang = proxy.add(faults.Hang('before', path=path, times=1, **match))
+            self.agent.configure({'placement': {'endpoint_override': proxy.endpoint}})
+            try:
+                yield hang
+            finally:
+                hang.release()
+
+    def ask(self, *args):
+        """computectl reshape in the background."""
+        ended = []
+        thread = threading.Thread(
+            target=lambda: ended.append(self.agent.ctl('reshape', *args, check=False)))
+        thread.start()
+        return thread, ended
+
+    def is_asked(self):
+        done = subprocess.run(['busctl', '--address=%s' % self.agent.bus.address, '--list', 'tree',
+                               'org.computeagent.Agent1'], capture_output=True, text=True,
+                              timeout=30, check=False)
+        return '/operation/' in done.stdout
+
+    def test_a_plan_is_asked_for_while_the_start_reshapes(self):
+        self.start()
+        consumer = self.hold({'': {'VCPU': 2}})
+        self.agent.configure({'compute': {'numa_in_placement': 'true'}})
+        with self.stopped_at('^/reshaper$', method='POST', skip=1) as hang:
+            self.start_daemon()
+            wait_until(hang.reached.is_set, 30, 'POST /reshaper')
+            thread, ended = self.ask('--plan')
+            wait_until(self.is_asked, 30, 'the question')
+            undo = self.agent.ctl('reshape', '--undo', check=False)
+            hang.release()
+            thread.join()
+            self.agent.wait_state('synced')
+        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.assertIn('is under way', undo.stderr)
+        self.assertIn('Reshaped the provider tree', self.agent.log())
+        self.assertNotIn('', self.holds(consumer))
+
+    def test_a_reload_before_the_start_could_reshape(self):
+        """Placement was away at the start: what a start may do is done after a reload, too."""
+        self.start()
+        consumer = self.hold({'': {'VCPU': 2}})
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.html())
+            self.agent.configure({'compute': {'numa_in_placement': 'true'},
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            self.start_daemon()
+            self.agent.wait_state('offline')
+            self.agent.ctl('reload', check=False)
+            proxy.clear()
+            self.agent.ctl('sync', check=False)
+            self.agent.wait_state('synced')
+        self.assertNotIn('', self.holds(consumer))
+
+    def test_a_pre_image_of_what_never_was(self):
+        """Nothing is left to move when the reshape looks: the last one can still be undone."""
+        self.start()
+        self.change('_amd_sev', lambda classes: classes.clear())
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        self.start()
+        done, pending = (self.agent.state / name for name in
+                         ('reshape.json', 'reshape-pending.json'))
+        kept = done.read_text()
+        pending.write_text(kept.replace('"total": 15', '"total": 14').replace('"total":15',
+                                                                              '"total":14'))
+        self.assertNotEqual(pending.read_text(), kept)
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        with self.stopped_at(r'^/resource_providers\?in_tree=', method='GET', skip=1) as hang:
+            ended = []
+            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
+            thread.start()
+            wait_until(lambda: hang.reached.is_set() or ended, 30, 'the second reading')
+            self.change('', lambda classes: classes.pop(SEV))
+            hang.release()
+            thread.join()
+        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.assertEqual(done.read_text(), kept)
+
+    def test_nothing_to_undo_on_a_host_that_is_gone(self):
+        self.start()
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        self.start_daemon()
+        self.agent.wait_state('synced')
+        for suffix in ('_amd_sev', ''):
+            self.api('DELETE', '/resource_providers/' + self.uuid_of(suffix))
+        done = self.agent.ctl('reshape', '--undo', check=False)
+        self.assertIn('Placement does not know this host', done.stderr)
 
 
 if __name__ == '__main__':

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Every fact about Nova's driver that this one follows has tests, or a line in HACKING.md.
 
-FACTS names, for each row of the sections C, G2 and G4 that concern a host, the tests that would
-fail if it were not so: "file test …". An entry without tests must be explained in HACKING.md, by
+FACTS names, for each row of the sections C, G2 and G4 that concern a host, and for each of Nova's
+scenarios of a reshape (F1, F3, F10), the tests that would fail if it were not so: "file test …". An entry without tests must be explained in HACKING.md, by
 its ID in brackets: "(facts C9)"."""
 
 import re
@@ -40,6 +40,8 @@ FACTS = {
     'C5.1': ['tests/test-provider-update.c test_reshape_needed test_reshape test_reshape_table'],
     'C5.2': ['tests/test-reshape-moves.c test_dedicated_cpus'],
     'C5.3': ['tests/test-memory-encryption.c test_reshape_c5_3'],
+    'C5 renamed and regrouped, under guests':
+        ['tests/integration/test_reshape_guests.py test_classes_there_and_back'],
     'C6': ['tests/test-memory-encryption.c test_models_c6 test_gone_without_its_trait_c6',
            'tests/integration/test_agent_host.py test_c6_models_come_and_go'],
     'C7 off': ['tests/test-pci-providers.c test_f5_cannot_be_switched_off',
@@ -77,6 +79,29 @@ FACTS = {
                                'tests/test-numa-providers.c test_foreign_providers_c10',
                                'tests/test-pci-providers.c test_c10_leaves_others_alone'],
     'C10 sharing providers': ['tests/test-provider-update.c test_foreign_roots'],
+    'F1 reshape: an error is told':
+        ['tests/integration/test_report_reshape.py test_what_does_not_fit',
+         'tests/integration/test_reshape_moves.py test_e6_no_capacity_elsewhere'],
+    'F1 reshape: done, and a replay of it':
+        ['tests/integration/test_report_reshape.py test_from_the_root_to_its_children '
+         'test_f1_a_replay'],
+    'F1 reshape: nothing twice, a class everywhere, collapse, expand':
+        ['tests/integration/test_report_reshape.py test_f1_a_class_everywhere '
+         'test_a_consumer_that_was_forgotten',
+         'tests/integration/test_reshape_moves.py test_f1_collapse_onto_the_root_and_expand_again'],
+    'F1 reshape: a conflict':
+        ['tests/integration/test_report_reshape.py '
+         'test_a_claim_between_gathering_and_publishing'],
+    'F3 VGPU': ['tests/integration/test_agent_reshape.py test_f3_from_the_root_to_the_gpus'],
+    'F3 SEV': ['tests/integration/test_reshape_moves.py test_f3_memory_encryption_from_the_root'],
+    'F3 SEV mixed': ['tests/integration/test_reshape_moves.py test_f3_sev_mixed'],
+    'F3 PCPU': ['tests/integration/test_agent_reshape.py '
+                'test_c5_2_dedicated_cpus_there_and_back'],
+    'F10 reshaper.yaml': ['tests/integration/test_reshape_moves.py test_e6_somebody_claims_meanwhile '
+                          'test_e6_a_consumer_changes_meanwhile test_e6_a_consumer_goes_meanwhile '
+                          'test_e6_a_provider_goes_meanwhile test_e6_the_class_goes_meanwhile '
+                          'test_e6_no_capacity_elsewhere test_e6_no_room_for_one_elsewhere '
+                          'test_e6_forbidden test_e6_a_placement_without_a_reshaper'],
     'G2.5': ['tests/test-provider-update.c test_gone_g2_5'],
     'G2.6': ['tests/test-mdev-plan.c test_table', 'tests/test-provider-update.c '
              'test_class_by_type_g2_6', 'tests/integration/test_agent_devices.py '
