@@ -18,6 +18,7 @@
 
 #define DEFAULT_STATE_PATH "/var/lib/compute-agent"
 #define HOOK_PATH          SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
+#define INDENT             24 /* of the words */
 #define DISK_NEEDED_BYTES  (UINT64_C(16) << 20)
 
 void ctl_facts_measure(CtlFacts *facts)
@@ -76,8 +77,9 @@ static int judge_service(const CtlFacts *facts, json_t *findings)
         if (!is_running(facts))
                 return ctl_doctor_add(
                         findings, "service", "bad",
-                        "\"systemctl enable --now compute-agent\"; if it does not stay, "
-                        "\"journalctl -x -u compute-agent\" says why",
+                        "To start it also at each boot: \"systemctl enable --now compute-agent\". "
+                        "If "
+                        "it does not stay, \"journalctl -x -u compute-agent\" says why",
                         "%s", ctl_json_text(facts->status, "summary"));
         if (ctl_json_text(facts->status, "claim_error")[0])
                 return ctl_doctor_add(
@@ -98,6 +100,8 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
 {
         const char *error = ctl_json_text(facts->status, "hypervisor_error");
 
+        if (!facts->snapshot && !facts->config && !is_running(facts))
+                return 0; /* nobody could say which one to ask */
         if (error[0] || !facts->snapshot)
                 return ctl_doctor_add(
                         findings, "hypervisor", "bad",
@@ -243,6 +247,8 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 {
         char free_text[CTL_TEXT_MAX];
 
+        if (facts->disk_error.code == ENOENT && !is_running(facts))
+                return 0; /* the first start makes it */
         if (facts->disk_error.code)
                 return ctl_doctor_add(findings, "disk", "bad",
                                       "Make the folder, or start the service, which does", "%s",
@@ -273,9 +279,27 @@ json_t *ctl_doctor_judge(const CtlFacts *facts)
         return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
 }
 
+/* On the line that was begun, or below, in the column of the words. */
+static int print_sentence(const char *text, const CtlStyle *style, FILE *output)
+{
+        bool ended = text[0] && strchr(".?!", text[strlen(text) - 1]);
+        _cleanup_free_ char *sentence = NULL;
+
+        if (asprintf(&sentence, "%s%s", text, ended ? "" : ".") < 0) {
+                sentence = NULL;
+                return -ENOMEM;
+        }
+        if (style->width > 2 * INDENT)
+                ctl_text_wrap(sentence, style->width - INDENT);
+        ctl_style_write(style, CTL_PLAIN, sentence, INDENT, output);
+        return 0;
+}
+
 static int print_finding(const json_t *finding, const CtlStyle *style, FILE *output)
 {
-        const char *state = ctl_json_text(finding, "state"), *advice;
+        const char *state = ctl_json_text(finding, "state"),
+                   *advice = ctl_json_text(finding, "advice");
+        int r;
         CtlColour colour = strcmp(state, "ok") == 0    ? CTL_GREEN
                            : strcmp(state, "bad") == 0 ? CTL_RED
                                                        : CTL_YELLOW;
@@ -283,13 +307,13 @@ static int print_finding(const json_t *finding, const CtlStyle *style, FILE *out
 
         if (!text)
                 return -ENOMEM;
-        advice = ctl_json_text(finding, "advice");
-        fprintf(output, "%s%-8s%s %-14s %s%s\n", ctl_colour(style, colour), state,
-                ctl_colour_end(style), ctl_json_text(finding, "check"), text,
-                strchr(".?!", text[0] ? text[strlen(text) - 1] : '.') ? "" : ".");
-        if (advice[0])
-                fprintf(output, "%*s%s.\n", 8 + 1 + 14 + 1, "", advice);
-        return 0;
+        fprintf(output, "%s%-8s%s %-14s ", ctl_colour(style, colour), state, ctl_colour_end(style),
+                ctl_json_text(finding, "check"));
+        r = print_sentence(text, style, output);
+        if (r < 0 || !advice[0])
+                return r;
+        fprintf(output, "%*s", INDENT, "");
+        return print_sentence(advice, style, output);
 }
 
 int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output)

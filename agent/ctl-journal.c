@@ -10,6 +10,8 @@
 
 #include "agent/ctl-text.h"
 
+#define INDENT 16 /* behind the time */
+
 #define UNIT_MATCH "_SYSTEMD_UNIT=compute-agent.service"
 
 static void journal_closep(sd_journal **journal)
@@ -61,7 +63,10 @@ static int print_line(sd_journal *journal, const CtlStyle *style, FILE *output)
                 return -ENOMEM;
         localtime_r(&(time_t){ (time_t)(usec / USEC_PER_SEC) }, &tm);
         strftime(when, sizeof(when), "%b %d %H:%M:%S", &tm);
-        fprintf(output, "%s %s\n", when, escaped);
+        if (style->width > 2 * INDENT && !style->all)
+                ctl_text_wrap(escaped, style->width - INDENT);
+        fprintf(output, "%s ", when);
+        ctl_style_write(style, CTL_PLAIN, escaped, INDENT, output);
         return 0;
 }
 

@@ -59,7 +59,8 @@ static _Noreturn void run_pager(const char *wish, int input)
         if (words)
                 exec_words(words);
         (void)execlp("less", "less", NULL);
-        (void)execlp("more", "more", NULL);
+        /* more(1) is no substitute: it counts colours as columns, and waits at the end of one page.
+         */
         copy_input();
         _exit(EXIT_SUCCESS);
 }

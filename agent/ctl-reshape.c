@@ -11,12 +11,12 @@
 static const CtlColumn move_columns[] = {
         { "CONSUMER", CTL_COLUMN_LEFT },
         { "PROVIDER", CTL_COLUMN_LEFT },
-        { "BEFORE", CTL_COLUMN_LEFT },
+        { "BEFORE", CTL_COLUMN_WRAP },
         { "AFTER", CTL_COLUMN_WRAP },
 };
 static const CtlColumn provider_columns[] = {
         { "PROVIDER", CTL_COLUMN_LEFT },
-        { "BEFORE", CTL_COLUMN_LEFT },
+        { "BEFORE", CTL_COLUMN_WRAP },
         { "AFTER", CTL_COLUMN_WRAP },
 };
 
@@ -156,7 +156,7 @@ static int print_providers(const json_t *document, const CtlStyle *style, FILE *
         return ctl_table_print(table, output);
 }
 
-int ctl_reshape_print(const json_t *document, bool planned, const CtlStyle *style, FILE *output,
+int ctl_reshape_print(const json_t *document, const char *hint, const CtlStyle *style, FILE *output,
                       Error *reterr)
 {
         const json_t *problem;
@@ -177,8 +177,6 @@ int ctl_reshape_print(const json_t *document, bool planned, const CtlStyle *styl
                         ctl_json_text(problem, "resource_class"), ctl_json_text(problem, "reason"));
         }
         if (style->legend)
-                fputs(planned ? "\nNothing was changed: \"computectl reshape\" does it.\n"
-                              : "\nDone. \"computectl reshape --undo\" puts it back.\n",
-                      output);
+                fprintf(output, "\n%s\n", hint);
         return 0;
 }

@@ -8,6 +8,7 @@
 #include "agent/ctl-style.h"
 #include "base/error.h"
 
-/* document: see agent/reshape-image.h; NULL: nothing moves. planned: it was not done. -ENOMEM. */
-int ctl_reshape_print(const json_t *document, bool planned, const CtlStyle *style, FILE *output,
+/* document: see agent/reshape-image.h; NULL: nothing moves. hint: what to do next, as the last
+ * line. -ENOMEM. */
+int ctl_reshape_print(const json_t *document, const char *hint, const CtlStyle *style, FILE *output,
                       Error *reterr);

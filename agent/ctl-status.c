@@ -53,7 +53,7 @@ static const struct {
         { SYNC_STATE_SYNCED, { "ok", "Placement is equal to this host" } },
         { SYNC_STATE_STANDALONE, { "ok", "standalone, nothing is published" } },
         { SYNC_STATE_PENDING, { "pending", "a change is on its way to Placement" } },
-        { SYNC_STATE_STALE, { "degraded", "Placement refused a part of this host" } },
+        { SYNC_STATE_STALE, { "degraded", "Placement is not equal to this host" } },
         { SYNC_STATE_OFFLINE, { "degraded", "Placement cannot be used" } },
 };
 
@@ -123,19 +123,6 @@ CtlStatusExit ctl_status_exit(const json_t *status)
         return strcmp(state, "ok") == 0 ? CTL_STATUS_OK : CTL_STATUS_DEGRADED;
 }
 
-/* Lines after the first go on below it. */
-static void write_lines(const CtlStyle *style, FILE *output, CtlColour colour, char *text)
-{
-        const char *indent = "";
-        char *line;
-
-        while ((line = strsep(&text, "\n"))) {
-                fprintf(output, "%s%s%s%s\n", indent, ctl_colour(style, colour), line,
-                        ctl_colour_end(style));
-                indent = "             "; /* INDENT blanks */
-        }
-}
-
 /* One "Label: text" line; label "" goes on below the last one. The text is escaped as a whole. */
 static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, const char *label,
                        const char *format, ...) _printf_(5, 6);
@@ -153,7 +140,7 @@ static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, co
         if (style->width > 2 * INDENT)
                 ctl_text_wrap(escaped, style->width - INDENT);
         fprintf(output, "%*s%c ", LABEL_WIDTH, label, label[0] ? ':' : ' ');
-        write_lines(style, output, colour, escaped);
+        ctl_style_write(style, colour, escaped, INDENT, output);
         return 0;
 }
 
@@ -185,8 +172,7 @@ static int print_since(const json_t *status, const CtlStyle *style, FILE *output
 
         if (usec == 0)
                 return 0;
-        return print_field(style, output, CTL_PLAIN, "", "So since %s; %s",
-                           ctl_text_time(time, usec),
+        return print_field(style, output, CTL_PLAIN, "", "since %s; %s", ctl_text_time(time, usec),
                            ctl_text_relative(relative, usec, style->now_usec));
 }
 

@@ -93,3 +93,19 @@ CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity)
                 return CTL_RED;
         return (double)used * 100 / (double)capacity >= FULL_PERCENT ? CTL_YELLOW : CTL_GREEN;
 }
+
+void ctl_style_write(const CtlStyle *style, CtlColour colour, const char *text, int indent,
+                     FILE *output)
+{
+        const char *end = colour == CTL_PLAIN ? "" : ctl_colour_end(style);
+
+        for (;;) {
+                size_t n = strcspn(text, "\n");
+
+                fprintf(output, "%s%.*s%s\n", ctl_colour(style, colour), (int)n, text, end);
+                if (!text[n])
+                        return;
+                text += n + 1;
+                fprintf(output, "%*s", indent, "");
+        }
+}

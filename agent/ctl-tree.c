@@ -60,6 +60,22 @@ static ssize_t find_parent(const json_t *providers, size_t index)
         return -1;
 }
 
+static const char *name_of(const TreePrinter *printer, ssize_t index)
+{
+        return ctl_json_text(json_array_get(printer->providers, (size_t)index), "name");
+}
+
+/* Among its siblings by name, with numbers as numbers: cell 10 comes behind cell 9. */
+static void link_child(TreePrinter *printer, ssize_t parent, ssize_t child)
+{
+        ssize_t *place = &printer->children[parent];
+
+        while (*place >= 0 && strverscmp(name_of(printer, *place), name_of(printer, child)) <= 0)
+                place = &printer->siblings[*place];
+        printer->siblings[child] = *place;
+        *place = child;
+}
+
 static int link_providers(TreePrinter *printer)
 {
         size_t n = printer->n_providers;
@@ -71,15 +87,11 @@ static int link_providers(TreePrinter *printer)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
                 printer->parents[i] = find_parent(printer->providers, i);
-                printer->children[i] = -1;
+                printer->children[i] = printer->siblings[i] = -1;
         }
-        for (size_t i = n; i-- > 0;) { /* backwards: each is put in front of its siblings */
-                ssize_t parent = printer->parents[i];
-
-                printer->siblings[i] = parent < 0 ? -1 : printer->children[parent];
-                if (parent >= 0)
-                        printer->children[parent] = (ssize_t)i;
-        }
+        for (size_t i = 0; i < n; i++)
+                if (printer->parents[i] >= 0)
+                        link_child(printer, printer->parents[i], (ssize_t)i);
         return 0;
 }
 

@@ -128,7 +128,8 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
         r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
-        ctl_fetch_snapshot(ctl, &snapshot, &facts.snapshot_error);
+        if (config || ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING)
+                ctl_fetch_snapshot(ctl, &snapshot, &facts.snapshot_error);
         fetch_connect(ctl, config, &connect, &facts.connect_error);
         fetch_identity(ctl, config, snapshot, &identity, &facts.identity_error);
         facts.config = config;
@@ -267,6 +268,14 @@ static int verb_sync(Ctl *ctl, Error *reterr)
         return r < 0 ? r : why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static const char *reshape_hint(const CtlOptions *options)
+{
+        return options->plan   ? "Nothing was changed: \"computectl reshape\" does it."
+               : options->undo ? "Done. Set the option back before the next start, or that will "
+                                 "reshape again."
+                               : "Done. \"computectl reshape --undo\" puts it back.";
+}
+
 static int verb_reshape(Ctl *ctl, Error *reterr)
 {
         const CtlOptions *options = &ctl->options;
@@ -292,7 +301,7 @@ static int verb_reshape(Ctl *ctl, Error *reterr)
                 document = json_object();
         if (ctl_wants_json(ctl))
                 return ctl_print_json(ctl, document, reterr);
-        return ctl_reshape_print(document, options->plan, &ctl->style, stdout, reterr);
+        return ctl_reshape_print(document, reshape_hint(options), &ctl->style, stdout, reterr);
 }
 
 /* While the agent does not run: two would not see each other's claims of this host. */

@@ -90,11 +90,44 @@ static void test_what_is_missing(void **state)
         error_setf(&facts.snapshot_error, EIO, "no libvirt");
         document = ctl_doctor_judge(&facts);
         assert_string_equal(state_of(document, "configuration"), "bad");
-        assert_string_equal(state_of(document, "hypervisor"), "bad");
+        assert_string_equal(state_of(document, "hypervisor"), ""); /* nobody can say which to ask */
         assert_string_equal(state_of(document, "devices"), "");
         assert_string_equal(state_of(document, "clock"), "warning");
         assert_string_equal(state_of(document, "disk"), "bad");
         assert_false(ctl_doctor_is_well(document));
+}
+
+/* The first start makes the folder; a daemon that runs without it is in trouble. */
+static void test_no_folder_yet(void **state)
+{
+        static const struct {
+                const char *status, *disk;
+        } cases[] = { { "not-running", "" }, { "ok", "bad" } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *status = json_pack("{ss}", "state", cases[i].status);
+                _cleanup_json_ json_t *document = NULL;
+                CtlFacts facts = { .status = status };
+
+                error_setf(&facts.disk_error, ENOENT, "gone");
+                document = ctl_doctor_judge(&facts);
+                assert_string_equal(state_of(document, "disk"), cases[i].disk);
+        }
+}
+
+static void test_wrapped(void **state)
+{
+        _cleanup_json_ json_t *document =
+                json_pack("{s[{ss ss ss ss}]}", "findings", "check", "disk", "state", "bad", "text",
+                          "0123456789 0123456789 0123456789", "advice", "Make room!");
+        _cleanup_(capture_done) Capture capture;
+        CtlStyle style = STYLE_PIPE;
+
+        style.width = 50;
+        assert_int_equal(ctl_doctor_print(document, &style, capture_begin(&capture)->stream), 0);
+        assert_string_equal(capture_end(&capture), "bad      disk           0123456789 0123456789\n"
+                                                   "                        0123456789.\n"
+                                                   "                        Make room!\n");
 }
 
 static void test_an_mdev_type_that_nobody_offers(void **state)
@@ -151,6 +184,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
                 cmocka_unit_test(test_what_is_missing),
+                cmocka_unit_test(test_no_folder_yet),
+                cmocka_unit_test(test_wrapped),
                 cmocka_unit_test(test_an_mdev_type_that_nobody_offers),
                 cmocka_unit_test(test_hook),
                 cmocka_unit_test(test_measured),

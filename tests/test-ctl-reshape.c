@@ -31,9 +31,9 @@ static void test_what_moves(void **state)
         _cleanup_(capture_done) Capture capture;
         const char *text;
 
-        assert_int_equal(
-                ctl_reshape_print(json, true, &STYLE_PIPE, capture_begin(&capture)->stream, NULL),
-                0);
+        assert_int_equal(ctl_reshape_print(json, "Not yet.", &STYLE_PIPE,
+                                           capture_begin(&capture)->stream, NULL),
+                         0);
         text = capture_end(&capture);
         /* providers: changed, new, gone; not those that stay as they are */
         assert_contains(text, "host      VCPU 8, VGPU 2  VCPU 8\n");
@@ -44,7 +44,7 @@ static void test_what_moves(void **state)
         assert_contains(text, GUEST "  host      VCPU 2, VGPU 1  VCPU 2\n");
         assert_contains(text, GUEST "  gpu       -               VGPU 1\n");
         assert_contains(text, "Consumer c: PCPU stays where it is: it floats\n");
-        assert_contains(text, "Nothing was changed");
+        assert_contains(text, "\nNot yet.\n");
 }
 
 static void test_what_was_done(void **state)
@@ -53,11 +53,35 @@ static void test_what_was_done(void **state)
         _cleanup_(capture_done) Capture capture;
 
         json_object_set_new(json_object_get(json, "after"), "consumers", json_object());
-        assert_int_equal(
-                ctl_reshape_print(json, false, &STYLE_PIPE, capture_begin(&capture)->stream, NULL),
-                0);
+        assert_int_equal(ctl_reshape_print(json, "Done.", &STYLE_PIPE,
+                                           capture_begin(&capture)->stream, NULL),
+                         0);
         assert_contains(capture_end(&capture), "No guest holds anything that moves.\n");
-        assert_contains(capture.text, "--undo");
+        assert_contains(capture.text, "\nDone.\n");
+}
+
+/* Of both columns, each has room beside the other. */
+static void test_80_columns(void **state)
+{
+        _cleanup_(json_done) json_t *json =
+                parse_json("{\"before\": {\"providers\": [{\"uuid\": \"h\", \"name\": \"host\", "
+                           "\"inventories\": {"
+                           " \"CUSTOM_HUGEPAGES_1G\": {\"total\": 4}, \"CUSTOM_HUGEPAGES_2M\": "
+                           "{\"total\": 1024},"
+                           " \"MEMORY_MB\": {\"total\": 32768}, \"VCPU\": {\"total\": 8}}}]},"
+                           " \"after\": {\"providers\": [{\"uuid\": \"g\", \"name\": \"cell\", "
+                           "\"inventories\": {"
+                           " \"MEMORY_MB\": {\"total\": 32768}, \"VCPU\": {\"total\": 8}}}]}}");
+        _cleanup_(capture_done) Capture capture;
+        CtlStyle style = STYLE_PIPE;
+
+        style.width = 80;
+        assert_int_equal(ctl_reshape_print(json, "", &style, capture_begin(&capture)->stream, NULL),
+                         0);
+        capture_end(&capture);
+        assert_contains(capture.text, "cell     -                                   "
+                                      "MEMORY_MB 32768, VCPU 8\n");
+        assert_contains(capture.text, "\n         32768, VCPU 8\n");
 }
 
 static void test_nothing_moves(void **state)
@@ -65,8 +89,7 @@ static void test_nothing_moves(void **state)
         _cleanup_(capture_done) Capture capture;
 
         assert_int_equal(
-                ctl_reshape_print(NULL, true, &STYLE_PIPE, capture_begin(&capture)->stream, NULL),
-                0);
+                ctl_reshape_print(NULL, "", &STYLE_PIPE, capture_begin(&capture)->stream, NULL), 0);
         assert_string_equal(capture_end(&capture),
                             "Nothing to do: the tree has the shape of this host.\n");
 }
@@ -76,6 +99,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_what_moves),
                 cmocka_unit_test(test_what_was_done),
+                cmocka_unit_test(test_80_columns),
                 cmocka_unit_test(test_nothing_moves),
         };
 

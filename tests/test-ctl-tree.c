@@ -70,6 +70,20 @@ static void test_tree(void **state)
 }
 
 /* Names are foreign, and so is whatever stands among them. */
+static void test_siblings_stand_by_name(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+
+        assert_int_equal(
+                print(TREE(PROVIDER("r", "host1", "null", "", "") "," PROVIDER(
+                              "a", "cell10", "\"r\"", "",
+                              "") "," PROVIDER("b", "cell2", "\"r\"", "",
+                                               "") "," PROVIDER("c", "cell1", "\"r\"", "", "")),
+                      STYLE_PIPE, &capture, NULL),
+                0);
+        assert_contains(capture.text, "\nhost1\n├─cell1\n├─cell2\n└─cell10\n");
+}
+
 static void test_who_shares(void **state)
 {
         _cleanup_(json_done) json_t *tree = parse_json(HOST),
@@ -205,6 +219,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_tree),
+                cmocka_unit_test(test_siblings_stand_by_name),
                 cmocka_unit_test(test_who_shares),
                 cmocka_unit_test(test_cordons_are_named),
                 cmocka_unit_test(test_ascii),
