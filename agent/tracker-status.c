@@ -80,8 +80,8 @@ static bool note_credential(TrackerStatus *status, int result, const Error *erro
         return news;
 }
 
-/* Logs changes of the state, not each retry. */
-static void set_sync_state(TrackerStatus *status, SyncState state, const Error *error)
+/* Logs changes of the state, not each retry; nothing when the reason was told already. */
+static void set_sync_state(TrackerStatus *status, SyncState state, const Error *error, bool told)
 {
         SyncState before = status->sync_state;
 
@@ -90,6 +90,8 @@ static void set_sync_state(TrackerStatus *status, SyncState state, const Error *
         if (state == before)
                 return;
         status->sync_since_usec = now_realtime_usec();
+        if (told)
+                return;
         if (state == SYNC_OFFLINE)
                 log_event(LOG_WARNING, MESSAGE_PLACEMENT_LOST, NULL,
                           "Placement cannot be used (%s). Claims are served from this host's own "
@@ -98,8 +100,6 @@ static void set_sync_state(TrackerStatus *status, SyncState state, const Error *
         else if (state == SYNC_STALE)
                 log_event(LOG_WARNING, MESSAGE_UPDATE_REFUSED, NULL,
                           "Placement is not equal to this host: %s", error->text);
-        else if (state == SYNC_SYNCED && before == SYNC_OFFLINE)
-                log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
 }
 
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error)
@@ -109,26 +109,27 @@ void tracker_status_note_failure(TrackerStatus *status, int result, const Error 
         if (!words.code)
                 error_setf(&words, result < 0 ? result : EIO, "%s",
                            result > 0 ? report_outcome_to_text(result) : strerror(-result));
-        if (note_credential(status, result, &words))
-                status->sync_state = sync_state_of_outcome(result);
-        set_sync_state(status, sync_state_of_outcome(result), &words);
+        set_sync_state(status, sync_state_of_outcome(result), &words,
+                       note_credential(status, result, &words));
 }
 
 void tracker_status_note_synced(TrackerStatus *status)
 {
         status->last_sync_usec = now_realtime_usec();
         status->credential_refused = false;
+        if (status->sync_state == SYNC_OFFLINE)
+                log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
         if (status->reshape_needed) {
                 Error error;
 
                 error_setf(&error, EAGAIN,
-                           "The tree must change shape under running guests, which happens at a "
-                           "start only; the old shape is kept");
-                set_sync_state(status, SYNC_STALE, &error);
+                           "The tree must change shape under running guests, which the next start "
+                           "does, or \"computectl reshape\"; the old shape is kept");
+                set_sync_state(status, SYNC_STALE, &error, true);
         } else if (status->device_error.code) {
-                set_sync_state(status, SYNC_STALE, &status->device_error);
+                set_sync_state(status, SYNC_STALE, &status->device_error, true);
         } else {
-                set_sync_state(status, SYNC_SYNCED, NULL);
+                set_sync_state(status, SYNC_SYNCED, NULL, true);
         }
 }
 
