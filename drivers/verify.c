@@ -237,12 +237,17 @@ static int verify_emulators(const DriverConfig *config, const Snapshot *snapshot
 
 /* Mediated devices */
 
-static bool device_has_type(const SnapshotDevice *device, const char *type)
+static const MdevType *find_type(const SnapshotDevice *device, const char *type)
 {
         for (size_t i = 0; i < device->n_mdev_types; i++)
                 if (strcmp(device->mdev_types[i].id, type) == 0)
-                        return true;
-        return false;
+                        return &device->mdev_types[i];
+        return NULL;
+}
+
+static bool device_has_type(const SnapshotDevice *device, const char *type)
+{
+        return find_type(device, type);
 }
 
 /* The device that this address of this type stands for; NULL when there is none. */
@@ -324,15 +329,32 @@ static int verify_mdev_type(const DriverMdevType *type, const Snapshot *snapshot
                 (unsigned long long)type->max_instances);
 }
 
-/* A device that could offer something, and that no option speaks of. */
-static int verify_idle_device(const DriverConfig *config, const SnapshotDevice *device,
-                              Findings *findings)
+/* Nothing of the type can be made there, and nothing of it is there. */
+static bool is_full(const Snapshot *snapshot, const SnapshotDevice *device, const MdevType *type)
 {
-        const DriverMdevType *type = mdev_type_of_device(config, device);
+        for (size_t i = 0; i < snapshot->n_mdevs; i++)
+                if (strcmp(snapshot->mdevs[i].parent, device->name) == 0 &&
+                    strcmp(snapshot->mdevs[i].type, type->id) == 0)
+                        return false;
+        return type->available_instances == 0 && type->created_instances == 0;
+}
+
+/* A device that could offer something, and of which nothing is told. */
+static int verify_idle_device(const DriverConfig *config, const Snapshot *snapshot,
+                              const SnapshotDevice *device, Findings *findings)
+{
+        const DriverMdevType *wanted = mdev_type_of_device(config, device);
+        const MdevType *type = wanted ? find_type(device, wanted->type) : NULL;
 
         if (config->n_mdev_types == 0 || device->n_mdev_types == 0 ||
-            (type && device_has_type(device, type->type)))
+            (type && !is_full(snapshot, device, type)))
                 return 0;
+        if (type)
+                return findings_warn(
+                        findings, "[devices] enabled_mdev_types",
+                        "The device %.60s has no room for %.60s: it is full, or carries another "
+                        "type, and nothing of it is in Placement",
+                        device->name, type->id);
         return findings_warn(
                 findings, "[devices] enabled_mdev_types",
                 "The device %.60s offers mediated devices (%.60s, …), but none of the enabled "
@@ -346,7 +368,7 @@ static int verify_mdevs(const DriverConfig *config, const Snapshot *snapshot, Fi
                 if (verify_mdev_type(&config->mdev_types[i], snapshot, findings) < 0)
                         return -ENOMEM;
         for (size_t i = 0; i < snapshot->n_devices; i++)
-                if (verify_idle_device(config, &snapshot->devices[i], findings) < 0)
+                if (verify_idle_device(config, snapshot, &snapshot->devices[i], findings) < 0)
                         return -ENOMEM;
         return 0;
 }

@@ -20,6 +20,11 @@
         "            {\"uuid\": \"22222222-1111-4111-8111-111111111111\", \"type\": \"A\","  \
         "             \"parent\": \"pci_0000_41_00_0\"}]"
 
+#define FULL_GPU                                                                          \
+        ", \"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\"," \
+        " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1},"                  \
+        "                  {\"id\": \"B\", \"available_instances\": 0}]}]"
+
 /* members of the guest g, behind its name */
 #define GUEST(members)                                                                          \
         ", \"domains\": [{\"uuid\": \"11111111-1111-4111-8111-111111111111\", \"name\": \"g\"," \
@@ -158,6 +163,9 @@ static const Case cases[] = {
           "[devices] enabled_mdev_types", "No device offers B" },
         { "a device left out", GOOD EMULATORS GPU, set_type_b, FINDING_WARNING,
           "[devices] enabled_mdev_types", "The device pci_0000_41_00_0 offers" },
+        { "a device that carries another type", GOOD EMULATORS FULL_GPU, set_type_b,
+          FINDING_WARNING, "[devices] enabled_mdev_types",
+          "The device pci_0000_41_00_0 has no room for B" },
         { "wrong address", GOOD EMULATORS GPU, set_type_a_elsewhere, FINDING_WARNING,
           "[mdev_A] device_addresses", "no device 0000:42:00.0" },
         { "wrong type", GOOD EMULATORS GPU, set_types_crossed, FINDING_WARNING,
