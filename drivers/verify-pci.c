@@ -32,6 +32,29 @@ static bool same_class(const char *a, const char *b)
         return strncmp(a, b, n + 1) == 0;
 }
 
+static bool matches_any(PciSpec **spec, const Snapshot *snapshot)
+{
+        const PciSpecs alone = { .items = spec, .n_items = 1 };
+
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (pci_specs_find(&alone, &snapshot->devices[i]))
+                        return true;
+        return false;
+}
+
+/* Entries are counted from 1: one value of the option may hold several. */
+static int verify_entries(const PciSpecs *specs, const Snapshot *snapshot, Findings *findings)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < specs->n_items; i++)
+                if (!matches_any(&specs->items[i], snapshot))
+                        r = findings_warn(findings, "[pci] device_spec",
+                                          "Entry %zu of %zu matches no device of this host", i + 1,
+                                          specs->n_items);
+        return r;
+}
+
 int verify_pci(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;
@@ -46,6 +69,7 @@ int verify_pci(const DriverConfig *config, const Snapshot *snapshot, Findings *f
                         findings, "[pci] device_spec",
                         "No device of this host matches; \"computectl discover --all\" "
                         "shows what there is");
+        r = verify_entries(&config->pci_specs, snapshot, findings);
         for (size_t i = 0, n; r == 0 && i < providers.n_items; i += n) {
                 const char *first = providers.items[i];
 

@@ -209,6 +209,8 @@ static void test_like_pci_siblings(void **state)
                   NULL },
                 { 8, "{\"vendor_id\": \"10de\", \"physical_network\": \"net\"}", "No device" },
                 { 8, "{\"vendor_id\": \"8086\"}", "No device of this host matches" },
+                { 1, "[{\"vendor_id\": \"8086\"}, {\"vendor_id\": \"10de\"}]",
+                  "Entry 1 of 2 matches no device" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
