@@ -91,17 +91,37 @@ bool audit_holds_here(const AuditInput *input, const Consumer *consumer)
         return false;
 }
 
-static const Provider *first_own_provider(const AuditInput *input, const Consumer *consumer,
-                                          const Resources **ret)
+static int write_share(const AuditInput *input, const Consumer *consumer, FILE *file)
 {
+        const char *separator = "";
+
         for (size_t i = 0; i < consumer->n_allocations; i++) {
-                const Provider *provider = own_provider(input, &consumer->allocations[i].provider);
+                const Allocation *held = &consumer->allocations[i];
+                const Provider *provider = own_provider(input, &held->provider);
+                _cleanup_free_ char *amounts = NULL;
 
                 if (!provider)
                         continue;
-                *ret = &consumer->allocations[i].resources;
-                return provider;
+                amounts = resources_format(&held->resources);
+                if (!amounts)
+                        return -ENOMEM;
+                fprintf(file, "%s%s of %s", separator, amounts, provider->name);
+                separator = "; ";
         }
+        return 0;
+}
+
+/* "VCPU=1 of host1; VGPU=2 of gpu1": all that it holds here. NULL when out of memory. */
+static char *format_share(const AuditInput *input, const Consumer *consumer)
+{
+        char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+        int r = file ? write_share(input, consumer, file) : -ENOMEM;
+
+        if (file && fclose(file) == 0 && r == 0)
+                return text;
+        free(text);
         return NULL;
 }
 
@@ -183,9 +203,7 @@ static int look_at_stranger(const AuditInput *input, const Consumer *consumer,
 {
         uint64_t since = seen_since(memory, consumer, input->boot_usec);
         bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
-        const Resources *resources = NULL;
-        const Provider *provider = first_own_provider(input, consumer, &resources);
-        _cleanup_free_ char *amounts = NULL;
+        _cleanup_free_ char *share = NULL;
 
         if (is_moving(input, &consumer->uuid)) {
                 ret->n_in_flight++;
@@ -202,13 +220,12 @@ static int look_at_stranger(const AuditInput *input, const Consumer *consumer,
                 ret->n_in_flight++;
                 return 0;
         }
-        amounts = resources_format(resources);
-        if (!amounts)
+        share = format_share(input, consumer);
+        if (!share)
                 return -ENOMEM;
-        return add(
-                ret, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE,
-                &consumer->uuid, 0, "%s %s holds %.120s of %.60s, and has neither claim nor guest",
-                migration ? "migration" : "consumer", consumer->uuid.text, amounts, provider->name);
+        return add(ret, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE,
+                   &consumer->uuid, 0, "%s %s holds %.500s, and has neither claim nor guest",
+                   migration ? "migration" : "consumer", consumer->uuid.text, share);
 }
 
 /* A claim beside what its consumer holds */

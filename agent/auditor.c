@@ -23,9 +23,6 @@
 #define EVACUATED_REASON "evacuated"
 #define ATTEMPTS_MAX     3 /* to write one consumer */
 
-/* What Placement itself gives consumers of which it does not know these (facts D1). */
-#define UNKNOWN_ID "00000000-0000-0000-0000-000000000000"
-
 typedef enum AuditorKind {
         AUDITOR_LOOK,
         AUDITOR_START, /* also completes claims, and ends those of evacuated guests */
@@ -311,8 +308,9 @@ static int make_new_consumer(const Claim *claim, Consumer **ret)
 
         if (consumer_new(&consumer, &claim->consumer) < 0)
                 return -ENOMEM;
-        consumer->project_id = strdup(claim->project_id[0] ? claim->project_id : UNKNOWN_ID);
-        consumer->user_id = strdup(claim->user_id[0] ? claim->user_id : UNKNOWN_ID);
+        consumer->project_id =
+                strdup(claim->project_id[0] ? claim->project_id : CONSUMER_UNKNOWN_ID);
+        consumer->user_id = strdup(claim->user_id[0] ? claim->user_id : CONSUMER_UNKNOWN_ID);
         consumer->type = strdup(claim->consumer_type[0] ? claim->consumer_type : "INSTANCE");
         if (!consumer->project_id || !consumer->user_id || !consumer->type)
                 return -ENOMEM;

@@ -20,9 +20,6 @@
 /* As many as are tried; an agent has one host to look at. */
 #define CANDIDATES_MAX 256
 
-/* Nova's sentinel for a consumer whose project and user are not known. */
-#define NOBODY "00000000-0000-0000-0000-000000000000"
-
 ClaimTask *claim_task_free(ClaimTask *task)
 {
         if (!task)
@@ -95,8 +92,8 @@ static int set_text(char **text, const char *given, const char *otherwise)
 
 int claim_task_name(Consumer *consumer, const char *project, const char *user, const char *type)
 {
-        return set_text(&consumer->project_id, project, NOBODY) < 0 ||
-                               set_text(&consumer->user_id, user, NOBODY) < 0 ||
+        return set_text(&consumer->project_id, project, CONSUMER_UNKNOWN_ID) < 0 ||
+                               set_text(&consumer->user_id, user, CONSUMER_UNKNOWN_ID) < 0 ||
                                set_text(&consumer->type, type, "INSTANCE") < 0
                        ? -ENOMEM
                        : 0;

@@ -8,6 +8,7 @@
 
 #include "agent/ctl-json.h"
 #include "agent/ctl-table.h"
+#include "base/allocation.h"
 
 static const CtlColumn finding_columns[] = {
         { "WHAT", CTL_COLUMN_LEFT },
@@ -34,14 +35,14 @@ static bool has_failed(const json_t *finding)
 
 int ctl_audit_exit(const json_t *document)
 {
-        const json_t *finding;
+        const json_t *findings = json_object_get(document, "findings"), *finding;
         size_t i;
 
-        json_array_foreach(json_object_get(document, "findings"), i, finding) {
+        json_array_foreach((json_t *)findings, i, finding) {
                 if (!is_healed(finding))
                         return CTL_AUDIT_FINDINGS;
         }
-        return EXIT_SUCCESS;
+        return json_array_size(findings) > 0 ? CTL_AUDIT_REPAIRED : EXIT_SUCCESS;
 }
 
 static void add_finding(CtlTable *table, const json_t *finding)
@@ -100,6 +101,23 @@ static int print_held(const json_t *held, FILE *output)
         return 0;
 }
 
+/* How many of them are equal to this one; 0: that was told with an earlier one. */
+static size_t count_equal(const json_t *words, size_t index)
+{
+        const json_t *word;
+        size_t i, n = 0;
+
+        json_array_foreach((json_t *)words, i, word) {
+                if (!json_equal(word, json_array_get(words, index)))
+                        continue;
+                if (i < index)
+                        return 0;
+                n++;
+        }
+        return n;
+}
+
+/* "0000:41:00.0 (2), 0000:81:00.0": a GPU gives several of its parts. */
 static int print_words(const json_t *words, FILE *output)
 {
         const json_t *word;
@@ -107,8 +125,13 @@ static int print_words(const json_t *words, FILE *output)
 
         json_array_foreach((json_t *)words, i, word) {
                 const char *text = json_string_value(word);
+                size_t n = count_equal(words, i);
 
+                if (n == 0)
+                        continue;
                 fprintf(output, "%s%s", i > 0 ? ", " : "", text ? text : "");
+                if (n > 1)
+                        fprintf(output, " (%zu)", n);
         }
         return 0;
 }
@@ -137,11 +160,12 @@ static void add_text(CtlTable *table, const char *text)
 
 static int add_consumer(CtlTable *table, const json_t *consumer)
 {
+        const char *project = ctl_json_text(consumer, "project");
         uint64_t claim = ctl_json_u64(consumer, "claim");
 
         ctl_table_line(table);
         add_text(table, ctl_json_text(consumer, "consumer"));
-        add_text(table, ctl_json_text(consumer, "project"));
+        add_text(table, strcmp(project, CONSUMER_UNKNOWN_ID) == 0 ? "" : project);
         add_text(table, ctl_json_text(consumer, "guest"));
         if (claim > 0)
                 ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, claim);

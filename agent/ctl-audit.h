@@ -8,8 +8,9 @@
 
 #include "agent/ctl-style.h"
 
-#define CTL_AUDIT_FINDINGS 3 /* exit codes */
-#define CTL_AUDIT_BLIND    4 /* it could not be looked at */
+/* Exit codes, those of "nova-manage placement audit". */
+#define CTL_AUDIT_FINDINGS 3
+#define CTL_AUDIT_REPAIRED 4
 
 /* Each finding with what would put it right, or what became of it. -ENOMEM. */
 int ctl_audit_print(const json_t *document, const CtlStyle *style, FILE *output);
@@ -17,5 +18,6 @@ int ctl_audit_print(const json_t *document, const CtlStyle *style, FILE *output)
 /* Each consumer that holds something of this host, or has a claim here. -ENOMEM. */
 int ctl_consumers_print(const json_t *document, const CtlStyle *style, FILE *output);
 
-/* EXIT_SUCCESS, or CTL_AUDIT_FINDINGS when something is left that was not put right. */
+/* EXIT_SUCCESS when all agree, CTL_AUDIT_REPAIRED when all that was found was put right,
+ * CTL_AUDIT_FINDINGS when something is left. */
 int ctl_audit_exit(const json_t *document);

@@ -22,21 +22,13 @@ static int fetch_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr
         return r < 0 ? r : ctl_json_read_document(text, false, AUDIT_FORMAT, ret, reterr);
 }
 
-/* Scripts must be able to tell "nothing is wrong" from "nobody knows". */
-static int tell_blind(const Error *error)
-{
-        fprintf(stderr, "computectl: %s\n", error->text);
-        return CTL_AUDIT_BLIND;
-}
-
 static int print_audit(Ctl *ctl, const char *method, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        Error error = ERROR_NULL;
-        int r = fetch_audit(ctl, method, &document, &error);
+        int r = fetch_audit(ctl, method, &document, reterr);
 
         if (r < 0)
-                return tell_blind(&error);
+                return r;
         if (ctl_wants_json(ctl)) {
                 r = ctl_print_json(ctl, document, reterr);
         } else if (!ctl->options.quiet) {

@@ -10,6 +10,10 @@
 #include "base/resources.h"
 #include "base/uuid.h"
 
+/* Project or user of a consumer of which Placement does not know them (facts D1), and Nova's
+ * sentinel for one that has none. */
+#define CONSUMER_UNKNOWN_ID "00000000-0000-0000-0000-000000000000"
+
 /* What one consumer holds on one provider. */
 typedef struct Allocation {
         Uuid provider;

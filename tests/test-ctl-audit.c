@@ -4,6 +4,7 @@
 
 #include <locale.h>
 
+#include "base/allocation.h"
 #include "tests/ctl-capture.h"
 
 #define UUID "b5ef2f5c-74c4-4a0a-8dd7-9f6a8f0d3b11"
@@ -25,7 +26,7 @@ static void test_findings(void **state)
                 { FINDING("found", ""),
                   CTL_AUDIT_FINDINGS,
                   { "release-share", "it leaks", "1 more may still be on the way" } },
-                { FINDING("healed", ""), EXIT_SUCCESS, { "done", "it leaks", UUID } },
+                { FINDING("healed", ""), CTL_AUDIT_REPAIRED, { "done", "it leaks", UUID } },
                 { FINDING("failed", "refused"),
                   CTL_AUDIT_FINDINGS,
                   { "failed", "it leaks: refused" } },
@@ -51,18 +52,19 @@ static void test_findings(void **state)
 static void test_consumers(void **state)
 {
         static const char text[] =
-                "{\"consumers\": [{\"consumer\": \"" UUID "\", \"project\": \"demo\", \"guest\":"
+                "{\"consumers\": [{\"consumer\": \"" UUID "\", \"project\": \"" CONSUMER_UNKNOWN_ID
+                "\", \"guest\":"
                 " \"vm1\", \"claim\": 7, \"here\": [{\"provider\": \"p\", \"name\": \"host1\","
                 " \"resources\": {\"VCPU\": 2}}, {\"provider\": \"q\", \"name\": \"gpu\","
                 " \"resources\": {\"VGPU\": 1}}], \"elsewhere\": [{\"provider\": \"far\","
                 " \"name\": \"\", \"resources\": {\"DISK_GB\": 5}}], \"devices\":"
-                " [\"0000:41:00.0\", \"0000:42:00.0\"], \"cpus\": \"2,8\"}, {}]}";
+                " [\"0000:41:00.0\", \"0000:42:00.0\", \"0000:41:00.0\"], \"cpus\": \"2,8\"}, {}]}";
         static const char *const words[] = { "vm1",
                                              "7",
-                                             "demo",
+                                             UUID "  -        vm1",
                                              "VCPU=2 of host1; VGPU=1 of gpu",
                                              "DISK_GB=5 of far",
-                                             "0000:41:00.0, 0000:42:00.0",
+                                             "0000:41:00.0 (2), 0000:42:00.0",
                                              "2,8" };
         _cleanup_(json_done) json_t *document = parse_json(text), *empty = parse_json("{}");
         _cleanup_(capture_done) Capture capture, nothing;
