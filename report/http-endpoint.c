@@ -11,7 +11,8 @@ DEFINE_CLEANUP(CURLU *, curl_url_cleanup);
 void http_endpoint_done(HttpEndpoint *endpoint)
 {
         free(endpoint->text);
-        free(endpoint->base_url);
+        free(endpoint->origin);
+        free(endpoint->prefix);
         free(endpoint->socket_path);
         *endpoint = HTTP_ENDPOINT_INIT;
 }
@@ -31,8 +32,9 @@ static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
                                   "has %zu",
                                   n);
         ret->socket_path = strdup(path);
-        ret->base_url = strdup("http://localhost");
-        return ret->socket_path && ret->base_url ? 0 : error_oom(reterr);
+        ret->origin = strdup("http://localhost");
+        ret->prefix = strdup("");
+        return ret->socket_path && ret->origin && ret->prefix ? 0 : error_oom(reterr);
 }
 
 static bool url_has(CURLU *url, CURLUPart part)
@@ -56,11 +58,26 @@ static bool scheme_allowed(CURLU *url)
         return allowed;
 }
 
+/* Takes the URL apart, which curl has written in its own way: its path is how it ends. */
+static int split(CURLU *url, HttpEndpoint *ret)
+{
+        char *whole = NULL, *path = NULL;
+
+        if (curl_url_get(url, CURLUPART_URL, &whole, 0) == CURLUE_OK &&
+            curl_url_get(url, CURLUPART_PATH, &path, 0) == CURLUE_OK) {
+                ret->origin = strndup(whole, strlen(whole) - strlen(path));
+                for (size_t n = strlen(path); n > 0 && path[n - 1] == '/'; n--)
+                        path[n - 1] = '\0';
+                ret->prefix = strdup(path);
+        }
+        curl_free(whole);
+        curl_free(path);
+        return ret->origin && ret->prefix ? 0 : -ENOMEM;
+}
+
 static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
 {
         _cleanup_(curl_url_cleanupp) CURLU *url = curl_url();
-        char *base = NULL;
-        size_t n;
 
         if (!url)
                 return error_oom(reterr);
@@ -81,13 +98,7 @@ static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
                                   "The endpoint begins with http://, https:// or unix://, not "
                                   "like %s",
                                   text);
-        if (curl_url_get(url, CURLUPART_URL, &base, 0) != CURLUE_OK)
-                return error_oom(reterr);
-        for (n = strlen(base); n > 0 && base[n - 1] == '/'; n--)
-                base[n - 1] = '\0';
-        ret->base_url = strdup(base);
-        curl_free(base);
-        return ret->base_url ? 0 : error_oom(reterr);
+        return split(url, ret) < 0 ? error_oom(reterr) : 0;
 }
 
 int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr)

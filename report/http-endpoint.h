@@ -7,7 +7,8 @@
 
 typedef struct HttpEndpoint {
         char *text;        /* as given, for messages; it never holds a password */
-        char *base_url;    /* without a slash at the end; "http://localhost" for a socket */
+        char *origin;      /* "https://host:8778"; "http://localhost" for a socket */
+        char *prefix;      /* of every path: "/placement", without a slash at the end; may be "" */
         char *socket_path; /* NULL for TCP */
 } HttpEndpoint;
 

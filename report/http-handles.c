@@ -104,13 +104,15 @@ static bool may_have_body(const HttpRequest *request)
 
 static int set_target(CURL *easy, const HttpEndpoint *endpoint, const HttpRequest *request)
 {
-        _cleanup_free_ char *url = NULL;
+        _cleanup_free_ char *target = NULL;
 
-        if (asprintf(&url, "%s%s", endpoint->base_url, request->path) < 0) {
-                url = NULL;
+        if (asprintf(&target, "%s%s", endpoint->prefix, request->path) < 0) {
+                target = NULL;
                 return -ENOMEM;
         }
-        EASY_SET(easy, URL, url);
+        /* As a part of the URL curl would take the path apart and write it anew several times. */
+        EASY_SET(easy, URL, endpoint->origin);
+        EASY_SET(easy, REQUEST_TARGET, target);
         if (may_have_body(request)) {
                 EASY_SET(easy, POSTFIELDSIZE_LARGE, (curl_off_t)request->body_size);
                 EASY_SET(easy, POSTFIELDS, request->body ? request->body : "");
@@ -132,9 +134,9 @@ static int add_header(struct curl_slist **headers, const char *line)
 static int make_headers(const HttpRequest *request, struct curl_slist **ret)
 {
         /* Curl would ask for leave before it sends a large body, and WSGI servers answer late. */
-        if (add_header(ret, "Expect:") < 0)
+        if (may_have_body(request) && add_header(ret, "Expect:") < 0)
                 return -ENOMEM;
-        if (!request->body && add_header(ret, "Content-Type:") < 0)
+        if (may_have_body(request) && !request->body && add_header(ret, "Content-Type:") < 0)
                 return -ENOMEM;
         for (size_t i = 0; request->headers && request->headers[i]; i++)
                 if (add_header(ret, request->headers[i]) < 0)
@@ -149,4 +151,49 @@ int http_handle_set_request(CURL *easy, const HttpEndpoint *endpoint, const Http
                 return -ENOMEM;
         EASY_SET(easy, HTTPHEADER, *ret_headers);
         return 0;
+}
+
+static const char *header_of(CURL *easy, const char *name)
+{
+        struct curl_header *header;
+
+        if (curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+                return "";
+        return header->value;
+}
+
+void http_handle_get_response(CURL *easy, HttpResponse *ret)
+{
+        curl_off_t retry_after = 0;
+        long status = 0;
+
+        curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after);
+        ret->status = (int)status;
+        ret->retry_after_sec = retry_after > 0 ? (uint64_t)retry_after : 0;
+        ret->content_type = header_of(easy, "content-type");
+        ret->request_id = header_of(easy, "x-openstack-request-id");
+        ret->location = header_of(easy, "location");
+        ret->subject_token = header_of(easy, "x-subject-token");
+        ret->last_modified = header_of(easy, "last-modified");
+}
+
+void http_handle_get_failure(CURL *easy, HttpFailure *ret)
+{
+        long os_errno = 0, local_port = 0;
+        curl_off_t connected_usec = 0;
+
+        curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_errno);
+        curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &connected_usec);
+        curl_easy_getinfo(easy, CURLINFO_LOCAL_PORT, &local_port);
+        ret->os_errno = (int)os_errno;
+        ret->reached = local_port > 0;
+        ret->connected = connected_usec > 0;
+}
+
+uint64_t http_date_to_sec(const char *text)
+{
+        time_t sec = curl_getdate(text, NULL);
+
+        return sec > 0 ? (uint64_t)sec : 0;
 }

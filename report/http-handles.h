@@ -7,6 +7,7 @@
 #include <curl/curl.h>
 
 #include "report/http-endpoint.h"
+#include "report/http-error.h"
 #include "report/http.h"
 
 typedef struct HttpHandles {
@@ -27,3 +28,9 @@ void http_handles_give_back(HttpHandles *handles, CURL *easy);
  * the caller's to free, until the handle was given back. -ENOMEM. */
 int http_handle_set_request(CURL *easy, const HttpEndpoint *endpoint, const HttpRequest *request,
                             struct curl_slist **ret_headers);
+
+/* What an answer tells beside its body; the texts are the handle's until it is used again. */
+void http_handle_get_response(CURL *easy, HttpResponse *ret);
+
+/* What a handle that failed knows of the reason. */
+void http_handle_get_failure(CURL *easy, HttpFailure *ret);

@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Curl sets its timer several times for each request, mostly to now or to a time-out that never
- * comes. So "now" is an event source of its own, and the timer is left alone when it fires early
- * enough: what it cost to move it was a sixth of a request.
+/* Curl tells us which sockets to watch and when to wake up; we tell it what happened, and then read
+ * its messages. What costs is not curl but the way to it, so there is little of it:
+ *   - What curl wants "now" is done now, not in another turn of the event loop.
+ *   - Its timer is left alone when it fires early enough: curl sets it several times for each
+ *     request, mostly to a time-out that never comes.
+ *   - A connection's event source lives as long as the connection. Between requests nothing comes
+ *     but the end of the connection; the source is switched off by that, and curl finds out when it
+ *     looks at the connection next. Sockets that we did not open are the resolver's: they come and
+ *     go as curl says.
  *
- * Curl tells us which sockets to watch and when to wake up; we tell it what happened, and then read
- * its messages. An sd-event handler that returns < 0 is switched off for good, so each of ours
- * returns 0. A callback of curl's that fails breaks the whole multi handle: then everybody is told
- * once and nothing more happens. */
+ * An sd-event handler that returns < 0 is switched off for good, so each of ours returns 0. A
+ * callback of curl's that fails breaks the whole multi handle: then everybody is told once and
+ * nothing more happens. */
 
 #include "report/http-loop.h"
 
 #include <sys/epoll.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 typedef struct HttpSocket {
         TAILQ_ENTRY(HttpSocket) link;
         HttpLoop *loop;
+        curl_socket_t fd;
+        bool opened;  /* by on_open() */
+        bool watched; /* curl wants to know of it */
         sd_event_source *source;
 } HttpSocket;
 
@@ -26,8 +36,12 @@ struct HttpLoop {
         sd_event_source *timer, *soon;
         uint64_t armed_usec;    /* when the timer fires; UINT64_MAX: it does not */
         uint64_t deadline_usec; /* when curl wants to be called; UINT64_MAX: not at all */
+        bool due;               /* curl wants to be called now */
+        bool acting;            /* act() looks after what is due */
+        int n_handles;          /* those in the multi handle */
         TAILQ_HEAD(, HttpSocket) sockets;
         HttpLoopEnded ended;
+        HttpLoopSettled settled;
         void *userdata;
         bool broken;
 };
@@ -43,25 +57,52 @@ static void read_messages(HttpLoop *loop)
 
                 if (message->msg != CURLMSG_DONE)
                         continue;
-                curl_multi_remove_handle(loop->multi, easy);
+                http_loop_remove(loop, easy);
                 loop->ended(easy, code, loop->userdata);
         }
 }
 
+static void break_down(HttpLoop *loop)
+{
+        loop->broken = true;
+        sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF);
+        sd_event_source_set_enabled(loop->soon, SD_EVENT_OFF);
+        loop->ended(NULL, CURLE_OUT_OF_MEMORY, loop->userdata);
+}
+
+/* Calls curl, again for what it wants done now. */
+static CURLMcode call_curl(HttpLoop *loop, curl_socket_t fd, int events, int *ret_running)
+{
+        CURLMcode code;
+
+        do {
+                loop->due = false;
+                code = curl_multi_socket_action(loop->multi, fd, events, ret_running);
+                fd = CURL_SOCKET_TIMEOUT;
+                events = 0;
+        } while (code == CURLM_OK && loop->due);
+        return code;
+}
+
+/* The loop may be gone after this. */
 static void act(HttpLoop *loop, curl_socket_t fd, int events)
 {
         int running;
 
         if (loop->broken)
                 return;
-        if (curl_multi_socket_action(loop->multi, fd, events, &running) == CURLM_OK) {
+        loop->acting = true;
+        do {
+                if (call_curl(loop, fd, events, &running) != CURLM_OK) {
+                        break_down(loop);
+                        break;
+                }
                 read_messages(loop);
-                return;
-        }
-        loop->broken = true;
-        sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF);
-        sd_event_source_set_enabled(loop->soon, SD_EVENT_OFF);
-        loop->ended(NULL, CURLE_OUT_OF_MEMORY, loop->userdata);
+                fd = CURL_SOCKET_TIMEOUT;
+                events = 0;
+        } while (loop->due);
+        loop->acting = false;
+        loop->settled(loop->userdata);
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -69,6 +110,10 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
         HttpSocket *sock = userdata;
         int events = 0;
 
+        if (!sock->watched) {
+                sd_event_source_set_enabled(source, SD_EVENT_OFF);
+                return 0;
+        }
         if (revents & (EPOLLIN | EPOLLHUP))
                 events |= CURL_CSELECT_IN;
         if (revents & EPOLLOUT)
@@ -117,6 +162,29 @@ static int on_soon(sd_event_source *source, void *userdata)
         return 0;
 }
 
+/* Sockets */
+
+static HttpSocket *socket_find(HttpLoop *loop, curl_socket_t fd)
+{
+        HttpSocket *sock;
+
+        TAILQ_FOREACH(sock, &loop->sockets, link)
+        if (sock->fd == fd)
+                return sock;
+        return NULL;
+}
+
+static HttpSocket *socket_add(HttpLoop *loop, curl_socket_t fd, bool opened)
+{
+        HttpSocket *sock = calloc(1, sizeof(HttpSocket));
+
+        if (!sock)
+                return NULL;
+        *sock = (HttpSocket){ .loop = loop, .fd = fd, .opened = opened };
+        TAILQ_INSERT_TAIL(&loop->sockets, sock, link);
+        return sock;
+}
+
 static void socket_forget(HttpSocket *sock)
 {
         TAILQ_REMOVE(&sock->loop->sockets, sock, link);
@@ -124,51 +192,71 @@ static void socket_forget(HttpSocket *sock)
         free(sock);
 }
 
-static int socket_watch(HttpLoop *loop, curl_socket_t fd, uint32_t events)
+static int socket_watch(HttpSocket *sock, uint32_t events)
 {
-        HttpSocket *sock = calloc(1, sizeof(HttpSocket));
+        int r;
 
-        if (!sock)
-                return -ENOMEM;
-        sock->loop = loop;
-        if (sd_event_add_io(loop->event, &sock->source, fd, events, on_io, sock) < 0) {
-                free(sock);
-                return -ENOMEM;
+        if (!sock->source)
+                return sd_event_add_io(sock->loop->event, &sock->source, sock->fd, events, on_io,
+                                       sock);
+        r = sd_event_source_set_io_events(sock->source, events);
+        return r < 0 ? r : sd_event_source_set_enabled(sock->source, SD_EVENT_ON);
+}
+
+static curl_socket_t on_open(void *userdata, curlsocktype purpose, struct curl_sockaddr *address)
+{
+        HttpLoop *loop = userdata;
+        int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
+        if (fd < 0)
+                return CURL_SOCKET_BAD;
+        if (!socket_add(loop, fd, true)) {
+                close(fd);
+                return CURL_SOCKET_BAD;
         }
-        TAILQ_INSERT_TAIL(&loop->sockets, sock, link);
-        curl_multi_assign(loop->multi, fd, sock);
-        return 0;
+        return fd;
+}
+
+static int on_close(void *userdata, curl_socket_t fd)
+{
+        HttpSocket *sock = socket_find(userdata, fd);
+
+        if (sock)
+                socket_forget(sock);
+        return close(fd);
 }
 
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *assigned)
 {
         HttpLoop *loop = userdata;
-        HttpSocket *sock = assigned;
+        HttpSocket *sock = socket_find(loop, fd);
         uint32_t events = 0;
 
         if (what == CURL_POLL_REMOVE) {
-                if (sock)
+                if (sock && sock->opened)
+                        sock->watched = false;
+                else if (sock)
                         socket_forget(sock);
                 return 0;
         }
+        if (!sock)
+                sock = socket_add(loop, fd, false);
+        if (!sock)
+                return -1;
         if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
                 events |= EPOLLIN;
         if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
                 events |= EPOLLOUT;
-        if (sock)
-                return sd_event_source_set_io_events(sock->source, events) < 0 ? -1 : 0;
-        return socket_watch(loop, fd, events) < 0 ? -1 : 0;
+        sock->watched = true;
+        return socket_watch(sock, events) < 0 ? -1 : 0;
 }
 
 static int on_curl_timer(CURLM *multi, long timeout_ms, void *userdata)
 {
         HttpLoop *loop = userdata;
 
+        loop->due = timeout_ms == 0;
         loop->deadline_usec = UINT64_MAX;
-        if (timeout_ms == 0)
-                return sd_event_source_set_enabled(loop->soon, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
-        if (sd_event_source_set_enabled(loop->soon, SD_EVENT_OFF) < 0)
-                return -1;
         if (timeout_ms > 0)
                 loop->deadline_usec = now_usec(loop) + (uint64_t)timeout_ms * USEC_PER_MSEC;
         return arm_timer(loop);
@@ -189,7 +277,7 @@ static int set_up_multi(HttpLoop *loop, uint64_t max_connections)
 }
 
 int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections, HttpLoopEnded ended,
-                  void *userdata)
+                  HttpLoopSettled settled, void *userdata)
 {
         _cleanup_(http_loop_freep) HttpLoop *loop = calloc(1, sizeof(HttpLoop));
         int r;
@@ -199,6 +287,7 @@ int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections, Htt
         TAILQ_INIT(&loop->sockets);
         loop->event = sd_event_ref(event);
         loop->ended = ended;
+        loop->settled = settled;
         loop->userdata = userdata;
         loop->armed_usec = UINT64_MAX;
         loop->deadline_usec = UINT64_MAX;
@@ -226,7 +315,7 @@ HttpLoop *http_loop_free(HttpLoop *loop)
 
         if (!loop)
                 return NULL;
-        /* Closes the idle connections, and calls on_curl_socket() for what is still watched. */
+        /* Closes the idle connections, and calls on_close() for each. */
         if (loop->multi)
                 curl_multi_cleanup(loop->multi);
         while ((sock = TAILQ_FIRST(&loop->sockets)))
@@ -238,14 +327,36 @@ HttpLoop *http_loop_free(HttpLoop *loop)
         return NULL;
 }
 
+/* Begins what curl wants to do now; who ends by that is told from the loop. */
+static void begin(HttpLoop *loop)
+{
+        int running = loop->n_handles;
+
+        if (call_curl(loop, CURL_SOCKET_TIMEOUT, 0, &running) != CURLM_OK ||
+            running < loop->n_handles)
+                sd_event_source_set_enabled(loop->soon, SD_EVENT_ONESHOT);
+}
+
 int http_loop_add(HttpLoop *loop, CURL *easy)
 {
         if (loop->broken)
                 return -EIO;
-        return curl_multi_add_handle(loop->multi, easy) == CURLM_OK ? 0 : -ENOMEM;
+        if (curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, loop) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, loop) != CURLE_OK ||
+            curl_multi_add_handle(loop->multi, easy) != CURLM_OK)
+                return -ENOMEM;
+        loop->n_handles++;
+        if (!loop->acting)
+                begin(loop);
+        return 0;
 }
 
 void http_loop_remove(HttpLoop *loop, CURL *easy)
 {
-        curl_multi_remove_handle(loop->multi, easy);
+        if (curl_multi_remove_handle(loop->multi, easy) == CURLM_OK)
+                loop->n_handles--;
+        if (loop->due && !loop->acting)
+                sd_event_source_set_enabled(loop->soon, SD_EVENT_ONESHOT);
 }

@@ -15,11 +15,14 @@ typedef struct HttpLoop HttpLoop;
  * failed with code and the loop is of no more use. Must not free the loop. */
 typedef void (*HttpLoopEnded)(CURL *easy, CURLcode code, void *userdata);
 
+/* Each wake-up of the loop ends with this, after those that ended by it. May free the loop. */
+typedef void (*HttpLoopSettled)(void *userdata);
+
 int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections, HttpLoopEnded ended,
-                  void *userdata);
+                  HttpLoopSettled settled, void *userdata);
 HttpLoop *http_loop_free(HttpLoop *loop);
 DEFINE_CLEANUP(HttpLoop *, http_loop_free);
 
-/* ended is never called from inside. -ENOMEM, -EIO. */
+/* Begins at once, but ended is never called from inside. -ENOMEM, -EIO. */
 int http_loop_add(HttpLoop *loop, CURL *easy);
 void http_loop_remove(HttpLoop *loop, CURL *easy);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A transfer is queued, then active (curl has it), then ended (waiting for its callback). Callbacks
- * are called one by one from a deferred event source, each as the last thing that the handler does:
- * a callback may therefore free the client.
+/* A transfer is queued, then active (curl has it), then ended (waiting for its callback). Each turn
+ * of the loop calls one callback, the first at once, the others from a deferred event source, and
+ * looks at nothing of a client that the callback has freed.
  *
  * Curl itself could hold back requests above a number of connections, but it counts their time-out
  * meanwhile. So the queue is here. */
@@ -249,23 +249,6 @@ static void on_ended(CURL *easy, CURLcode code, void *userdata)
                 while ((transfer = TAILQ_FIRST(&client->active)))
                         active_ended(transfer, code);
         }
-        start_queued(client);
-}
-
-static const char *header_of(CURL *easy, const char *name)
-{
-        struct curl_header *header;
-
-        if (curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
-                return "";
-        return header->value;
-}
-
-uint64_t http_date_to_sec(const char *text)
-{
-        time_t sec = curl_getdate(text, NULL);
-
-        return sec > 0 ? (uint64_t)sec : 0;
 }
 
 static void deliver_response(HttpTransfer *transfer)
@@ -273,19 +256,9 @@ static void deliver_response(HttpTransfer *transfer)
         HttpResponse response = {
                 .body = transfer->body ? transfer->body : "",
                 .body_size = transfer->body_size,
-                .content_type = header_of(transfer->easy, "content-type"),
-                .request_id = header_of(transfer->easy, "x-openstack-request-id"),
-                .location = header_of(transfer->easy, "location"),
-                .subject_token = header_of(transfer->easy, "x-subject-token"),
-                .last_modified = header_of(transfer->easy, "last-modified"),
         };
-        curl_off_t retry_after = 0;
-        long status = 0;
 
-        curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-        curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &retry_after);
-        response.status = (int)status;
-        response.retry_after_sec = retry_after > 0 ? (uint64_t)retry_after : 0;
+        http_handle_get_response(transfer->easy, &response);
         transfer->done(HTTP_DONE, &response, NULL, transfer->userdata);
 }
 
@@ -302,43 +275,57 @@ static void deliver_failure(const HttpClient *client, HttpTransfer *transfer)
                 .unix_socket = client->endpoint.socket_path != NULL,
                 .too_large = transfer->too_large,
         };
-        curl_off_t connected_usec = 0;
         Error error = ERROR_NULL;
-        long os_errno = 0, local_port = 0;
         int r;
 
-        curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &os_errno);
-        curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_usec);
-        curl_easy_getinfo(transfer->easy, CURLINFO_LOCAL_PORT, &local_port);
-        failure.os_errno = (int)os_errno;
-        failure.reached = local_port > 0;
-        failure.connected = connected_usec > 0;
+        http_handle_get_failure(transfer->easy, &failure);
         r = http_failure_translate(&failure, &error);
         transfer->done(r, NULL, &error, transfer->userdata);
 }
 
+/* False: the client is gone. */
+static bool deliver(HttpClient *client, HttpTransfer *transfer)
+{
+        if (!transfer->done)
+                return true;
+        client->delivered = transfer;
+        if (transfer->code == CURLE_OK)
+                deliver_response(transfer);
+        else
+                deliver_failure(client, transfer);
+        if (!transfer->client)
+                return false;
+        client->delivered = NULL;
+        return true;
+}
+
+/* What queues starts after the callback, which may know better than to send it. */
 static int on_deferred(sd_event_source *source, void *userdata)
 {
         _cleanup_(transfer_freep) HttpTransfer *transfer = NULL;
         HttpClient *client = userdata;
 
         transfer = TAILQ_FIRST(&client->ended);
-        if (!transfer)
-                return 0;
-        TAILQ_REMOVE(&client->ended, transfer, link);
-        if (!TAILQ_EMPTY(&client->ended))
-                sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        if (!transfer->done)
-                return 0;
-        /* The client may be gone after this. */
-        client->delivered = transfer;
-        if (transfer->code == CURLE_OK)
-                deliver_response(transfer);
-        else
-                deliver_failure(client, transfer);
-        if (transfer->client)
-                client->delivered = NULL;
+        if (transfer) {
+                TAILQ_REMOVE(&client->ended, transfer, link);
+                if (!TAILQ_EMPTY(&client->ended))
+                        sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+                if (!deliver(client, transfer))
+                        return 0;
+        }
+        start_queued(client);
         return 0;
+}
+
+/* The first of those that have just ended is told at once. */
+static void on_settled(void *userdata)
+{
+        HttpClient *client = userdata;
+
+        if (TAILQ_EMPTY(&client->ended))
+                return;
+        sd_event_source_set_enabled(client->deferred, SD_EVENT_OFF);
+        on_deferred(client->deferred, client);
 }
 
 static int make_loop(HttpClient *client)
@@ -346,7 +333,8 @@ static int make_loop(HttpClient *client)
         HttpLoop *loop;
         int r;
 
-        r = http_loop_new(&loop, client->event, client->config.max_connections, on_ended, client);
+        r = http_loop_new(&loop, client->event, client->config.max_connections, on_ended,
+                          on_settled, client);
         if (r < 0)
                 return r;
         http_loop_free(client->loop);
@@ -461,7 +449,17 @@ HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
                 TAILQ_REMOVE(&client->ended, transfer, link);
                 break;
         }
+        if (!TAILQ_EMPTY(&client->queued))
+                sd_event_source_set_enabled(client->deferred, SD_EVENT_ONESHOT);
         return transfer_free(transfer);
+}
+
+bool http_transfer_take_back(HttpTransfer *transfer)
+{
+        if (transfer->state != TRANSFER_QUEUED)
+                return false;
+        http_transfer_cancel(transfer);
+        return true;
 }
 
 /* Called by curl with each piece of the body. Returning less than n ends the transfer. */

@@ -102,3 +102,6 @@ uint64_t http_date_to_sec(const char *text);
 /* Its callback is not called. The server may see the request all the same. NULL is allowed; returns
  * NULL. */
 HttpTransfer *http_transfer_cancel(HttpTransfer *transfer);
+
+/* Cancels a request that still waits for its turn. False: it is past that, nothing happens. */
+bool http_transfer_take_back(HttpTransfer *transfer);

@@ -7,15 +7,15 @@
 static void test_good(void **state)
 {
         static const struct {
-                const char *text, *base_url, *socket_path;
+                const char *text, *origin, *prefix, *socket_path;
         } cases[] = {
-                { "http://127.0.0.1:8778", "http://127.0.0.1:8778", NULL },
-                { "http://host:8778/", "http://host:8778", NULL },
-                { "https://host/placement", "https://host/placement", NULL },
-                { "https://host/placement//", "https://host/placement", NULL },
-                { "HTTP://host/x", "http://host/x", NULL },
-                { "http://[::1]:8778/x", "http://[::1]:8778/x", NULL },
-                { "unix:///run/placement.sock", "http://localhost", "/run/placement.sock" },
+                { "http://127.0.0.1:8778", "http://127.0.0.1:8778", "", NULL },
+                { "http://host:8778/", "http://host:8778", "", NULL },
+                { "https://host/placement", "https://host", "/placement", NULL },
+                { "https://host/placement//", "https://host", "/placement", NULL },
+                { "HTTP://host/x", "http://host", "/x", NULL },
+                { "http://[::1]:8778/x/y%20z", "http://[::1]:8778", "/x/y%20z", NULL },
+                { "unix:///run/placement.sock", "http://localhost", "", "/run/placement.sock" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -25,7 +25,8 @@ static void test_good(void **state)
                 if (http_endpoint_parse(cases[i].text, &endpoint, &error) < 0)
                         fail_msg("%s: %s", cases[i].text, error.text);
                 assert_string_equal(endpoint.text, cases[i].text);
-                assert_string_equal(endpoint.base_url, cases[i].base_url);
+                assert_string_equal(endpoint.origin, cases[i].origin);
+                assert_string_equal(endpoint.prefix, cases[i].prefix);
                 if (cases[i].socket_path)
                         assert_string_equal(endpoint.socket_path, cases[i].socket_path);
                 else
@@ -72,7 +73,7 @@ static void test_bad(void **state)
                 /* A password in a URL is not repeated to the log. */
                 if (strchr(cases[i].text, '@'))
                         assert_null(strstr(error.text, "hunter2"));
-                assert_null(endpoint.base_url);
+                assert_null(endpoint.origin);
         }
 }
 
