@@ -33,11 +33,28 @@ struct Session {
 
 static int on_deferred(sd_event_source *source, void *userdata);
 
+static void look_after_held(Session *session)
+{
+        sd_event_source_set_enabled(session->deferred, SD_EVENT_ONESHOT);
+}
+
+/* A pass that is void, or about to be, is of no use to what still waits for a connection. */
+static void hold_queued(Session *session)
+{
+        SessionCall *call;
+
+        TAILQ_FOREACH(call, &session->calls, link)
+        if (call->transfer && http_transfer_take_back(call->transfer)) {
+                call->transfer = NULL;
+                session->statistics.n_requests--;
+                session->statistics.n_writes -= placement_request_writes(&call->request);
+        }
+        look_after_held(session);
+}
+
 static void on_auth_changed(void *userdata)
 {
-        Session *session = userdata;
-
-        sd_event_source_set_enabled(session->deferred, SD_EVENT_ONESHOT);
+        hold_queued(userdata);
 }
 
 static int make_deferred(Session *session, sd_event *event)
@@ -172,7 +189,7 @@ static void start_over(SessionCall *call)
 {
         call->refused = true;
         call->transfer = NULL;
-        on_auth_changed(call->session);
+        hold_queued(call->session);
 }
 
 /* The session may be gone after this. */
@@ -296,23 +313,24 @@ static SessionCall *first_held(Session *session)
         return NULL;
 }
 
-/* One call at a time, for the session may be gone after its callback. */
 static int on_deferred(sd_event_source *source, void *userdata)
 {
         static const SessionAnswer no_answer = { 0 };
         Session *session = userdata;
-        SessionCall *call = first_held(session);
         Error words = ERROR_NULL;
-        int r;
+        SessionCall *call;
 
-        if (!call)
-                return 0;
-        r = try_send(call, &words);
-        if (r == -EAGAIN)
-                return 0;
-        sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        if (r != 0)
+        while ((call = first_held(session))) {
+                int r = try_send(call, &words);
+
+                if (r == 0)
+                        continue;
+                if (r == -EAGAIN)
+                        break;
+                sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
                 end_call(call, r, &no_answer, &words);
+                break;
+        }
         return 0;
 }
 
@@ -345,7 +363,7 @@ int session_send(Session *session, const PlacementRequest *request, SessionDone 
         }
         /* A refusal, too, is told from the loop. */
         if (r > 0)
-                on_auth_changed(session);
+                look_after_held(session);
         if (ret_call)
                 *ret_call = call;
         return 0;

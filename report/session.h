@@ -5,9 +5,9 @@
  * the answers, reads their JSON, and counts.
  *
  * Requests wait while the token that they need is fetched (auth.h), and one that is answered 401 is
- * sent once more with a new token. Beside that it retries nothing, and it remembers nothing of
- * Placement's content. As with http.h: one thread, nothing blocks, no callback from inside
- * session_send(), everything is allowed in a callback. */
+ * sent once more with a new token; those that still queue then wait for it, too. Beside that it
+ * retries nothing, and it remembers nothing of Placement's content. As with http.h: one thread,
+ * nothing blocks, no callback from inside session_send(), everything is allowed in a callback. */
 
 #include <jansson.h>
 #include <systemd/sd-event.h>

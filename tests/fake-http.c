@@ -37,7 +37,8 @@ static struct {
         size_t n_lines;
         char *log;
         char headers[1024], endpoint[200];
-        size_t max_parallel;
+        size_t max_parallel, lanes;
+        size_t n_delivered; /* the one whose callback runs: its lane is not free yet */
 } fake;
 
 void fake_http_clear_log(void)
@@ -61,6 +62,12 @@ void fake_http_begin(const FakeAnswer *script, size_t n, const char *names)
         memset(fake.used, 0, sizeof(fake.used));
         free(fake.names);
         fake.names = strdup(names);
+        fake.lanes = 0;
+}
+
+void fake_http_set_lanes(size_t n)
+{
+        fake.lanes = n;
 }
 
 const char *fake_http_log(void)
@@ -181,9 +188,11 @@ static int on_deferred(sd_event_source *source, void *userdata)
         http_transfer_cancel(transfer);
         if (client->n_waiting > 0)
                 sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        fake.n_delivered = 1;
         if (answer.result != 0) {
                 error_setf(&error, EIO, "no answer");
                 done(answer.result, NULL, &error, done_userdata);
+                fake.n_delivered = 0;
                 return 0;
         }
         response.status = answer.status ? answer.status : 200;
@@ -193,6 +202,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
         if (answer.subject_token)
                 response.subject_token = answer.subject_token;
         done(HTTP_DONE, &response, NULL, done_userdata);
+        fake.n_delivered = 0;
         return 0;
 }
 
@@ -239,10 +249,24 @@ HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
         return NULL;
 }
 
+bool http_transfer_take_back(HttpTransfer *transfer)
+{
+        size_t n_before = fake.n_delivered;
+
+        for (HttpTransfer *other = transfer; (other = TAILQ_PREV(other, TransferList, link));)
+                n_before++;
+        if (fake.lanes == 0 || n_before < fake.lanes)
+                return false;
+        fake.lines[transfer->line][0] = '\0';
+        http_transfer_cancel(transfer);
+        return true;
+}
+
 static void write_down(HttpTransfer *transfer, const HttpRequest *request)
 {
         size_t i = fake.n_lines++;
 
+        transfer->line = i;
         assert_true(i < LINES_MAX);
         assert_true(asprintf(&fake.lines[i], "%s %s", request->method, request->path) > 0);
         name_uuids(fake.lines[i]);

@@ -28,6 +28,10 @@ typedef struct FakeAnswer {
 /* Forgets everything; the script is borrowed. names are separated by blanks. */
 void fake_http_begin(const FakeAnswer *script, size_t n, const char *names);
 
+/* So many requests of a client are under way at a time; the others can be taken back, and are not
+ * written down then, though their answers are used up. 0 (as after a beginning): all are. */
+void fake_http_set_lanes(size_t n);
+
 /* What was asked for since: lines joined by "; ". */
 const char *fake_http_log(void);
 void fake_http_clear_log(void);

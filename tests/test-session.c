@@ -334,6 +334,32 @@ static void test_401_is_asked_again(void **state)
         assert_string_equal(fake_http_find_body("PUT"), "{}");
 }
 
+/* What has not been begun waits for the new token, and goes to where that says. */
+static void test_401_holds_what_queues(void **state)
+{
+        static const FakeAnswer script[] = {
+                GIVES("one", "http://old"),
+                GIVES("two", "http://new"),
+                { .match = "PUT", .times = 1 },
+                { .match = "PUT", .times = 10, .status = 401, .body = "no" },
+        };
+        Fixture *fixture = *state;
+
+        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        fake_http_set_lanes(3);
+        send_put(fixture);
+        wait_calls(fixture, 1);
+        for (unsigned i = 0; i < 10; i++)
+                send_put(fixture);
+        wait_calls(fixture, 10);
+        assert_int_equal(fixture->result, REPORT_DONE);
+        assert_int_equal(fake_http_count("POST /auth/tokens"), 2);
+        assert_int_equal(fake_http_count("PUT"), 1 + 3 + 10);
+        assert_int_equal(session_get_statistics(fixture->session)->n_requests, 1 + 3 + 10);
+        assert_int_equal(session_get_statistics(fixture->session)->n_writes, 1 + 3 + 10);
+        assert_string_equal(fake_http_get_endpoint(), "http://new");
+}
+
 static void test_401_for_ever(void **state)
 {
         static const FakeAnswer script[] = {
@@ -419,6 +445,7 @@ int main(void)
                 TEST(test_requests_wait_for_the_token),
                 TEST(test_requests_fail_without_token),
                 TEST(test_401_is_asked_again),
+                TEST(test_401_holds_what_queues),
                 TEST(test_401_for_ever),
                 TEST(test_moved),
                 TEST(test_cancel_while_held),
