@@ -9,6 +9,8 @@ static const char *const methods[] = { "GET", "PUT", "POST", "DELETE" };
 /* "{…}" stands for one part of a path. */
 static const char *const routes[] = {
         "/",
+        "/allocation_candidates",
+        "/allocations",
         "/allocations/{uuid}",
         "/reshaper",
         "/resource_classes/{name}",
