@@ -11,14 +11,6 @@
 /* More candidates in one answer than this are not believed. */
 #define CANDIDATES_MAX 8192
 
-static int check_consumer(const Consumer *consumer, Error *reterr)
-{
-        if (consumer->project_id && consumer->user_id)
-                return 0;
-        return error_setf(reterr, EINVAL, "Consumer %s has no project or user",
-                          consumer->uuid.text);
-}
-
 /* {"": ["uuid", …], "1": ["uuid"]} */
 static json_t *mappings_to_json(const RequestMappings *mappings)
 {
@@ -47,7 +39,7 @@ int placement_put_consumer(const Consumer *consumer, const RequestMappings *mapp
         bool typed = !old && placement_consumer_type_valid(consumer->type);
         char *path = NULL;
         json_t *body;
-        int r = check_consumer(consumer, reterr);
+        int r = placement_check_consumer(consumer, reterr);
 
         if (r < 0)
                 return r;
@@ -72,16 +64,13 @@ int placement_put_consumer(const Consumer *consumer, const RequestMappings *mapp
 int placement_post_consumers(const Allocations *consumers, bool old, PlacementRequest *ret,
                              Error *reterr)
 {
-        bool typed = !old;
         json_t *body;
-        int r;
+        bool typed;
+        int r = placement_check_consumers(consumers, &typed, reterr);
 
-        for (size_t i = 0; i < consumers->n_consumers; i++) {
-                r = check_consumer(consumers->consumers[i], reterr);
-                if (r < 0)
-                        return r;
-                typed = typed && placement_consumer_type_valid(consumers->consumers[i]->type);
-        }
+        if (r < 0)
+                return r;
+        typed = typed && !old;
         body = placement_consumers_to_json(consumers, typed);
         if (!body)
                 return error_oom(reterr);

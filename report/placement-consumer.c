@@ -11,6 +11,29 @@ bool placement_consumer_type_valid(const char *type)
         return type && resource_class_valid(type);
 }
 
+int placement_check_consumer(const Consumer *consumer, Error *reterr)
+{
+        if (consumer->project_id && consumer->user_id)
+                return 0;
+        return error_setf(reterr, EINVAL, "Consumer %s has no project or user",
+                          consumer->uuid.text);
+}
+
+int placement_check_consumers(const Allocations *consumers, bool *ret_typed, Error *reterr)
+{
+        bool typed = consumers && consumers->n_consumers > 0;
+
+        for (size_t i = 0; consumers && i < consumers->n_consumers; i++) {
+                int r = placement_check_consumer(consumers->consumers[i], reterr);
+
+                if (r < 0)
+                        return r;
+                typed = typed && placement_consumer_type_valid(consumers->consumers[i]->type);
+        }
+        *ret_typed = typed;
+        return 0;
+}
+
 static int add_resources(Consumer *consumer, const Uuid *provider, const json_t *holding,
                          Error *reterr)
 {

@@ -11,6 +11,13 @@
 /* Can the type be sent? "unknown" is what Placement shows for writers before 1.38, and refuses. */
 bool placement_consumer_type_valid(const char *type);
 
+/* Nothing can be written of a consumer without project and user: -EINVAL with words. */
+int placement_check_consumer(const Consumer *consumer, Error *reterr);
+
+/* The same for each; NULL: there is none. ret_typed: there are some, and each has a type that can
+ * be sent. */
+int placement_check_consumers(const Allocations *consumers, bool *ret_typed, Error *reterr);
+
 /* GET /resource_providers/{uuid}/allocations: adds what each consumer holds of the provider. */
 int placement_read_provider_allocations(const json_t *body, const Uuid *provider, Allocations *ret,
                                         Error *reterr);

@@ -297,22 +297,6 @@ static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, si
         return TAKE_PTR(object);
 }
 
-static int check_consumers(const Allocations *allocations, bool *ret_all_typed, Error *reterr)
-{
-        bool all_typed = allocations && allocations->n_consumers > 0;
-
-        for (size_t i = 0; allocations && i < allocations->n_consumers; i++) {
-                const Consumer *consumer = allocations->consumers[i];
-
-                if (!consumer->project_id || !consumer->user_id)
-                        return error_setf(reterr, EINVAL, "Consumer %s has no project or user",
-                                          consumer->uuid.text);
-                all_typed = all_typed && placement_consumer_type_valid(consumer->type);
-        }
-        *ret_all_typed = all_typed;
-        return 0;
-}
-
 int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                             const Allocations *allocations, PlacementRequest *ret, Error *reterr)
 {
@@ -320,7 +304,7 @@ int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
         bool with_types;
         int r;
 
-        r = check_consumers(allocations, &with_types, reterr);
+        r = placement_check_consumers(allocations, &with_types, reterr);
         if (r < 0)
                 return r;
         inventories = reshape_inventories_to_json(items, n_items);
