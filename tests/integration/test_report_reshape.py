@@ -70,6 +70,16 @@ class TestReshape(ReportCase):
         self.assertEqual(line['conflicts'], 0)
         self.assertEqual(self.publish_done(nested())['writes'], 0)
 
+    def test_only_a_consumer_itself_tells_its_owner(self):
+        """Why each consumer that moves is read: what a reshape has to say of it stands nowhere else."""
+        versions = self.placement.get('/')['versions'][0]
+        for microversion in ('1.30', versions['max_version']):
+            seen = self.placement.request('GET', '/resource_providers/%s/allocations' % uid('host'),
+                                          microversion=microversion).json['allocations'][uid('guest-a')]
+            self.assertEqual(set(seen), {'resources', 'consumer_generation'})
+            whole = self.placement.request('GET', '/allocations/' + uid('guest-a'), microversion=microversion).json
+            self.assertLessEqual({'project_id', 'user_id', 'consumer_generation'}, set(whole))
+
     def test_there_and_back(self):
         self.publish_done(nested(), allocations=self.moved())
         consumers = self.gathered()
