@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Several requests at a time: how many are under way, what becomes of those that queue, and who may
+ * be cancelled or freed when. */
+
+#include "tests/http-fixture.h"
+
+static void test_limit(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[20] = { 0 };
+
+        fixture->server.hold = true;
+        fixture->config.max_connections = 3;
+        start_client(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                get(fixture, "/", &results[i]);
+        run_for(fixture, 100 * USEC_PER_MSEC);
+        assert_int_equal(fixture->server.n_held, 3);
+        fixture->server.hold = false;
+        for (size_t i = 0; i < fixture->server.n_connections; i++)
+                connection_answer(&fixture->server.connections[i]);
+        run_until(fixture, results, ARRAY_SIZE(results));
+        assert_int_equal(fixture->server.n_requests, ARRAY_SIZE(results));
+        assert_int_equal(fixture->server.n_connections, 3);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                assert_int_equal(results[i].n_calls, 1);
+}
+
+/* A server with a worker for each connection, and few of them: what is sent over more connections
+ * is never read. Without help it would stand until the time-out. */
+static void test_few_workers(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[12] = { 0 };
+        uint64_t begin, end;
+
+        fixture->server.n_workers = 2;
+        start_client(fixture);
+        sd_event_now(fixture->event, CLOCK_MONOTONIC, &begin);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                get(fixture, "/", &results[i]);
+        run_until(fixture, results, ARRAY_SIZE(results));
+        sd_event_now(fixture->event, CLOCK_MONOTONIC, &end);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                assert_int_equal(results[i].status, 200);
+        assert_int_equal(fixture->server.n_requests, ARRAY_SIZE(results));
+        assert_true(end - begin < 4 * USEC_PER_SEC);
+        assert_true(fixture->server.n_connections > 2);
+        assert_true(fixture->server.n_connections <= 4);
+}
+
+static void put(Fixture *fixture, Result *result)
+{
+        assert_int_equal(http_client_send(fixture->client,
+                                          &(HttpRequest){ .method = "PUT", .path = "/" }, on_done,
+                                          result, NULL, NULL),
+                         0);
+}
+
+/* A write goes over a connection that has proved itself, or waits: it must not be sent twice. */
+static void test_writes_take_no_chances(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[8] = { 0 };
+
+        fixture->server.n_workers = 1;
+        start_client(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                put(fixture, &results[i]);
+        run_until(fixture, results, ARRAY_SIZE(results));
+        assert_int_equal(fixture->server.n_requests, ARRAY_SIZE(results));
+        assert_int_equal(fixture->server.n_connections, 1);
+}
+
+static void test_widen(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[8] = { 0 };
+
+        start_client(fixture);
+        put(fixture, &results[0]);
+        assert_int_equal(http_client_widen(fixture->client), 3);
+        run_until(fixture, results, 1);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        assert_int_equal(fixture->server.n_connections, 4);
+        assert_memory_equal(fixture->server.last, "GET /placement/ HTTP/1.1\r\n", 26);
+        /* Now writes run in parallel. */
+        fixture->server.hold = true;
+        for (size_t i = 1; i < 6; i++)
+                put(fixture, &results[i]);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        assert_int_equal(fixture->server.n_held, 4);
+        assert_int_equal(http_client_widen(fixture->client), 0);
+}
+
+static void test_widen_a_server_with_one_worker(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[3] = { 0 };
+
+        fixture->server.n_workers = 1;
+        start_client(fixture);
+        put(fixture, &results[0]);
+        assert_int_equal(http_client_widen(fixture->client), 3);
+        run_until(fixture, results, 1);
+        run_for(fixture, 400 * USEC_PER_MSEC);
+        put(fixture, &results[1]);
+        get(fixture, "/", &results[2]);
+        run_until(fixture, results, 3);
+        assert_int_equal(http_client_widen(fixture->client), 0);
+}
+
+static void test_cancel(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[5] = { 0 };
+        HttpTransfer *transfers[5];
+
+        fixture->server.hold = true;
+        fixture->config.max_connections = 2;
+        start_client(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                transfers[i] = get(fixture, "/", &results[i]);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        http_transfer_cancel(transfers[0]); /* under way */
+        http_transfer_cancel(transfers[3]); /* queued */
+        assert_null(http_transfer_cancel(NULL));
+        fixture->server.hold = false;
+        connection_answer(&fixture->server.connections[1]);
+        run_until(fixture, &results[1], 2);
+        run_until(fixture, &results[4], 1);
+        assert_int_equal(results[0].n_calls, 0);
+        assert_int_equal(results[3].n_calls, 0);
+}
+
+/* Nobody but the cancelled one was under way. */
+static void test_cancel_lets_the_queue_go_on(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[2] = { 0 };
+        HttpTransfer *transfer;
+
+        fixture->server.answer = NULL;
+        fixture->config.max_connections = 1;
+        start_client(fixture);
+        transfer = get(fixture, "/", &results[0]);
+        get(fixture, "/", &results[1]);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        fixture->server.answer = OK_ANSWER;
+        http_transfer_cancel(transfer);
+        run_until(fixture, &results[1], 1);
+        assert_int_equal(results[1].status, 200);
+        assert_int_equal(results[0].n_calls, 0);
+}
+
+static void test_take_back(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[3] = { 0 };
+        HttpTransfer *transfers[3];
+
+        fixture->server.hold = true;
+        fixture->config.max_connections = 1;
+        start_client(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                transfers[i] = get(fixture, "/", &results[i]);
+        assert_false(http_transfer_take_back(transfers[0]));
+        assert_true(http_transfer_take_back(transfers[1]));
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        fixture->server.hold = false;
+        connection_answer(&fixture->server.connections[0]);
+        run_until(fixture, &results[2], 1);
+        assert_int_equal(results[0].n_calls, 1);
+        assert_int_equal(results[1].n_calls, 0);
+        assert_int_equal(fixture->server.n_requests, 2);
+}
+
+static void on_done_cancel(int result, const HttpResponse *response, const Error *error,
+                           void *userdata)
+{
+        HttpTransfer **other = userdata;
+
+        *other = http_transfer_cancel(*other);
+}
+
+/* Cancelled between its end and its callback: both fail in one wake-up of the loop. */
+static void test_cancel_ended(void **state)
+{
+        Fixture *fixture = *state;
+        HttpTransfer *transfer;
+        Result result = { 0 };
+
+        server_stop(&fixture->server);
+        snprintf(fixture->endpoint, sizeof(fixture->endpoint), "unix:///nowhere/at/all");
+        start_client(fixture);
+        assert_int_equal(http_client_send(fixture->client,
+                                          &(HttpRequest){ .method = "GET", .path = "/" },
+                                          on_done_cancel, &transfer, NULL, NULL),
+                         0);
+        transfer = get(fixture, "/", &result);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        assert_null(transfer);
+        assert_int_equal(result.n_calls, 0);
+}
+
+static void test_free_with_requests(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[10] = { 0 };
+
+        fixture->server.hold = true;
+        start_client(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                get(fixture, "/", &results[i]);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        fixture->client = http_client_free(fixture->client);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                assert_int_equal(results[i].n_calls, 0);
+}
+
+static void on_done_free(int result, const HttpResponse *response, const Error *error,
+                         void *userdata)
+{
+        Fixture *fixture = userdata;
+
+        fixture->client = http_client_free(fixture->client);
+}
+
+static void test_free_inside_callback(void **state)
+{
+        Fixture *fixture = *state;
+        Result result = { 0 };
+
+        start_client(fixture);
+        for (unsigned i = 0; i < 3; i++)
+                assert_int_equal(http_client_send(fixture->client,
+                                                  &(HttpRequest){ .method = "GET", .path = "/" },
+                                                  on_done_free, fixture, NULL, NULL),
+                                 0);
+        get(fixture, "/", &result);
+        while (fixture->client)
+                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
+        run_for(fixture, 20 * USEC_PER_MSEC);
+        assert_int_equal(result.n_calls, 0);
+}
+
+static void on_done_again(int result, const HttpResponse *response, const Error *error,
+                          void *userdata)
+{
+        struct {
+                Fixture *fixture;
+                Result result;
+        } *again = userdata;
+
+        get(again->fixture, "/again", &again->result);
+}
+
+static void test_send_inside_callback(void **state)
+{
+        Fixture *fixture = *state;
+        struct {
+                Fixture *fixture;
+                Result result;
+        } again = { .fixture = fixture };
+
+        start_client(fixture);
+        assert_int_equal(http_client_send(fixture->client,
+                                          &(HttpRequest){ .method = "GET", .path = "/" },
+                                          on_done_again, &again, NULL, NULL),
+                         0);
+        run_until(fixture, &again.result, 1);
+        assert_int_equal(fixture->server.n_requests, 2);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        static const struct CMUnitTest tests[] = {
+                TEST(test_limit),
+                TEST(test_few_workers),
+                TEST(test_writes_take_no_chances),
+                TEST(test_widen),
+                TEST(test_widen_a_server_with_one_worker),
+                TEST(test_cancel),
+                TEST(test_cancel_lets_the_queue_go_on),
+                TEST(test_take_back),
+                TEST(test_cancel_ended),
+                TEST(test_free_with_requests),
+                TEST(test_free_inside_callback),
+                TEST(test_send_inside_callback),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
