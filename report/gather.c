@@ -15,7 +15,7 @@ struct Gather {
         Session *session;
         StringSet classes;
         bool all;
-        bool without_types; /* the service is older than consumer types */
+        bool without_types; /* not needed, or the service is older than they are */
         Read *reads;        /* of the providers, then of the consumers */
         size_t n_reads, n_running;
         bool second; /* the consumers are being read */
@@ -168,6 +168,7 @@ int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_p
             (classes && string_set_copy(&gather->classes, classes) < 0))
                 return error_oom(reterr);
         gather->all = !classes;
+        gather->without_types = classes;
         gather->session = session;
         gather->done = done;
         gather->userdata = userdata;

@@ -84,7 +84,8 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
 const ProviderTree *reporter_tree(Reporter *reporter);
 
 /* Reads who holds something of the host's own providers, as reporter_refresh() found them. classes:
- * the consumers that hold one of these are read whole, NULL: all. What was found is taken with
+ * the consumers that hold one of these are read whole, but for their type; NULL: all, and with it.
+ * What was found is taken with
  * reporter_take_gathered() in the callback. -EBUSY, -ENODATA as below, -ENOMEM. */
 int reporter_gather(Reporter *reporter, const StringSet *classes, ReporterDone done,
                     void *userdata);

@@ -169,6 +169,11 @@ static void test_who_is_read_whole(void **state)
                 if (strcmp(text, cases[i].others) != 0)
                         fail_msg("%s: others: %s", cases[i].about, text);
                 assert_int_equal(fake_http_get_n_requests(), cases[i].n_requests);
+                /* the last is of a consumer: with its type, when all are read */
+                if (cases[i].n_requests > 2 &&
+                    !strstr(fake_http_get_headers(), PLACEMENT_MICROVERSION_CONSUMER_TYPES) !=
+                            (cases[i].classes != NULL))
+                        fail_msg("%s: %s", cases[i].about, fake_http_get_headers());
                 tear_down(state);
         }
 }

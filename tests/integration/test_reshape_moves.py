@@ -239,6 +239,8 @@ class TestMoves(MovesCase):
             self.assertEqual((sums['VCPU'], sums['MEMORY_MB']),
                              (1, 0) if each == consumer else (2, 64))
             self.assertNotIn('VCPU', self.holds(each).get('', {}))
+            answer = self.api('GET', '/allocations/' + each)
+            self.assertEqual((answer['consumer_type'], answer['project_id']), ('INSTANCE', 'p'))
         self.assertEqual(self.tree(sharing), picture)
 
 
