@@ -421,6 +421,25 @@ class TestRefusals(MovesCase):
             self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
             self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
 
+    def test_an_answer_that_is_lost(self):
+        """Done, but nobody was told: it is not done twice, and can be undone."""
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.Cut('after', method='POST', path='^/reshaper$', skip=1, times=1))
+            self.agent.configure({'compute': {'numa_in_placement': 'true'},
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            self.agent.run('--once')
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+        mark = self.placement.mark()
+        self.start(placement={'endpoint_override': self.placement.endpoint})
+        self.assertEqual([item for item in self.placement.writes_since(mark)
+                          if item[1] == '/reshaper'], [])
+        self.assertEqual(sorted(path.name for path in self.agent.state.glob('reshape*')),
+                         ['reshape.json'])
+        self.start_daemon()
+        self.agent.wait_state('synced')
+        self.agent.ctl('reshape', '--undo')
+        self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
     def test_what_is_refused_after_it_does_not_undo_it(self):
         """The traits that come after the reshape are refused: it was done, and is told as done."""
         with Proxy(self.placement.port) as proxy:
