@@ -191,6 +191,15 @@ static bool step_pause(ExecutorStep *step)
         return true;
 }
 
+/* It was in the way of the plan's own parallel writes: its turn comes when these have ended. */
+static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
+{
+        if (!answer->verdict.database_locked || step->n_tries > 1)
+                return false;
+        step_set_state(step, STEP_WAITING);
+        return true;
+}
+
 /* A 500: try again later, and do not write in parallel any more. */
 static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int result,
                        const Error *error)
@@ -199,7 +208,8 @@ static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int resu
 
         executor->serial = true;
         executor->manners->serial_writes |= answer->verdict.database_locked;
-        if (!executor->stopping && step->n_tries < EXECUTOR_TRIES_MAX && step_pause(step)) {
+        if (!executor->stopping && step->n_tries < EXECUTOR_TRIES_MAX &&
+            (step_wait_turn(step, answer) || step_pause(step))) {
                 executor->manners->n_retries++;
                 log_debug("%s, trying again in %llu ms", error->text,
                           (unsigned long long)(step->pause_usec / USEC_PER_MSEC));

@@ -462,6 +462,24 @@ static void test_locked_database(void **state)
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
 }
 
+/* Who met the plan's own writes takes its turn after them, and waits for nothing else. */
+static void test_a_database_locked_by_ourselves(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "PUT", .times = 3, .status = 500, .body = LOCKED },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
+                  "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 4);
+        for (unsigned i = 0; i < 100 && run.n_calls == 0; i++)
+                assert_true(sd_event_run(run.event, 0) >= 0);
+        assert_int_equal(run.n_calls, 1);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_int_equal(run.manners.n_retries, 3);
+}
+
 static void test_serial_manners(void **state)
 {
         _cleanup_(run_done) Run run = { .manners.serial_writes = true };
@@ -715,6 +733,7 @@ int main(void)
                 cmocka_unit_test(test_name_is_taken),
                 cmocka_unit_test(test_name_is_our_own),
                 cmocka_unit_test(test_locked_database),
+                cmocka_unit_test(test_a_database_locked_by_ourselves),
                 cmocka_unit_test(test_serial_manners),
                 cmocka_unit_test(test_other_500),
                 cmocka_unit_test(test_500_for_ever_ends),
