@@ -165,6 +165,15 @@ static const Claim *find_claim(const AuditInput *input, const Uuid *consumer, bo
         return found;
 }
 
+/* Has a migration the claim of this guest? */
+static bool is_moved(const AuditInput *input, const Uuid *guest)
+{
+        for (size_t i = 0; i < input->claims->n_claims; i++)
+                if (uuid_equal(&input->claims->claims[i]->guest, guest))
+                        return true;
+        return false;
+}
+
 /* Is it a migration that is under way, or the guest of one? */
 static bool is_moving(const AuditInput *input, const Uuid *consumer)
 {
@@ -404,7 +413,8 @@ static int look_at_domain(const AuditInput *input, const HostDomain *domain, Aud
         const Consumer *consumer = allocations_find(input->consumers, &domain->uuid);
         bool resized, told = consumer && audit_holds_here(input, consumer);
 
-        if (find_claim(input, &domain->uuid, &resized) || (input->started_only && !domain->running))
+        if (find_claim(input, &domain->uuid, &resized) || is_moved(input, &domain->uuid) ||
+            (input->started_only && !domain->running))
                 return 0;
         return add(ret, AUDIT_UNCLAIMED, AUDIT_REMEDY_ADOPT, &domain->uuid, 0,
                    "guest %.60s has no claim%s", domain->name,

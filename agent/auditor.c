@@ -13,6 +13,7 @@
 
 #include "agent/audit-json.h"
 #include "agent/claim-build.h"
+#include "agent/claim-share.h"
 #include "agent/migration-match.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -53,6 +54,7 @@ struct Auditor {
         Audit audit;
         AuditResult *results;
         size_t finding; /* that is being healed */
+        ClaimTold told; /* how Placement has its consumer then */
         unsigned n_attempts;
         AuditorDone done;
         void *userdata;
@@ -247,13 +249,28 @@ static void note_failure(Auditor *auditor, int result, const Error *words)
 
 /* What nobody wrote is ours from here on, and goes when the claim ends: as a debt that is paid
  * (agent/claim-errand.c), which the desk looks at should this write fail. */
-static void mark_untold(Auditor *auditor, const AuditFinding *finding, ClaimStanding from,
-                        ClaimStanding to)
+static void mark_untold(Auditor *auditor, const AuditFinding *finding)
 {
         Claims *claims = claim_service_get(auditor->config.claims);
 
         if (finding->type == AUDIT_UNTOLD && claims)
-                (void)claims_set_standing(claims, finding->claim_id, from, to, NULL);
+                (void)claims_set_standing(claims, finding->claim_id, CLAIM_STANDING_NONE,
+                                          CLAIM_STANDING_SENT, &auditor->told, NULL);
+}
+
+/* Placement has what the claim holds, and the generation that it got by it. */
+static void note_told(Auditor *auditor, const AuditFinding *finding)
+{
+        Claims *claims = claim_service_get(auditor->config.claims);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (finding->remedy != AUDIT_REMEDY_WRITE_CLAIM || !claims ||
+            claims_find(claims, &finding->consumer, false, &claim, NULL) != 0)
+                return;
+        (void)claims_set_standing(claims, claim->id, claim->standing,
+                                  claim->standing == CLAIM_STANDING_SENT ? CLAIM_STANDING_WRITTEN
+                                                                         : claim->standing,
+                                  &auditor->told, NULL);
 }
 
 static void note_healed(Auditor *auditor)
@@ -261,7 +278,7 @@ static void note_healed(Auditor *auditor)
         const AuditFinding *finding = &auditor->audit.items[auditor->finding];
 
         result_of(auditor)->outcome = AUDIT_HEALED;
-        mark_untold(auditor, finding, CLAIM_STANDING_SENT, CLAIM_STANDING_WRITTEN);
+        note_told(auditor, finding);
         log_event(LOG_NOTICE, MESSAGE_AUDIT_HEALED,
                   LOG_FIELDS(LOG_FIELD_CONSUMER, finding->consumer.text),
                   finding->remedy == AUDIT_REMEDY_RELEASE_SHARE
@@ -320,6 +337,18 @@ static int make_new_consumer(const Claim *claim, Consumer **ret)
 
 static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata);
 
+/* How Placement has it when it is written. */
+static int keep_told(Auditor *auditor, const Consumer *edited, Error *reterr)
+{
+        Claims *claims = claim_service_get(auditor->config.claims);
+        const HostView *view;
+        int r = claims ? claims_host(claims, &view, reterr) : -ENODATA;
+
+        if (r == 0)
+                auditor->told = claim_share_told(view, edited, true);
+        return r;
+}
+
 /* 1 when a write is under way. */
 static int write_consumer(Auditor *auditor, const AuditFinding *finding, Error *reterr)
 {
@@ -340,7 +369,10 @@ static int write_consumer(Auditor *auditor, const AuditFinding *finding, Error *
         r = audit_edit(&auditor->input, finding->remedy, held ? held : fresh, claim, &edited);
         if (r != 0)
                 return r < 0 ? error_oom(reterr) : 0;
-        mark_untold(auditor, finding, CLAIM_STANDING_NONE, CLAIM_STANDING_SENT);
+        r = keep_told(auditor, edited, reterr);
+        if (r != 0)
+                return r < 0 ? r : -EBUSY;
+        mark_untold(auditor, finding);
         r = consumers_write(&auditor->call, reporter_get_session(auditor->reporter), edited, NULL,
                             on_written, auditor, reterr);
         return r < 0 ? r : 1;

@@ -25,6 +25,8 @@ struct ClaimDesk {
         /* Settling: one errand at a time. */
         ClaimTask *errand;
         int64_t after_departure, after_handover, after_debt;
+        int64_t late_departure; /* up to this one they were not looked at when their claims ended */
+        bool begun;
         bool again;                   /* asked for meanwhile */
         bool worked, failed;          /* some of this round */
         char trouble[ERROR_TEXT_MAX]; /* that was logged */
@@ -76,30 +78,6 @@ static void drop_task(ClaimDesk *desk, ClaimTask *task)
         claim_task_free(task);
 }
 
-/* Those that wait run from the loop, when what they wait for is gone. */
-static int on_turn(sd_event_source *source, void *userdata)
-{
-        ClaimDesk *desk = userdata;
-        ClaimTask *task, *other;
-
-        TAILQ_FOREACH(task, &desk->tasks, link)
-        {
-                bool free = task->waits;
-
-                for (other = TAILQ_FIRST(&desk->tasks); free && other != task;
-                     other = TAILQ_NEXT(other, link))
-                        free = !concerns(other, &task->consumer);
-                if (!free)
-                        continue;
-                /* One at a time: the list is another one after it. */
-                (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-                task->waits = false;
-                claim_task_run(task);
-                return 0;
-        }
-        return 0;
-}
-
 ClaimDesk *claim_desk_free(ClaimDesk *desk)
 {
         if (!desk)
@@ -140,14 +118,6 @@ static ClaimTask *find_task(const ClaimDesk *desk, const Uuid *consumer)
         return NULL;
 }
 
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 static ClaimTask *add_task(ClaimDesk *desk, ClaimTaskKind kind, const Uuid *consumer,
                            ClaimTaskDone done)
 {
@@ -161,18 +131,18 @@ static ClaimTask *add_task(ClaimDesk *desk, ClaimTaskKind kind, const Uuid *cons
         task->consumer = *consumer;
         task->done = done;
         task->owner = desk;
-        task->begun_usec = now_usec();
+        task->begun_usec = claim_task_now_usec();
         TAILQ_INSERT_TAIL(&desk->tasks, task, link);
         return task;
 }
 
-/* Of what somebody waits for. */
+/* Of what somebody waits for. Without a claim in the end, something may be left to be removed. */
 static void on_asked_done(ClaimTask *task, int result, const Claim *claim, bool told,
                           const Error *error)
 {
         ClaimDesk *desk = task->owner;
 
-        if (result != 0 && desk->counter.with_placement)
+        if ((result != 0 || !claim) && desk->counter.with_placement)
                 (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
         claim_service_check(desk->counter.service, result);
         task->told(result, claim, told, error, task->userdata);
@@ -180,27 +150,100 @@ static void on_asked_done(ClaimTask *task, int result, const Claim *claim, bool 
         (void)sd_event_source_set_enabled(desk->turn, SD_EVENT_ONESHOT);
 }
 
+/* The move was done before: the answer is what it was. */
+static bool is_moved(Claims *claims, const ClaimHandover *wanted, Claim **ret)
+{
+        _cleanup_(claim_freep) Claim *left = NULL;
+
+        return claims_find(claims, &wanted->from, false, &left, NULL) == CLAIM_E_NOT_FOUND &&
+               claims_find(claims, &wanted->to, false, ret, NULL) == 0;
+}
+
+static const char *type_after(Claims *claims, const Uuid *from)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (claims_find(claims, from, false, &claim, NULL) == 0 &&
+            strcmp(claim->consumer_type, "MIGRATION") == 0)
+                return "INSTANCE";
+        return "MIGRATION";
+}
+
+/* From here on it stands in the database. */
+static void begin_move(ClaimTask *task)
+{
+        const ClaimDesk *desk = task->owner;
+        Claims *claims = claim_service_get(desk->counter.service);
+        ClaimHandover *wanted = &task->handover, begun = { 0 };
+        _cleanup_(claim_freep) Claim *there = NULL;
+        Error error = ERROR_NULL;
+        int r = -EIO;
+
+        if (claims && is_moved(claims, wanted, &there)) {
+                on_asked_done(task, 0, there, false, &error);
+                return;
+        }
+        if (claims)
+                r = claims_begin_handover(claims, &wanted->from, &wanted->to,
+                                          wanted->to_type ? wanted->to_type
+                                                          : type_after(claims, &wanted->from),
+                                          &begun, &error);
+        else
+                error_setf(&error, EIO, "Claims cannot be used: %s",
+                           claim_service_error(desk->counter.service)->text);
+        if (r != 0) {
+                on_asked_done(task, r, NULL, false, &error);
+                return;
+        }
+        claim_handover_done(wanted);
+        *wanted = begun;
+        claim_task_run(task);
+}
+
+static void start(ClaimTask *task)
+{
+        task->waits = false;
+        task->begun_usec = claim_task_now_usec();
+        if (task->kind == CLAIM_TASK_MOVE && task->handover.id == 0)
+                begin_move(task);
+        else
+                claim_task_run(task);
+}
+
+/* Those that wait run from the loop, when what they wait for is gone. */
+static int on_turn(sd_event_source *source, void *userdata)
+{
+        ClaimDesk *desk = userdata;
+        ClaimTask *task, *other;
+
+        TAILQ_FOREACH(task, &desk->tasks, link)
+        {
+                bool free = task->waits;
+
+                for (other = TAILQ_FIRST(&desk->tasks); free && other != task;
+                     other = TAILQ_NEXT(other, link))
+                        free = !concerns(other, &task->consumer) &&
+                               !(task->kind == CLAIM_TASK_MOVE &&
+                                 concerns(other, &task->handover.to));
+                if (!free)
+                        continue;
+                /* One at a time: the list is another one after it. */
+                (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+                start(task);
+                return 0;
+        }
+        return 0;
+}
+
 static void refuse(int result, ClaimDeskDone done, void *userdata, const Error *error)
 {
         done(result, NULL, false, error, userdata);
 }
 
-static bool is_busy(const ClaimDesk *desk, const Uuid *consumer, ClaimDeskDone done, void *userdata)
-{
-        Error error = ERROR_NULL;
-
-        if (!find_task(desk, consumer))
-                return false;
-        error_setf(&error, EBUSY, "Something of consumer %s is under way: try again",
-                   consumer->text);
-        refuse(CLAIM_E_BUSY, done, userdata, &error);
-        return true;
-}
-
 void claim_desk_claim(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDone done,
                       void *userdata)
 {
-        bool waits = find_task(desk, &request->consumer) != NULL;
+        bool waits = find_task(desk, &request->consumer);
         Error error = ERROR_NULL;
         ClaimTask *task;
 
@@ -214,68 +257,31 @@ void claim_desk_claim(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDon
         task->userdata = userdata;
         task->waits = waits;
         if (!waits)
-                claim_task_run(task);
-}
-
-/* The move was done before: the answer is what it was. */
-static bool is_moved(Claims *claims, const Uuid *from, const Uuid *to, ClaimDeskDone done,
-                     void *userdata)
-{
-        _cleanup_(claim_freep) Claim *left = NULL, *there = NULL;
-        static const Error no_error;
-
-        if (claims_find(claims, from, false, &left, NULL) != CLAIM_E_NOT_FOUND ||
-            claims_find(claims, to, false, &there, NULL) != 0)
-                return false;
-        done(0, there, false, &no_error, userdata);
-        return true;
-}
-
-static const char *type_after(Claims *claims, const Uuid *from)
-{
-        _cleanup_(claim_freep) Claim *claim = NULL;
-
-        if (claims_find(claims, from, false, &claim, NULL) == 0 &&
-            strcmp(claim->consumer_type, "MIGRATION") == 0)
-                return "INSTANCE";
-        return "MIGRATION";
+                start(task);
 }
 
 void claim_desk_move(ClaimDesk *desk, const Uuid *from, const Uuid *to, const char *to_type,
                      ClaimDeskDone done, void *userdata)
 {
-        Claims *claims = claim_service_get(desk->counter.service);
-        ClaimHandover handover = { 0 };
+        bool waits = find_task(desk, from) || find_task(desk, to);
+        ClaimTask *task = add_task(desk, CLAIM_TASK_MOVE, from, on_asked_done);
         Error error = ERROR_NULL;
-        ClaimTask *task;
-        int r = -EIO;
 
-        if (is_busy(desk, from, done, userdata) || is_busy(desk, to, done, userdata))
-                return;
-        if (claims && is_moved(claims, from, to, done, userdata))
-                return;
-        if (claims)
-                r = claims_begin_handover(claims, from, to,
-                                          to_type ? to_type : type_after(claims, from), &handover,
-                                          &error);
-        else
-                error_setf(&error, EIO, "Claims cannot be used: %s",
-                           claim_service_error(desk->counter.service)->text);
-        if (r != 0) {
-                refuse(r, done, userdata, &error);
-                return;
+        if (task && to_type && !(task->handover.to_type = strdup(to_type))) {
+                drop_task(desk, task);
+                task = NULL;
         }
-        task = add_task(desk, CLAIM_TASK_MOVE, from, on_asked_done);
         if (!task) {
-                (void)claims_end_handover(claims, &handover, false, NULL);
-                claim_handover_done(&handover);
                 refuse(error_oom(&error), done, userdata, &error);
                 return;
         }
-        task->handover = handover;
+        task->handover.from = *from;
+        task->handover.to = *to;
         task->told = done;
         task->userdata = userdata;
-        claim_task_run(task);
+        task->waits = waits;
+        if (!waits)
+                start(task);
 }
 
 /* Settling. */
@@ -299,6 +305,24 @@ static void tell_settled(ClaimDesk *desk)
         desk->worked = false;
 }
 
+static int64_t last_departure(Claims *claims)
+{
+        ClaimDeparture departure = { 0 };
+
+        while (claims_next_departure(claims, departure.id, NULL, &departure, NULL) == 0)
+                ;
+        return departure.id;
+}
+
+/* What is there waits, and somebody may write there meanwhile. */
+static void note_late(ClaimDesk *desk)
+{
+        Claims *claims = claim_service_get(desk->counter.service);
+
+        if (claims)
+                desk->late_departure = last_departure(claims);
+}
+
 /* A refusal is this one's alone; where Placement or the disk is away, all others wait, too. */
 static void on_errand_done(ClaimTask *task, int result, const Claim *claim, bool told,
                            const Error *error)
@@ -309,6 +333,7 @@ static void on_errand_done(ClaimTask *task, int result, const Claim *claim, bool
         drop_task(desk, task);
         (void)sd_event_source_set_enabled(desk->turn, SD_EVENT_ONESHOT);
         if (result != 0) {
+                note_late(desk);
                 desk->failed = true;
                 note_trouble(desk, error->text);
         }
@@ -353,8 +378,10 @@ static ClaimTask *next_departure(ClaimDesk *desk, Claims *claims)
                 if (find_task(desk, &departure.consumer))
                         continue;
                 task = add_task(desk, CLAIM_TASK_DEPARTURE, &departure.consumer, on_errand_done);
-                if (task)
+                if (task) {
                         task->departure = departure;
+                        task->late = departure.id <= desk->late_departure;
+                }
                 return task;
         }
         return NULL;
@@ -453,6 +480,9 @@ void claim_desk_settle(ClaimDesk *desk)
                 return;
         }
         release_pending(desk, claims);
+        if (!desk->begun || !desk->session(desk->userdata))
+                note_late(desk);
+        desk->begun = true;
         if (!desk->session(desk->userdata))
                 return;
         desk->after_departure = desk->after_handover = desk->after_debt = 0;
@@ -486,7 +516,8 @@ static int take_on(Claims *claims, int64_t id, Error *reterr)
         static const ClaimStanding others[] = { CLAIM_STANDING_NONE, CLAIM_STANDING_OWED };
 
         for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-                int r = claims_set_standing(claims, id, others[i], CLAIM_STANDING_WRITTEN, reterr);
+                int r = claims_set_standing(claims, id, others[i], CLAIM_STANDING_WRITTEN, NULL,
+                                            reterr);
 
                 if (r != CLAIM_E_NOT_FOUND)
                         return r;

@@ -12,6 +12,10 @@
  * pending, writes it with the consumer's generation, and answers. Lost a race: all over again, a
  * bounded number of times.
  *
+ * LIMITATIONS: Placement counts the generation of a consumer that was deleted and made anew from
+ * the start. A removal or a move that was given up, was done again, and arrives after the consumer
+ * was claimed once more takes that; an audit finds it.
+ *
  * No transaction and no lock is held while Placement is asked; one consumer has one task at a time,
  * and the next claim waits for it.
  * Main thread; a callback may come from inside the call that takes it. */

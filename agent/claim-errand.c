@@ -30,12 +30,12 @@ static Claims *get_claims(ClaimTask *task, Error *reterr)
 
 /* Debts. */
 
-/* CLAIM_E_NOT_FOUND: the claim ended meanwhile. */
-static int mark_debt(ClaimTask *task, ClaimStanding standing, Error *reterr)
+/* told NULL: what is known of it stays. CLAIM_E_NOT_FOUND: the claim ended meanwhile. */
+static int mark_debt(ClaimTask *task, ClaimStanding standing, const ClaimTold *told, Error *reterr)
 {
         Claims *claims = get_claims(task, reterr);
         int r = claims ? claims_set_standing(claims, task->claim->id, task->claim->standing,
-                                             standing, reterr)
+                                             standing, told, reterr)
                        : -EIO;
 
         if (r == 0)
@@ -43,22 +43,12 @@ static int mark_debt(ClaimTask *task, ClaimStanding standing, Error *reterr)
         return r;
 }
 
-static void settle_debt(ClaimTask *task, ClaimStanding standing)
+static void settle_debt(ClaimTask *task, ClaimStanding standing, const ClaimTold *told)
 {
         Error error = ERROR_NULL;
-        int r = mark_debt(task, standing, &error);
+        int r = mark_debt(task, standing, told, &error);
 
         end(task, r == CLAIM_E_NOT_FOUND ? 0 : r, &error);
-}
-
-/* Somebody placed it, or a write of ours arrived that went without an answer, or with a 409: a
- * connection that breaks makes curl send it twice. */
-static void settle_placed_debt(ClaimTask *task)
-{
-        settle_debt(task, task->claim->standing == CLAIM_STANDING_SENT &&
-                                          claim_share_is(task->claim, task->seen)
-                                  ? CLAIM_STANDING_WRITTEN
-                                  : CLAIM_STANDING_NONE);
 }
 
 static void on_debt_paid(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -67,15 +57,16 @@ static void on_debt_paid(int result, ConsumersAnswer *answer, const Error *error
 
         task->call = NULL;
         if (result == REPORT_DONE)
-                settle_debt(task, CLAIM_STANDING_WRITTEN);
+                settle_debt(task, CLAIM_STANDING_WRITTEN, NULL);
         else if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
                 claim_task_fail(task, claim_task_outcome(result), error);
 }
 
 /* From here on the end of the claim leaves a departure. */
-static int pay_debt(ClaimTask *task, Error *reterr)
+static int pay_debt(ClaimTask *task, const HostView *view, Error *reterr)
 {
-        int r = mark_debt(task, CLAIM_STANDING_SENT, reterr);
+        ClaimTold told = claim_share_told(view, task->seen, true);
+        int r = mark_debt(task, CLAIM_STANDING_SENT, &told, reterr);
 
         if (r == CLAIM_E_NOT_FOUND) {
                 end(task, 0, reterr);
@@ -92,6 +83,26 @@ static int pay_debt(ClaimTask *task, Error *reterr)
                                        task, reterr);
 }
 
+/* Ends the task itself when there is nothing to send. */
+static int go_on_with_debt(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
+{
+        ClaimTold told = claim_share_told(view, task->seen, false);
+
+        switch (claim_course_of_debt(task->claim->standing,
+                                     claim_share_has(view, claims_node(claims), task->seen),
+                                     claim_share_is(task->claim, task->seen))) {
+        case CLAIM_DEBT_PAY:
+                return pay_debt(task, view, reterr);
+        case CLAIM_DEBT_PAID:
+                settle_debt(task, CLAIM_STANDING_WRITTEN, &told);
+                break;
+        case CLAIM_DEBT_PLACED:
+                settle_debt(task, CLAIM_STANDING_NONE, &told);
+                break;
+        }
+        return 0;
+}
+
 /* Departures. */
 
 static void end_departure(ClaimTask *task)
@@ -102,15 +113,25 @@ static void end_departure(ClaimTask *task)
         end(task, claims ? claims_end_departure(claims, task->departure.id, &error) : -EIO, &error);
 }
 
+/* What is there now is gone; a write that was given up may arrive yet. */
 static void on_departed(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
+        Error words = ERROR_NULL;
+        Claims *claims;
 
         task->call = NULL;
-        if (result == REPORT_DONE)
+        if (result != REPORT_DONE) {
+                if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
+                        claim_task_fail(task, claim_task_outcome(result), error);
+                return;
+        }
+        claims = get_claims(task, &words);
+        if (claims && claim_task_departure(task, claims, &task->departure, task->claim, task->late,
+                                           false) == CLAIM_DEPARTURE_WAIT)
+                end(task, 0, &words);
+        else
                 end_departure(task);
-        else if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
-                claim_task_fail(task, claim_task_outcome(result), error);
 }
 
 /* Another claim of the consumer has what it holds. One that is owed has not: it is written behind
@@ -127,52 +148,81 @@ static bool has_heir(Claims *claims, const Uuid *consumer)
         return false;
 }
 
-static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
+static int remove_share(ClaimTask *task, Claims *claims, Error *reterr)
 {
-        /* Not again after a conflict. */
-        if (!task->claim)
-                (void)claims_get(claims, task->departure.claim, &task->claim, NULL);
-        if (has_heir(claims, &task->consumer) ||
-            !claim_share_remove(view, claims_node(claims), task->claim, task->seen)) {
-                end_departure(task);
-                return 0;
-        }
+        const HostView *view;
+        int r = claims_host(claims, &view, reterr);
+
+        if (r != 0)
+                return r;
+        (void)claim_share_remove(view, claims_node(claims), task->claim, task->seen);
         log_debug("Removing what consumer %s held of this host.", task->consumer.text);
         return consumers_write(&task->call, task->session, task->seen, NULL, on_departed, task,
                                reterr);
 }
 
+/* Ends the task itself when there is nothing to send. */
+static int depart(ClaimTask *task, Claims *claims, Error *reterr)
+{
+        /* Not again after a conflict. */
+        if (!task->claim)
+                (void)claims_get(claims, task->departure.claim, &task->claim, NULL);
+        switch (claim_task_departure(task, claims, &task->departure, task->claim, task->late,
+                                     has_heir(claims, &task->consumer))) {
+        case CLAIM_DEPARTURE_REMOVE:
+                return remove_share(task, claims, reterr);
+        case CLAIM_DEPARTURE_KEEP:
+                log_notice("Consumer %s was placed here again before its release was told to "
+                           "Placement: that stays.",
+                           task->consumer.text);
+                end_departure(task);
+                break;
+        case CLAIM_DEPARTURE_END:
+                end_departure(task);
+                break;
+        case CLAIM_DEPARTURE_WAIT:
+                end(task, 0, reterr);
+                break;
+        }
+        return 0;
+}
+
 /* Moves. */
 
-static void end_move(ClaimTask *task, bool done, int result, const Error *error)
+/* told NULL: it was not done. */
+static void end_move(ClaimTask *task, const ClaimTold *told, bool ours, int result,
+                     const Error *error)
 {
         Error words = *error;
         Claims *claims = get_claims(task, &words);
         Claim *claim = NULL;
-        int r = claims ? claims_end_handover(claims, &task->handover, done, &words) : -EIO;
+        int r = claims ? claims_end_handover(claims, &task->handover, told, ours, &words) : -EIO;
 
         if (r == 0)
                 r = result;
-        if (r == 0 && claims_find(claims, &task->handover.to, false, &claim, NULL) == 0)
+        if (r == 0 && claims_find(claims, &task->handover.to, false, &claim, NULL) == 0) {
+                claim_free(task->claim);
                 task->claim = claim;
-        task->done(task, r, r == 0 ? claim : NULL, done && r == 0, &words);
+        }
+        task->done(task, r, r == 0 ? claim : NULL, told && r == 0, &words);
 }
 
 static void on_moved(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
+        ClaimWriteCourse course = claim_course_of_write(result, answer->status);
 
         task->call = NULL;
-        if (result == REPORT_DONE)
-                end_move(task, true, 0, error);
-        else if (answer->status == 0 || answer->status >= 500)
+        if (course == CLAIM_WRITE_DONE)
+                end_move(task, &task->after, true, 0, error);
+        else if (course == CLAIM_WRITE_UNKNOWN)
                 claim_task_fail(task, claim_task_outcome(result), error); /* repaired later */
-        else if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
-                end_move(task, false, claim_task_outcome(result), error);
+        else if (course != CLAIM_WRITE_RACED || !claim_task_retry(task))
+                end_move(task, NULL, false, claim_task_outcome(result), error);
 }
 
 /* All that one holds is added to what the other holds elsewhere. */
-static int move_all(ClaimTask *task, Error *reterr)
+static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
 {
         _cleanup_(allocations_freep) Allocations *both = NULL;
         Consumer *from = task->seen, *to = task->target;
@@ -185,6 +235,7 @@ static int move_all(ClaimTask *task, Error *reterr)
                                          from->allocations[i].resources.items[j].amount);
         if (r >= 0)
                 r = claim_task_name(to, from->project_id, from->user_id, task->handover.to_type);
+        task->after = claim_share_told(view, to, true);
         consumer_clear(from);
         if (r >= 0 && (r = allocations_add(both, from)) >= 0)
                 task->seen = NULL;
@@ -193,13 +244,101 @@ static int move_all(ClaimTask *task, Error *reterr)
         return r < 0 ? r : consumers_move(&task->call, task->session, both, on_moved, task, reterr);
 }
 
+static void end_fence(ClaimTask *task)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Error error = ERROR_NULL;
+        Claims *claims = get_claims(task, &error);
+
+        if (claims && claims_find(claims, &task->handover.from, false, &claim, NULL) == 0)
+                (void)claims_set_standing(claims, claim->id, claim->standing, claim->standing,
+                                          &task->after, NULL);
+        end_move(task, NULL, false, 0, &error);
+}
+
+static void on_fenced(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+
+        task->call = NULL;
+        if (result == REPORT_DONE)
+                end_fence(task);
+        else if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
+                claim_task_fail(task, claim_task_outcome(result), error);
+}
+
+/* The request that was given up may arrive yet: the generation that it names is made stale. */
+static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
+{
+        if (claim_task_name(task->seen, NULL, NULL, NULL) < 0)
+                return error_oom(reterr);
+        task->after = claim_share_told(view, task->seen, true);
+        return consumers_write(&task->call, task->session, task->seen, NULL, on_fenced, task,
+                               reterr);
+}
+
+static void refuse_move(ClaimTask *task, ClaimMoveCourse course)
+{
+        Error words = ERROR_NULL;
+
+        if (course == CLAIM_MOVE_TAKEN)
+                error_setf(&words, EEXIST, "Consumer %s holds something of this host already",
+                           task->handover.to.text);
+        else
+                error_setf(&words, ENOENT,
+                           "The allocations of consumer %s were not moved yet, and [agent] "
+                           "claim_mode is verify",
+                           task->handover.from.text);
+        end_move(task, NULL, false,
+                 course == CLAIM_MOVE_TAKEN ? CLAIM_E_CONFLICT : CLAIM_DESK_E_NOT_PLACED, &words);
+}
+
+/* Both consumers were read. */
+static void go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view)
+{
+        const ClaimTold told = claim_share_told(view, task->target, false);
+        ClaimMoveState state = {
+                .left = claim_share_has(view, claims_node(claims), task->seen),
+                .there = claim_share_has(view, claims_node(claims), task->target),
+                .sent = task->repairs || task->n_attempts > 0,
+                .repairs = task->repairs,
+                .mode = task->counter->mode,
+        };
+        ClaimMoveCourse course = claim_course_of_move(&state);
+        Error words = ERROR_NULL;
+        int r = 0;
+
+        switch (course) {
+        case CLAIM_MOVE_SEND:
+                r = move_all(task, view, &words);
+                break;
+        case CLAIM_MOVE_FENCE:
+                r = fence_move(task, view, &words);
+                break;
+        case CLAIM_MOVE_DONE:
+        case CLAIM_MOVE_ARRIVED:
+                end_move(task, &told, course == CLAIM_MOVE_ARRIVED, 0, &words);
+                break;
+        case CLAIM_MOVE_GIVE_UP:
+                end_move(task, NULL, false, 0, &words);
+                break;
+        case CLAIM_MOVE_TAKEN:
+        case CLAIM_MOVE_NOT_PLACED:
+                refuse_move(task, course);
+                break;
+        }
+        if (r < 0 && task->repairs)
+                claim_task_fail(task, r, &words);
+        else if (r < 0)
+                end_move(task, NULL, false, r, &words);
+}
+
 static void on_target_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
         Error words = ERROR_NULL;
         Claims *claims = get_claims(task, &words);
         const HostView *view;
-        bool left, there;
         int r;
 
         task->call = NULL;
@@ -207,34 +346,12 @@ static void on_target_read(int result, ConsumersAnswer *answer, const Error *err
                 claim_task_fail(task, claim_task_outcome(result), error);
                 return;
         }
-        r = claims ? claims_host(claims, &view, &words) : -EIO;
-        if (r != 0) {
-                claim_task_fail(task, r, &words);
-                return;
-        }
         task->target = TAKE_PTR(answer->consumer);
-        left = claim_share_has(view, claims_node(claims), task->seen);
-        there = claim_share_has(view, claims_node(claims), task->target);
-        if (left && there) {
-                error_setf(&words, EEXIST, "Consumer %s holds something of this host already",
-                           task->handover.to.text);
-                end_move(task, false, CLAIM_E_CONFLICT, &words);
-        } else if (!left) {
-                /* Done by somebody else, or Placement knows of neither. */
-                end_move(task, !task->repairs || there, 0, &words);
-        } else if (task->repairs) {
-                end_move(task, false, 0, &words);
-        } else if (task->counter->mode == CLAIM_MODE_VERIFY) {
-                error_setf(&words, ENOENT,
-                           "The allocations of consumer %s were not moved yet, and [agent] "
-                           "claim_mode is verify",
-                           task->handover.from.text);
-                end_move(task, false, CLAIM_DESK_E_NOT_PLACED, &words);
-        } else {
-                r = move_all(task, &words);
-                if (r < 0)
-                        end_move(task, false, r, &words);
-        }
+        r = claims ? claims_host(claims, &view, &words) : -EIO;
+        if (r != 0)
+                claim_task_fail(task, r, &words);
+        else
+                go_on_with_move(task, claims, view);
 }
 
 static int read_target(ClaimTask *task, Error *reterr)
@@ -260,19 +377,13 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
         }
         task->seen = TAKE_PTR(answer->consumer);
         r = claims ? claims_host(claims, &view, &words) : -EIO;
-        if (r == 0 && task->kind == CLAIM_TASK_MOVE) {
+        if (r == 0 && task->kind == CLAIM_TASK_MOVE)
                 r = read_target(task, &words);
-        } else if (r == 0 && task->kind == CLAIM_TASK_DEPARTURE) {
-                /* It ends the task itself when there is nothing to send. */
-                r = depart(task, claims, view, &words);
-                if (r == 0)
-                        return;
-        } else if (r == 0 && claim_share_has(view, claims_node(claims), task->seen)) {
-                settle_placed_debt(task);
-                return;
-        } else if (r == 0) {
-                r = pay_debt(task, &words);
-        }
+        else if (r == 0 && task->kind == CLAIM_TASK_DEPARTURE)
+                r = depart(task, claims, &words);
+        else if (r == 0)
+                r = go_on_with_debt(task, claims, view, &words);
+        /* Below: the task may be gone. */
         if (r != 0)
                 claim_task_fail(task, r, &words);
 }
@@ -283,7 +394,7 @@ void claim_errand_run(ClaimTask *task)
         int r;
 
         if (task->kind == CLAIM_TASK_MOVE && !task->counter->with_placement) {
-                end_move(task, true, 0, &error);
+                end_move(task, &task->after, false, 0, &error);
                 return;
         }
         if (!task->session) {

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "claims/claims-move.h"
+#include "claims/claims-placement.h"
 
 typedef struct Follow {
         Claims *claims;
@@ -179,12 +180,20 @@ int claim_move_follow(Claims *claims, const TreeMaker *maker, const Snapshot *sn
         _cleanup_(provider_tree_freep) ProviderTree *stored = NULL;
         _cleanup_(follow_done) Follow follow = { .claims = claims, .reshaped = reshaped };
         const HostView *view;
+        bool behind;
         int r = claims_host(claims, &view, reterr);
 
         if (r != 0)
                 return r;
-        if (!provider_tree_find(view->tree, &maker->root) || !is_behind(view, tree))
-                return 0;
+        behind = provider_tree_find(view->tree, &maker->root) && is_behind(view, tree);
+        /* The reshape wrote consumers. */
+        if (behind || reshaped)
+                r = claims_forget_told(claims, reterr);
+        if (r != 0 || !behind)
+                return r;
+        r = claims_host(claims, &view, reterr);
+        if (r != 0)
+                return r;
         if (provider_tree_copy(&stored, view->tree) < 0)
                 return error_oom(reterr);
         r = read_claims(&follow, reterr);

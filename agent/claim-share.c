@@ -64,6 +64,68 @@ bool claim_share_is(const Claim *claim, const Consumer *consumer)
         return true;
 }
 
+ClaimTold claim_share_told(const HostView *view, const Consumer *consumer, bool written)
+{
+        Uuid elsewhere = consumer->uuid;
+        size_t index;
+
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                if (!host_view_find(view, &consumer->allocations[i].provider, &index))
+                        elsewhere =
+                                uuid_make_child(&elsewhere, consumer->allocations[i].provider.text);
+        return (ClaimTold){ .generation = consumer->generation - (written ? 0 : 1),
+                            .elsewhere = elsewhere };
+}
+
+/* Not written, or written by us alone. */
+static bool is_generation_of(const ClaimTold *told, int64_t generation)
+{
+        int64_t next = told->generation < 0 ? 1 : told->generation + 1;
+
+        return generation == told->generation || generation == next;
+}
+
+static bool holds_no_less(const Consumer *consumer, const Claim *claim)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++) {
+                const Allocation *claimed = &claim->allocations[i];
+                const Resources *held = consumer_find(consumer, &claimed->provider);
+
+                for (size_t j = 0; j < claimed->resources.n_items; j++) {
+                        const ResourceAmount *item = &claimed->resources.items[j];
+
+                        if (!held || resources_get(held, item->resource_class) < item->amount)
+                                return false;
+                }
+        }
+        return true;
+}
+
+/* Of this host exactly what the claim has? */
+static bool holds_the_same(const HostView *view, size_t root, const Consumer *consumer,
+                           const Claim *claim)
+{
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                if (is_own(view, root, &consumer->allocations[i].provider) &&
+                    !is_of_claim(claim, &consumer->allocations[i].provider))
+                        return false;
+        return claim_share_is(claim, consumer);
+}
+
+bool claim_share_is_ours(const HostView *view, const char *node, const ClaimTold *told,
+                         const Claim *claim, const Consumer *consumer)
+{
+        ClaimTold now = claim_share_told(view, consumer, true);
+        bool moved = !uuid_equal(&told->elsewhere, &now.elsewhere);
+        size_t root;
+
+        if (uuid_empty(&told->elsewhere) || !host_view_root(view, node, &root))
+                return true;
+        if (is_generation_of(told, consumer->generation))
+                return !claim || holds_no_less(consumer, claim);
+        return moved && (!claim || holds_the_same(view, root, consumer, claim));
+}
+
 int claim_share_add(const Claim *claim, Consumer *consumer)
 {
         for (size_t i = 0; i < claim->n_allocations; i++) {

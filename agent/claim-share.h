@@ -18,5 +18,19 @@ bool claim_share_remove(const HostView *view, const char *node, const Claim *cla
 /* Has it of the claim's providers exactly what the claim has? */
 bool claim_share_is(const Claim *claim, const Consumer *consumer);
 
+/* How Placement has the consumer; written: when what is to be written now has been. */
+ClaimTold claim_share_told(const HostView *view, const Consumer *consumer, bool written);
+
+/* Is what the consumer holds of this host what the agent left there, of a claim that ended (NULL:
+ * not known any more)? It is when nobody wrote the consumer since: its generation is what it was.
+ * It is, too, when somebody wrote what it holds elsewhere, and left this host's share as it was: an
+ * evacuation. It is not when somebody wrote it, and changed nothing elsewhere: who writes a
+ * consumer like that places it here. What is not known (told) is taken for ours.
+ *
+ * LIMITATIONS: a consumer that was deleted and made anew counts its generation from the start, so
+ * one that holds no less than the claim did may be taken for ours. */
+bool claim_share_is_ours(const HostView *view, const char *node, const ClaimTold *told,
+                         const Claim *claim, const Consumer *consumer);
+
 /* Adds what the claim holds. -ENOMEM, -EOVERFLOW. */
 int claim_share_add(const Claim *claim, Consumer *consumer);

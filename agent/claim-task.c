@@ -28,7 +28,6 @@ ClaimTask *claim_task_free(ClaimTask *task)
         sd_event_source_disable_unref(task->timer);
         consumer_free(task->seen);
         consumer_free(task->target);
-        consumer_free(task->sent);
         candidate_list_free(task->candidates);
         claim_handover_done(&task->handover);
         claim_free(task->claim);
@@ -78,6 +77,7 @@ bool claim_task_retry(ClaimTask *task)
         task->target = consumer_free(task->target);
         task->candidates = candidate_list_free(task->candidates);
         task->next_candidate = 0;
+        task->is_there = false;
         return sd_event_add_time_relative(task->counter->event, &task->timer, CLOCK_MONOTONIC,
                                           pause, TIMER_ACCURACY, on_timer, task) >= 0;
 }
@@ -147,12 +147,6 @@ static void go_without(ClaimTask *task, const Error *error)
                 claim_task_fail(task, CLAIM_DESK_E_PLACEMENT, error);
 }
 
-static bool is_away(int result)
-{
-        return result == REPORT_E_UNREACHABLE || result == REPORT_E_UNAVAILABLE ||
-               result == REPORT_E_UNAUTHORIZED;
-}
-
 /* Writing. */
 
 /* Nothing was written, and that is known: the claim goes without a trace to be removed. */
@@ -162,12 +156,12 @@ static void undo(ClaimTask *task, const char *why)
 
         if (claims && task->claim &&
             claims_set_standing(claims, task->claim->id, CLAIM_STANDING_PENDING,
-                                CLAIM_STANDING_NONE, NULL) == 0)
+                                CLAIM_STANDING_NONE, NULL, NULL) == 0)
                 (void)claims_release(claims, task->claim->id, why, NULL);
         task->claim = claim_free(task->claim);
 }
 
-/* It is not known what became of the write: what ends here leaves a departure. */
+/* The write may have been done, or be done yet: what ends here leaves a departure. */
 static void abandon(ClaimTask *task, const char *why)
 {
         Claims *claims = claim_service_get(task->counter->service);
@@ -177,40 +171,56 @@ static void abandon(ClaimTask *task, const char *why)
         task->claim = claim_free(task->claim);
 }
 
+/* Placement has it. */
+static void finish_write(ClaimTask *task)
+{
+        Claims *claims = open_claims(task);
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!claims)
+                return;
+        r = claims_set_standing(claims, task->claim->id, CLAIM_STANDING_PENDING,
+                                CLAIM_STANDING_WRITTEN, NULL, &error);
+        if (r != 0) {
+                claim_task_fail(task, r, &error);
+                return;
+        }
+        task->claim->standing = CLAIM_STANDING_WRITTEN;
+        task->claim->state = CLAIM_STATE_CLAIMED;
+        succeed(task, TAKE_PTR(task->claim), true);
+}
+
 static void on_put(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
-        Error words = *error;
-        Claims *claims;
-        int r;
+        int outcome = claim_task_outcome(result);
 
         task->call = NULL;
-        if (result == REPORT_DONE) {
-                claims = open_claims(task);
-                if (!claims)
-                        return;
-                r = claims_set_standing(claims, task->claim->id, CLAIM_STANDING_PENDING,
-                                        CLAIM_STANDING_WRITTEN, &words);
-                if (r != 0) {
-                        claim_task_fail(task, r, &words);
-                        return;
-                }
-                task->claim->standing = CLAIM_STANDING_WRITTEN;
-                task->claim->state = CLAIM_STATE_CLAIMED;
-                succeed(task, TAKE_PTR(task->claim), true);
+        switch (claim_course_of_write(result, answer->status)) {
+        case CLAIM_WRITE_DONE:
+                finish_write(task);
                 return;
-        }
-        if (answer->status == 0 || answer->status >= 500) {
+        case CLAIM_WRITE_RACED:
+                abandon(task, "somebody else wrote the consumer");
+                if (claim_task_retry(task))
+                        return;
+                outcome = CLAIM_E_BUSY;
+                break;
+        case CLAIM_WRITE_NO_ROOM:
+                undo(task, "Placement refused it");
+                if (claim_task_retry(task))
+                        return;
+                outcome = CLAIM_E_NO_CAPACITY;
+                break;
+        case CLAIM_WRITE_REFUSED:
+                undo(task, "Placement refused it");
+                break;
+        case CLAIM_WRITE_UNKNOWN:
                 abandon(task, "Placement did not answer");
-                claim_task_fail(task, claim_task_outcome(result), &words);
-                return;
+                break;
         }
-        undo(task, "Placement refused it");
-        if (answer->status == 409 && claim_task_retry(task))
-                return;
-        claim_task_fail(task,
-                        answer->status == 409 ? CLAIM_E_NO_CAPACITY : claim_task_outcome(result),
-                        &words);
+        claim_task_fail(task, outcome, error);
 }
 
 /* The claim is pending: Placement is told. */
@@ -222,7 +232,7 @@ static void put(ClaimTask *task)
         Error error = ERROR_NULL;
         int r = consumer_copy(&consumer, task->seen);
 
-        if (r >= 0)
+        if (r >= 0 && !task->is_there)
                 r = claim_share_add(task->claim, consumer);
         if (r >= 0)
                 r = claim_task_name(consumer, request->project_id, request->user_id,
@@ -233,8 +243,6 @@ static void put(ClaimTask *task)
         if (r >= 0)
                 r = consumers_write(&task->call, task->session, consumer, &mappings, on_put, task,
                                     &error);
-        consumer_free(task->sent);
-        task->sent = TAKE_PTR(consumer);
         if (r < 0) {
                 undo(task, "nothing was sent");
                 claim_task_fail(task, r, &error);
@@ -246,18 +254,35 @@ static int claim_pending(ClaimTask *task, const Candidate *candidate, Error *ret
 {
         Claims *claims = claim_service_get(task->counter->service);
         const RequestMappings *asked = &task->request->mappings;
-        const ClaimPlacing placing = {
+        ClaimPlacing placing = {
                 .holding = candidate ? candidate->holding : NULL,
                 .mappings = asked->n_items > 0               ? asked
                             : candidate && candidate->mapped ? &candidate->mappings
                                                              : NULL,
                 .standing = CLAIM_STANDING_PENDING,
         };
+        const HostView *view;
+        int r;
 
         if (!claims)
                 return error_setf(reterr, EIO, "Claims cannot be used: %s",
                                   claim_service_error(task->counter->service)->text);
+        r = claims_host(claims, &view, reterr);
+        if (r != 0)
+                return r;
+        placing.told = claim_share_told(view, task->seen, true);
         return claims_claim_placed(claims, task->request, &placing, &task->claim, NULL, reterr);
+}
+
+/* Is something of this host still to be removed? What only may arrive yet is not waited for. */
+static bool is_leaving(Claims *claims)
+{
+        ClaimDeparture departure = { 0 };
+
+        while (claims_next_departure(claims, departure.id, NULL, &departure, NULL) == 0)
+                if (!departure.unsure)
+                        return true;
+        return false;
 }
 
 /* Placement has no candidate: mostly for a reason that is known here, too. */
@@ -265,14 +290,12 @@ static void explain_none(ClaimTask *task)
 {
         Claims *claims = claim_service_get(task->counter->service);
         FitVerdicts verdicts = { 0 };
-        ClaimDeparture departure;
         Error error = ERROR_NULL;
         int r = claims ? claims_explain(claims, &task->request->resources, &verdicts, &error) : 0;
 
         fit_verdicts_done(&verdicts);
         /* What was released a moment ago is on its way out. */
-        if (r == 0 && claims && claims_next_departure(claims, 0, NULL, &departure, NULL) == 0 &&
-            claim_task_retry(task))
+        if (r == 0 && claims && is_leaving(claims) && claim_task_retry(task))
                 return;
         if (r == 0) {
                 error_setf(&error, ENOSPC,
@@ -327,7 +350,7 @@ static void on_candidates(int result, ConsumersAnswer *answer, const Error *erro
         if (result == REPORT_DONE) {
                 task->candidates = TAKE_PTR(answer->candidates);
                 try_candidates(task);
-        } else if (is_away(result)) {
+        } else if (claim_course_is_away(result)) {
                 go_without(task, error);
         } else if (answer->status == 400) {
                 /* A class or trait that Placement does not know: one that is forbidden need not be.
@@ -364,18 +387,15 @@ static void write_claim(ClaimTask *task)
 
 /* Reading. */
 
-/* A write of ours that was answered with a conflict may have been done all the same: a connection
- * that breaks makes curl send it twice. */
-static void verify(ClaimTask *task)
+static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
+                                   ClaimStanding standing)
 {
-        bool ours = task->sent && consumer_holds_equal(task->sent, task->seen);
-        const ClaimPlacing placing = {
+        return (ClaimPlacing){
                 .holding = task->seen,
                 .mappings = task->request->mappings.n_items > 0 ? &task->request->mappings : NULL,
-                .standing = ours ? CLAIM_STANDING_WRITTEN : CLAIM_STANDING_NONE,
+                .standing = standing,
+                .told = claim_share_told(view, task->seen, false),
         };
-
-        claim_locally(task, &placing);
 }
 
 static void on_cleared(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -391,39 +411,107 @@ static void on_cleared(int result, ConsumersAnswer *answer, const Error *error, 
         }
 }
 
-/* An earlier claim of the consumer ended, and what Placement has of it was not removed yet: that
- * comes first. True when the task goes on from there. */
-static bool clear_departure(ClaimTask *task, Claims *claims, const HostView *view)
+uint64_t claim_task_now_usec(void)
 {
-        ClaimDeparture departure;
-        Error error = ERROR_NULL;
-        int r;
+        struct timespec now;
 
-        if (claims_next_departure(claims, 0, &task->consumer, &departure, NULL) != 0)
-                return false;
-        if (claim_share_remove(view, claims_node(claims), NULL, task->seen)) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static uint64_t age_usec(const Claim *ended)
+{
+        uint64_t now = claim_task_now_usec();
+
+        return ended && ended->ended_usec <= now ? now - ended->ended_usec : UINT64_MAX;
+}
+
+ClaimDepartureCourse claim_task_departure(const ClaimTask *task, Claims *claims,
+                                          const ClaimDeparture *departure, const Claim *ended,
+                                          bool late, bool inherited)
+{
+        const char *node = claims_node(claims);
+        ClaimDepartureState state = {
+                .inherited = inherited,
+                .late = late,
+                .unsure = departure->unsure,
+                .age_usec = age_usec(ended),
+        };
+        const HostView *view;
+
+        if (claims_host(claims, &view, NULL) != 0)
+                return CLAIM_DEPARTURE_WAIT;
+        state.here = claim_share_has(view, node, task->seen);
+        state.ours = claim_share_is_ours(view, node, &departure->told, ended, task->seen);
+        return claim_course_of_departure(&state);
+}
+
+/* Looks at what earlier claims of the consumer left; true when some of it is still there, and the
+ * claim that left it is in ret (NULL: not known any more). */
+static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
+{
+        ClaimDeparture departure = { 0 };
+
+        while (claims_next_departure(claims, departure.id, &task->consumer, &departure, NULL) ==
+               0) {
+                _cleanup_(claim_freep) Claim *ended = NULL;
+                ClaimDepartureCourse course;
+
+                (void)claims_get(claims, departure.claim, &ended, NULL);
+                course = claim_task_departure(task, claims, &departure, ended, true, false);
+                if (course == CLAIM_DEPARTURE_REMOVE) {
+                        *ret = TAKE_PTR(ended);
+                        return true;
+                }
+                if (course != CLAIM_DEPARTURE_WAIT)
+                        (void)claims_end_departure(claims, departure.id, NULL);
+        }
+        return false;
+}
+
+static void clear(ClaimTask *task, Claims *claims, const Claim *ended)
+{
+        Error error = ERROR_NULL;
+        const HostView *view;
+        int r = claims_host(claims, &view, &error);
+
+        if (r == 0) {
+                (void)claim_share_remove(view, claims_node(claims), ended, task->seen);
                 r = consumers_write(&task->call, task->session, task->seen, NULL, on_cleared, task,
                                     &error);
-                if (r < 0)
-                        claim_task_fail(task, r, &error);
-                return true;
         }
-        while (claims_next_departure(claims, 0, &task->consumer, &departure, NULL) == 0)
-                if (claims_end_departure(claims, departure.id, NULL) != 0)
-                        break;
-        return false;
+        if (r != 0)
+                claim_task_fail(task, r, &error);
+}
+
+/* What is left is taken over, if it is what is asked for; else it has to go first. It is written as
+ * it is, lest a removal that was given up arrives yet. */
+static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
+{
+        ClaimPlacing placing = what_is_placed(task, view, CLAIM_STANDING_PENDING);
+
+        placing.told = claim_share_told(view, task->seen, true);
+        if (claims_claim_placed(claims, task->request, &placing, &task->claim, NULL, NULL) == 0) {
+                task->is_there = true;
+                put(task);
+        } else {
+                clear(task, claims, ended);
+        }
 }
 
 static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
+        _cleanup_(claim_freep) Claim *ended = NULL;
         Error words = ERROR_NULL;
         const HostView *view;
+        ClaimPlacing placing;
         Claims *claims;
+        bool left_over;
         int r;
 
         task->call = NULL;
-        if (is_away(result)) {
+        if (claim_course_is_away(result)) {
                 go_without(task, error);
                 return;
         }
@@ -435,17 +523,18 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
         claims = open_claims(task);
         if (!claims)
                 return;
+        left_over = find_left_over(task, claims, &ended);
         r = claims_host(claims, &view, &words);
         if (r != 0) {
                 claim_task_fail(task, r, &words);
-                return;
-        }
-        if (clear_departure(task, claims, view))
-                return;
-        if (claim_share_has(view, claims_node(claims), task->seen))
-                verify(task);
-        else
+        } else if (left_over) {
+                use_left_over(task, claims, view, ended);
+        } else if (claim_share_has(view, claims_node(claims), task->seen)) {
+                placing = what_is_placed(task, view, CLAIM_STANDING_NONE);
+                claim_locally(task, &placing);
+        } else {
                 write_claim(task);
+        }
 }
 
 /* A consumer that has its claim needs no Placement: the answer is on disk. */

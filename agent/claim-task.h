@@ -5,7 +5,7 @@
 
 #include <sys/queue.h>
 
-#include "agent/claim-desk.h"
+#include "agent/claim-course.h"
 #include "claims/claims-placement.h"
 #include "report/consumers.h"
 
@@ -43,7 +43,10 @@ struct ClaimTask {
         bool waits;   /* for another task of the consumer */
         bool repairs; /* nobody waits for the move: what was not done is taken back */
         ClaimDeparture departure;
-        Claim *claim; /* that is pending or owed, or that ended */
+        bool late;       /* the departure could not be looked at when the claim ended */
+        ClaimTold after; /* of a move: how Placement has its consumer when that is written */
+        Claim *claim;    /* that is pending or owed, or that ended */
+        bool is_there;   /* the consumer holds already what the claim has */
 
         ClaimTaskDone done;
         ClaimDeskDone told; /* the desk's business */
@@ -53,7 +56,6 @@ struct ClaimTask {
         sd_event_source *timer;
         ConsumersCall *call;
         Consumer *seen, *target; /* as Placement has it; target: who a move goes to */
-        Consumer *sent;          /* as a claim was written last */
         CandidateList *candidates;
         size_t next_candidate;
         Error words; /* of the last candidate */
@@ -72,6 +74,15 @@ void claim_task_fail(ClaimTask *task, int result, const Error *error);
 
 /* The result of a consumers call as one of a task. */
 int claim_task_outcome(int result);
+
+/* What to do about what a claim (ended; NULL: not known any more) left of the consumer that was
+ * read. */
+ClaimDepartureCourse claim_task_departure(const ClaimTask *task, Claims *claims,
+                                          const ClaimDeparture *departure, const Claim *ended,
+                                          bool late, bool inherited);
+
+/* CLOCK_REALTIME, as claims have it. */
+uint64_t claim_task_now_usec(void);
 
 /* After a conflict: runs again in a moment. False when it was tried often enough. */
 bool claim_task_retry(ClaimTask *task);

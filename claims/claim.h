@@ -58,6 +58,14 @@ static inline uint64_t claim_debts_sum(const ClaimDebts *debts)
         return debts->n_claims + debts->n_departures + debts->n_handovers;
 }
 
+/* How Placement had a consumer when it was told of its claim, or read last before that: what tells
+ * whether somebody else wrote it since. Whoever tells Placement knows what the two mean
+ * (agent/claim-share.h). */
+typedef struct ClaimTold {
+        int64_t generation; /* of the consumer */
+        Uuid elsewhere;     /* stands for the providers that are not of this host; "": not known */
+} ClaimTold;
+
 /* Which provider a request group got something from. The unsuffixed group can have several. */
 typedef struct ClaimMapping {
         char *suffix; /* "" for the unsuffixed group */
@@ -78,6 +86,8 @@ typedef struct ClaimDevice {
 typedef struct Claim {
         int64_t id;
         Uuid consumer; /* instance_uuid of the specification's table */
+        Uuid guest;    /* whose it was before it was handed to the consumer, a migration; "": it is
+                          the consumer's own */
         ClaimState state;
         ClaimStanding standing; /* NONE of an ended one */
         bool resize_target;     /* stands beside the first claim of the same consumer */

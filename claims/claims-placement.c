@@ -8,15 +8,20 @@
 #include "claims/claims-internal.h"
 
 int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
-                        Error *reterr)
+                        const ClaimTold *told, Error *reterr)
 {
-        int r = claims->store->engine->set_standing(claims->store, id, from, to, reterr);
+        int r = claims->store->engine->set_standing(claims->store, id, from, to, told, reterr);
 
         if (r != STORE_E_NOT_FOUND)
                 return claims_finish(r);
         error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that is %s", id,
                    claim_standing_to_text(from));
         return CLAIM_E_NOT_FOUND;
+}
+
+int claims_forget_told(Claims *claims, Error *reterr)
+{
+        return claims_finish(claims->store->engine->forget_told(claims->store, reterr));
 }
 
 int claims_list_standing(Claims *claims, ClaimStanding standing, ClaimList *ret, Error *reterr)
@@ -42,7 +47,9 @@ int claims_next_departure(Claims *claims, int64_t after, const Uuid *consumer, C
         if (r == 0)
                 *ret = (ClaimDeparture){ .id = departure.id,
                                          .claim = departure.claim,
-                                         .consumer = departure.consumer };
+                                         .consumer = departure.consumer,
+                                         .told = departure.told,
+                                         .unsure = departure.unsure };
         return claims_finish(r);
 }
 
@@ -100,7 +107,8 @@ int claims_next_handover(Claims *claims, int64_t after, ClaimHandover *ret, Erro
         return claims_finish(r);
 }
 
-int claims_end_handover(Claims *claims, const ClaimHandover *handover, bool done, Error *reterr)
+int claims_end_handover(Claims *claims, const ClaimHandover *handover, const ClaimTold *told,
+                        bool ours, Error *reterr)
 {
         const StoreHandover row = { .id = handover->id,
                                     .from = handover->from,
@@ -108,5 +116,5 @@ int claims_end_handover(Claims *claims, const ClaimHandover *handover, bool done
                                     .to_type = handover->to_type };
 
         return claims_finish(
-                claims->store->engine->end_handover(claims->store, &row, done, reterr));
+                claims->store->engine->end_handover(claims->store, &row, told, ours, reterr));
 }

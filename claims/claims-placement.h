@@ -7,9 +7,13 @@
 
 #include "claims/claims.h"
 
-/* From one standing to another, if it is the first one. CLAIM_E_NOT_FOUND. */
+/* From one standing to another, if it is the first one; told (NULL: as it was): how Placement has
+ * the consumer. CLAIM_E_NOT_FOUND. */
 int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
-                        Error *reterr);
+                        const ClaimTold *told, Error *reterr);
+
+/* How Placement has the consumers is not known any more: a reshape wrote them. */
+int claims_forget_told(Claims *claims, Error *reterr);
 
 /* The living claims of a standing, oldest first. ret must be zeroed. */
 int claims_list_standing(Claims *claims, ClaimStanding standing, ClaimList *ret, Error *reterr);
@@ -22,6 +26,8 @@ typedef struct ClaimDeparture {
         int64_t id;
         int64_t claim; /* that ended */
         Uuid consumer;
+        ClaimTold told;
+        bool unsure; /* it is not known whether what was written for the claim arrived */
 } ClaimDeparture;
 
 /* The first one with an id above after (of a consumer, or NULL: of any). CLAIM_E_NOT_FOUND: no
@@ -48,5 +54,8 @@ int claims_begin_handover(Claims *claims, const Uuid *from, const Uuid *to, cons
 /* The first one with an id above after. CLAIM_E_NOT_FOUND: no more. */
 int claims_next_handover(Claims *claims, int64_t after, ClaimHandover *ret, Error *reterr);
 
-/* done: the claim, with all it has, is to's from now on; else everything is as before. */
-int claims_end_handover(Claims *claims, const ClaimHandover *handover, bool done, Error *reterr);
+/* The claim, with all it has, is to's from now on, and Placement was told so; ours: by this agent,
+ * which has to remove it one day, or now, when the claim ended meanwhile. told NULL: it was not
+ * done, and everything is as before. */
+int claims_end_handover(Claims *claims, const ClaimHandover *handover, const ClaimTold *told,
+                        bool ours, Error *reterr);

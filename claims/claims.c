@@ -499,6 +499,7 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
                 .created_usec = now,
                 .expires_usec = claims_expiry_from(claims, now),
                 .standing = order->placing->standing,
+                .told = order->placing->told,
                 .layout = &fit.layout,
         };
         int r;

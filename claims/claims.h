@@ -103,6 +103,7 @@ typedef struct ClaimPlacing {
                                             fit chooses */
         const RequestMappings *mappings; /* which group got what of it; NULL: not known */
         ClaimStanding standing;
+        ClaimTold told;
 } ClaimPlacing;
 
 /* As claims_claim(), which it is for a placing of zeros. What of the holding is not of this host is

@@ -105,7 +105,8 @@ static bool has_other_claim(const ReconcileInput *input, const Claim *claim)
         for (size_t i = 0; i < input->claims->n_claims; i++) {
                 const Claim *other = input->claims->claims[i];
 
-                if (other != claim && uuid_equal(&other->consumer, &claim->consumer))
+                if (other != claim && (uuid_equal(&other->consumer, &claim->consumer) ||
+                                       uuid_equal(&other->guest, &claim->consumer)))
                         return true;
         }
         return false;
@@ -302,7 +303,9 @@ static bool must_check(const ReconcileInput *input, const Claim *claim, const Ho
 static int look_at_claim(const ReconcileInput *input, const Claim *claim,
                          const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
 {
-        const HostDomain *domain = host_facts_find_domain(input->facts, &claim->consumer);
+        bool moving = !uuid_empty(&claim->guest);
+        const HostDomain *domain =
+                host_facts_find_domain(input->facts, moving ? &claim->guest : &claim->consumer);
 
         if (domain && input->started_only && !domain->running &&
             strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0)
@@ -310,6 +313,9 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
         if (must_check(input, claim, domain) &&
             add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0)
                 return -ENOMEM;
+        /* Where the guest of a migration is, and what it has, is for who moves it to say. */
+        if (moving && (!domain || claim->state == CLAIM_STATE_CONFIRMED))
+                return 0;
         return domain ? look_at_guest(input, claim, domain, ret)
                       : look_at_lonely(input, claim, memory, next, ret);
 }
@@ -317,7 +323,8 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
 static bool has_claim(const ClaimList *claims, const Uuid *consumer)
 {
         for (size_t i = 0; i < claims->n_claims; i++)
-                if (uuid_equal(&claims->claims[i]->consumer, consumer))
+                if (uuid_equal(&claims->claims[i]->consumer, consumer) ||
+                    uuid_equal(&claims->claims[i]->guest, consumer))
                         return true;
         return false;
 }

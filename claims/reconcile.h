@@ -17,6 +17,9 @@
  * again, or an agent that was off, costs no guest its claim. Unconfirmed claims without a guest
  * expire by themselves.
  *
+ * A claim that was handed to a migration is its guest's still, wherever that is: the guest is not
+ * adopted, and the claim is no orphan.
+ *
  * Whatever else disagrees is a problem: told to people, and nothing is changed. */
 
 #include "claims/claim.h"

@@ -321,6 +321,25 @@ static const char version_5[] =
         " SELECT RAISE(ABORT, 'allocations are inserted and deleted, never updated');"
         "END;";
 
+/* - guest: whose the claim was before it was handed to a migration.
+ * - told_generation, told_elsewhere: ClaimTold. Whether what a departure leaves behind is still
+ * what this agent wrote is told by them.
+ * - unsure: it is not known whether what was written for the claim arrived. */
+static const char version_6[] =
+        "ALTER TABLE claims ADD COLUMN told_generation INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE claims ADD COLUMN told_elsewhere TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE claims ADD COLUMN guest TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE departures ADD COLUMN told_generation INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE departures ADD COLUMN told_elsewhere TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE departures ADD COLUMN unsure INTEGER NOT NULL DEFAULT 0;"
+        "DROP TRIGGER claims_depart;"
+        "CREATE TRIGGER claims_depart AFTER DELETE ON claims"
+        " WHEN OLD.standing IN ('pending', 'written', 'sent') BEGIN"
+        " INSERT INTO departures (claim_id, consumer, told_generation, told_elsewhere, unsure)"
+        "  VALUES (OLD.id, OLD.instance_uuid, OLD.told_generation, OLD.told_elsewhere,"
+        "  OLD.standing <> 'written');"
+        "END;";
+
 static const char *const to_version_1[] = { version_1, NULL };
 static const char *const to_version_2[] = { version_2_claims, version_2_providers,
                                             version_2_allocations, version_2_rows, NULL };
@@ -328,9 +347,10 @@ static const char *const to_version_3[] = { version_3, NULL };
 
 static const char *const to_version_4[] = { version_4, NULL };
 static const char *const to_version_5[] = { version_5, NULL };
+static const char *const to_version_6[] = { version_6, NULL };
 
 static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2, to_version_3,
-                                                         to_version_4, to_version_5 };
+                                                         to_version_4, to_version_5, to_version_6 };
 
 int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
 {

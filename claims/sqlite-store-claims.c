@@ -29,6 +29,7 @@ enum {
         COLUMN_GROUP,
         COLUMN_CONSUMER_TYPE,
         COLUMN_STANDING,
+        COLUMN_GUEST,
 };
 
 static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
@@ -95,6 +96,18 @@ static int read_standing(SqliteStore *store, sqlite3_stmt *statement, Claim *cla
         return 0;
 }
 
+static int read_guest(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+{
+        const char *text;
+        int r = sqlite_column(store->sqlite, statement, COLUMN_GUEST, &text, reterr);
+
+        if (r < 0)
+                return r;
+        if (text[0] && uuid_from_text(text, &claim->guest) < 0)
+                return damaged(store, claim->id, "whose guest it is of", reterr);
+        return 0;
+}
+
 static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -122,6 +135,8 @@ static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, 
         r = read_texts(store, statement, claim, reterr);
         if (r >= 0)
                 r = read_standing(store, statement, claim, reterr);
+        if (r >= 0)
+                r = read_guest(store, statement, claim, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(claim);

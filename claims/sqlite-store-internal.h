@@ -81,6 +81,8 @@ typedef enum StatementId {
         STATEMENT_END_DEVICES,
         STATEMENT_DELETE_DEVICES,
         STATEMENT_SET_STANDING,
+        STATEMENT_FORGET_TOLD,
+        STATEMENT_FORGET_DEPARTED,
         STATEMENT_LIST_STANDING,
         STATEMENT_COUNT_DEBTS,
         STATEMENT_NEXT_DEPARTURE,
@@ -89,6 +91,7 @@ typedef enum StatementId {
         STATEMENT_NEXT_HANDOVER,
         STATEMENT_END_HANDOVER,
         STATEMENT_HAND_OVER,
+        STATEMENT_DEPART,
         STATEMENT_HAND_OVER_ALLOCATIONS,
         STATEMENT_PROBE,
         _STATEMENT_MAX,
@@ -132,7 +135,8 @@ int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, 
 
 /* What Placement is told: sqlite-store-placement.c. */
 int sqlite_store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
-                              Error *reterr);
+                              const ClaimTold *told, Error *reterr);
+int sqlite_store_forget_told(Store *store, Error *reterr);
 int sqlite_store_count_debts(Store *store, ClaimDebts *ret, Error *reterr);
 int sqlite_store_next_departure(Store *store, int64_t after, const Uuid *consumer,
                                 StoreDeparture *ret, Error *reterr);
@@ -140,8 +144,8 @@ int sqlite_store_end_departure(Store *store, int64_t id, Error *reterr);
 int sqlite_store_begin_handover(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
                                 int64_t *ret_id, Error *reterr);
 int sqlite_store_next_handover(Store *store, int64_t after, StoreHandover *ret, Error *reterr);
-int sqlite_store_end_handover(Store *store, const StoreHandover *handover, bool done,
-                              Error *reterr);
+int sqlite_store_end_handover(Store *store, const StoreHandover *handover, const ClaimTold *told,
+                              bool ours, Error *reterr);
 
 /* A claim's layout, within a transaction. write: STORE_E_EXISTS when another claim has one of the
  * host CPUs that are held. read: into a claim that has none. */

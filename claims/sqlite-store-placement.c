@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What Placement was told of claims, and what is still to be told: see version 5 in schema.c. */
+/* What Placement was told of claims, and what is still to be told: see versions 5 and 6 in
+ * schema.c. */
 
 #include <string.h>
 
 #include "claims/sqlite-store-internal.h"
 
 int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, ClaimStanding to,
-                              Error *reterr)
+                              const ClaimTold *told, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         int changed, r;
@@ -15,10 +16,25 @@ int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, Claim
         r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
-        r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "iss", id,
-                             claim_standing_to_text(from), claim_standing_to_text(to));
+        r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issis", id,
+                             claim_standing_to_text(from), claim_standing_to_text(to),
+                             told ? told->generation : (int64_t)0,
+                             told ? told->elsewhere.text : "");
         if (r == 0 && changed == 0)
                 r = STORE_E_NOT_FOUND;
+        return sqlite_store_end(store, r, reterr);
+}
+
+int sqlite_store_forget_told(Store *base, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int r = sqlite_store_begin(store, reterr);
+
+        if (r < 0)
+                return r;
+        r = sqlite_store_run(store, STATEMENT_FORGET_TOLD, NULL, reterr, "");
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_FORGET_DEPARTED, NULL, reterr, "");
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -56,6 +72,18 @@ int sqlite_store_count_debts(Store *base, ClaimDebts *ret, Error *reterr)
         return 0;
 }
 
+/* Of a departure. */
+static int read_told(SqliteStore *store, sqlite3_stmt *statement, ClaimTold *ret, Error *reterr)
+{
+        const char *elsewhere;
+        int r = sqlite_column(store->sqlite, statement, 4, &elsewhere, reterr);
+
+        *ret = (ClaimTold){ .generation = sqlite3_column_int64(statement, 3) };
+        if (r < 0 || !elsewhere[0])
+                return r;
+        return read_uuid(store, statement, 4, &ret->elsewhere, reterr);
+}
+
 int sqlite_store_next_departure(Store *base, int64_t after, const Uuid *consumer,
                                 StoreDeparture *ret, Error *reterr)
 {
@@ -74,7 +102,10 @@ int sqlite_store_next_departure(Store *base, int64_t after, const Uuid *consumer
                 return STORE_E_NOT_FOUND;
         departure.id = sqlite3_column_int64(statement, 0);
         departure.claim = sqlite3_column_int64(statement, 1);
+        departure.unsure = sqlite3_column_int64(statement, 5) != 0;
         r = read_uuid(store, statement, 2, &departure.consumer, reterr);
+        if (r == 0)
+                r = read_told(store, statement, &departure.told, reterr);
         if (r < 0)
                 return r;
         *ret = departure;
@@ -152,18 +183,23 @@ int sqlite_store_next_handover(Store *base, int64_t after, StoreHandover *ret, E
         return 0;
 }
 
-int sqlite_store_end_handover(Store *base, const StoreHandover *handover, bool done, Error *reterr)
+int sqlite_store_end_handover(Store *base, const StoreHandover *handover, const ClaimTold *told,
+                              bool ours, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int r = sqlite_store_begin(store, reterr);
+        int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
                 return r;
         r = sqlite_store_run(store, STATEMENT_END_HANDOVER, NULL, reterr, "i", handover->id);
-        if (r == 0 && done)
-                r = sqlite_store_run(store, STATEMENT_HAND_OVER, NULL, reterr, "sss",
-                                     handover->from.text, handover->to.text, handover->to_type);
-        if (r == 0 && done)
+        if (r == 0 && told)
+                r = sqlite_store_run(store, STATEMENT_HAND_OVER, &changed, reterr, "sssisi",
+                                     handover->from.text, handover->to.text, handover->to_type,
+                                     told->generation, told->elsewhere.text, (int64_t)ours);
+        if (r == 0 && told && ours && changed == 0)
+                r = sqlite_store_run(store, STATEMENT_DEPART, NULL, reterr, "sis",
+                                     handover->to.text, told->generation, told->elsewhere.text);
+        if (r == 0 && changed > 0)
                 r = sqlite_store_run(store, STATEMENT_HAND_OVER_ALLOCATIONS, NULL, reterr, "s",
                                      handover->to.text);
         return sqlite_store_end(store, r, reterr);

@@ -7,14 +7,14 @@
         "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"       \
         " p.uuid, p.name, a.resource_class, a.used, a.request_group, c.consumer_type,"   \
-        " c.standing"                                                                    \
+        " c.standing, c.guest"                                                           \
         " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"                    \
         " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
 #define ENDED_COLUMNS                                                                       \
         "c.id, c.instance_uuid, 'released', c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, c.ended_usec,"   \
         " c.end_reason, a.provider_uuid, a.provider_name, a.resource_class, a.used,"        \
-        " a.request_group, c.consumer_type, ''"                                             \
+        " a.request_group, c.consumer_type, '', ''"                                         \
         " FROM ended_claims c LEFT JOIN ended_allocations a ON a.claim_id = c.id"
 
 /* Allocations of a claim, a provider and a class. */
@@ -64,9 +64,10 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_INSERT_CLAIM] =
                 "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
                 " resize_target, created_at, created_usec, state, expires_usec, project_id,"
-                " user_id, request, boot_id, consumer_type, standing)"
+                " user_id, request, boot_id, consumer_type, standing, told_generation,"
+                " told_elsewhere)"
                 " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, ?12, ?7, ?8, ?9, ?10, ?11, ?13,"
-                " ?14)",
+                " ?14, ?15, ?16)",
         [STATEMENT_INSERT_ALLOCATION] =
                 "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
                 " claim_id, request_group) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -191,14 +192,19 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " SELECT claim_id, provider_uuid, request_group, device, address, mdev_type,"
                 " mdev_uuid FROM claim_devices WHERE claim_id = ?1 ORDER BY id",
         [STATEMENT_DELETE_DEVICES] = "DELETE FROM claim_devices WHERE claim_id = ?1",
-        [STATEMENT_SET_STANDING] =
-                "UPDATE claims SET standing = ?3 WHERE id = ?1 AND standing = ?2",
+        [STATEMENT_SET_STANDING] = "UPDATE claims SET standing = ?3,"
+                                   " told_generation = iif(?5 = '', told_generation, ?4),"
+                                   " told_elsewhere = iif(?5 = '', told_elsewhere, ?5)"
+                                   " WHERE id = ?1 AND standing = ?2",
+        [STATEMENT_FORGET_TOLD] = "UPDATE claims SET told_elsewhere = ''",
+        [STATEMENT_FORGET_DEPARTED] = "UPDATE departures SET told_elsewhere = ''",
         [STATEMENT_LIST_STANDING] = "SELECT " CLAIM_COLUMNS " WHERE c.standing = ?1 ORDER BY c.id",
         [STATEMENT_COUNT_DEBTS] =
                 "SELECT (SELECT COUNT(*) FROM claims WHERE standing IN ('pending', 'owed', 'sent')"
                 " AND standing <> 'pending')," /* so that the index serves it */
                 " (SELECT COUNT(*) FROM departures), (SELECT COUNT(*) FROM consumer_moves)",
-        [STATEMENT_NEXT_DEPARTURE] = "SELECT id, claim_id, consumer FROM departures WHERE id > ?1"
+        [STATEMENT_NEXT_DEPARTURE] = "SELECT id, claim_id, consumer, told_generation,"
+                                     " told_elsewhere, unsure FROM departures WHERE id > ?1"
                                      " AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1",
         [STATEMENT_END_DEPARTURE] = "DELETE FROM departures WHERE id = ?1",
         [STATEMENT_BEGIN_HANDOVER] =
@@ -209,8 +215,13 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "SELECT id, from_consumer, to_consumer, to_type FROM consumer_moves"
                 " WHERE id > ?1 ORDER BY id LIMIT 1",
         [STATEMENT_END_HANDOVER] = "DELETE FROM consumer_moves WHERE id = ?1",
-        [STATEMENT_HAND_OVER] = "UPDATE claims SET instance_uuid = ?2, consumer_type = ?3"
+        [STATEMENT_HAND_OVER] = "UPDATE claims SET instance_uuid = ?2, consumer_type = ?3,"
+                                " guest = CASE guest WHEN ?2 THEN '' WHEN '' THEN ?1 ELSE guest"
+                                " END, told_generation = ?4, told_elsewhere = ?5,"
+                                " standing = iif(?6 AND standing = '', 'written', standing)"
                                 " WHERE instance_uuid = ?1 AND resize_target = 0",
+        [STATEMENT_DEPART] = "INSERT INTO departures (claim_id, consumer, told_generation,"
+                             " told_elsewhere) VALUES (0, ?1, ?2, ?3)",
         [STATEMENT_HAND_OVER_ALLOCATIONS] =
                 "UPDATE allocations SET consumer_id = ?1 WHERE claim_id IN"
                 " (SELECT id FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)",

@@ -35,6 +35,7 @@ typedef struct StoreClaim {
         uint64_t created_usec, expires_usec;
         bool confirmed; /* of a guest that runs already */
         ClaimStanding standing;
+        ClaimTold told;
         const ClaimDevice *devices;
         size_t n_devices;
         const Layout *layout;
@@ -53,6 +54,8 @@ typedef struct StoreDeparture {
         int64_t id;
         int64_t claim;
         Uuid consumer;
+        ClaimTold told;
+        bool unsure;
 } StoreDeparture;
 
 /* A claim that is to change hands. */
@@ -153,9 +156,13 @@ typedef struct StoreEngine {
         int (*renew)(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
                      size_t n_devices, const Layout *layout, Error *reterr);
 
-        /* What Placement was told of a living claim, if it is from. STORE_E_NOT_FOUND. */
+        /* What Placement was told of a living claim, if it is from; told NULL: that stays.
+         * STORE_E_NOT_FOUND. */
         int (*set_standing)(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
-                            Error *reterr);
+                            const ClaimTold *told, Error *reterr);
+
+        /* How Placement has the consumers of claims and departures is not known any more. */
+        int (*forget_told)(Store *store, Error *reterr);
 
         /* The living claims of that standing. ret must be zeroed. */
         int (*list_standing)(Store *store, ClaimStanding standing, ClaimList *ret, Error *reterr);
@@ -176,8 +183,11 @@ typedef struct StoreEngine {
                               int64_t *ret_id, Error *reterr);
         int (*next_handover)(Store *store, int64_t after, StoreHandover *ret, Error *reterr);
 
-        /* It was done, and the claim is the other's from now on; or it was not. */
-        int (*end_handover)(Store *store, const StoreHandover *handover, bool done, Error *reterr);
+        /* It was done, and the claim is the other's from now on, told so; ours: what nobody wrote
+         * is written by this agent now. Has the claim ended, the other leaves a departure. told
+         * NULL: it was not done. */
+        int (*end_handover)(Store *store, const StoreHandover *handover, const ClaimTold *told,
+                            bool ours, Error *reterr);
 
         /* Writes, durably, what is there already: can anything be written? */
         int (*probe)(Store *store, Error *reterr);

@@ -148,6 +148,32 @@ static void test_table(void **state)
         }
 }
 
+/* What Placement is still to be told of is no finding, whatever it has. */
+static void test_standings(void **state)
+{
+        static const struct {
+                ClaimStanding standing;
+                bool in_flight;
+        } rows[] = {
+                { CLAIM_STANDING_NONE, false },   { CLAIM_STANDING_WRITTEN, false },
+                { CLAIM_STANDING_PENDING, true }, { CLAIM_STANDING_OWED, true },
+                { CLAIM_STANDING_SENT, true },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                Picture picture;
+
+                begin(&picture);
+                facts_guest(&picture.facts, 'g', "")->running = true;
+                add_claim(&picture, 'g', GUEST)->standing = rows[i].standing;
+                look(&picture);
+                if (picture.audit.n_in_flight != rows[i].in_flight ||
+                    picture.audit.n_items != !rows[i].in_flight)
+                        fail_msg("%s", claim_standing_to_text(rows[i].standing));
+                end(&picture);
+        }
+}
+
 /* Consumers and claims that may be on their way, and how long. */
 static void test_in_flight(void **state)
 {
@@ -203,6 +229,17 @@ static void test_in_flight(void **state)
 static void test_migrations(void **state)
 {
         Picture picture;
+
+        /* the agent itself handed its claim over: the guest still runs here, and has one */
+        begin(&picture);
+        audit_consumer(picture.consumers, 'm', "MIGRATION", GUEST);
+        add_claim(&picture, 'm', GUEST)->guest = make_guest('g');
+        facts_guest(&picture.facts, 'g', "")->running = true;
+        look(&picture);
+        picture.input.boot_usec += GRACE;
+        look(&picture);
+        assert_int_equal(picture.audit.n_items, 0);
+        end(&picture);
 
         begin(&picture);
         audit_consumer(picture.consumers, 'm', "MIGRATION", GUEST);
@@ -279,9 +316,8 @@ static void test_edit(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_in_flight),
-                cmocka_unit_test(test_migrations),
+                cmocka_unit_test(test_table),     cmocka_unit_test(test_standings),
+                cmocka_unit_test(test_in_flight), cmocka_unit_test(test_migrations),
                 cmocka_unit_test(test_edit),
         };
 

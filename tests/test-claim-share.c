@@ -8,6 +8,8 @@
         "host VCPU=8 | gpu<host VGPU=4 | other VCPU=8 | shared DISK_GB=9 " \
         "+MISC_SHARES_VIA_AGGREGATE"
 
+#define OWN "host VCPU=8 | gpu<host VGPU=4 | shared DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE"
+
 /* "host VCPU=2,other VCPU=1" */
 static Consumer *make_consumer(const char *text)
 {
@@ -115,10 +117,74 @@ static void test_shares(void **state)
         }
 }
 
+/* What was left of a claim, or what somebody put there since. */
+static void test_ours(void **state)
+{
+        static const struct {
+                const char *name;
+                const char *before; /* as read or, told, as written */
+                int64_t before_generation;
+                bool written;
+                const char *claim; /* NULL: not known any more */
+                const char *now;
+                int64_t generation;
+                bool ours;
+        } cases[] = {
+                { "written, and nobody wrote since", "", -1, true, "host VCPU=2", "host VCPU=2", 1,
+                  true },
+                { "beside another host's share", "other VCPU=2", 4, true, "host VCPU=2",
+                  "host VCPU=2,other VCPU=2", 5, true },
+                { "read, and nobody wrote since", "host VCPU=2", 3, false, "host VCPU=2",
+                  "host VCPU=2", 3, true },
+                { "read, and written since", "host VCPU=2", 3, false, "host VCPU=2", "host VCPU=2",
+                  4, false },
+                { "placed here again", "", -1, true, "host VCPU=2", "host VCPU=2", 2, false },
+                { "placed here again, larger", "", -1, true, "host VCPU=2", "host VCPU=4", 2,
+                  false },
+                { "deleted, and placed here smaller", "", -1, true, "host VCPU=2", "host VCPU=1", 1,
+                  false },
+                { "deleted, and placed on another GPU", "", -1, true, "host VCPU=2,gpu VGPU=1",
+                  "host VCPU=2", 1, false },
+                { "evacuated", "", -1, true, "host VCPU=2", "host VCPU=2,far VCPU=2", 2, true },
+                { "the host it came from is done", "other VCPU=2", 4, true, "host VCPU=2",
+                  "host VCPU=2", 6, true },
+                { "evacuated, and placed here again", "", -1, true, "host VCPU=2",
+                  "host VCPU=4,far VCPU=2", 3, false },
+                { "evacuated, and a GPU placed here", "", -1, true, "host VCPU=2",
+                  "host VCPU=2,gpu VGPU=1,far VCPU=2", 3, false },
+                { "healed, with a disk that is not claimed", "host VCPU=2,host DISK_GB=5", 3, true,
+                  "host VCPU=2", "host VCPU=2,host DISK_GB=5", 4, true },
+                { "what is shared is nobody's elsewhere", "", -1, true, "host VCPU=2",
+                  "host VCPU=2,shared DISK_GB=5", 2, false },
+                { "the claim is not known any more", "", -1, true, NULL, "host VCPU=2", 1, true },
+                { "the same, written since", "", -1, true, NULL, "host VCPU=2", 2, false },
+        };
+        const ClaimTold unknown = { 0 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(consumer_freep) Consumer *before = make_consumer(cases[i].before),
+                                                   *now = make_consumer(cases[i].now);
+                _cleanup_(claim_freep) Claim *claim =
+                        cases[i].claim ? make_claim(cases[i].claim) : NULL;
+                _cleanup_(host_view_freep) HostView *view = NULL;
+                ClaimTold told;
+
+                /* The host's own tree alone, as the claims know it. */
+                assert_int_equal(host_view_new(&view, fixture_tree(OWN)), 0);
+                before->generation = cases[i].before_generation;
+                now->generation = cases[i].generation;
+                told = claim_share_told(view, before, cases[i].written);
+                if (claim_share_is_ours(view, "host", &told, claim, now) != cases[i].ours)
+                        fail_msg("%s", cases[i].name);
+                assert_true(claim_share_is_ours(view, "host", &unknown, claim, now));
+        }
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = { cmocka_unit_test(test_shares),
-                                                   cmocka_unit_test(test_is) };
+                                                   cmocka_unit_test(test_is),
+                                                   cmocka_unit_test(test_ours) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,10 @@
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 
-static void claim_as(Fixture *fixture, const char *name, ClaimStanding standing, Claim **ret)
+static void claim_told(Fixture *fixture, const char *name, ClaimStanding standing,
+                       const ClaimTold *told, Claim **ret)
 {
-        const ClaimPlacing placing = { .standing = standing };
+        const ClaimPlacing placing = { .standing = standing, .told = *told };
         ClaimRequest request = { .consumer = make_uuid(name), .consumer_type = "INSTANCE" };
         Error error = ERROR_NULL;
 
@@ -17,6 +18,13 @@ static void claim_as(Fixture *fixture, const char *name, ClaimStanding standing,
         if (claims_claim_placed(fixture->claims, &request, &placing, ret, NULL, &error) != 0)
                 fail_msg("%s", error.text);
         resource_request_done(&request.resources);
+}
+
+static void claim_as(Fixture *fixture, const char *name, ClaimStanding standing, Claim **ret)
+{
+        const ClaimTold none = { 0 };
+
+        claim_told(fixture, name, standing, &none, ret);
 }
 
 static void open_host(Fixture *fixture)
@@ -47,10 +55,10 @@ static void test_pending(void **state)
         assert_int_equal(list.claims[0]->id, id);
         claim_list_done(&list);
         assert_int_equal(claims_set_standing(fixture->claims, id, CLAIM_STANDING_PENDING,
-                                             CLAIM_STANDING_WRITTEN, NULL),
+                                             CLAIM_STANDING_WRITTEN, NULL, NULL),
                          0);
         assert_int_equal(claims_set_standing(fixture->claims, id, CLAIM_STANDING_PENDING,
-                                             CLAIM_STANDING_WRITTEN, &fixture->error),
+                                             CLAIM_STANDING_WRITTEN, NULL, &fixture->error),
                          CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), 0);
         assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
@@ -129,6 +137,8 @@ static void test_departures(void **state)
                         departs ? 0 : CLAIM_E_NOT_FOUND);
                 if (departs) {
                         assert_int_equal(departure.claim, claim->id);
+                        assert_int_equal(departure.unsure,
+                                         cases[i / 2].standing != CLAIM_STANDING_WRITTEN);
                         assert_true(uuid_equal(&departure.consumer, &consumer));
                         assert_int_equal(claims_next_departure(fixture->claims, departure.id, NULL,
                                                                &departure, NULL),
@@ -143,11 +153,23 @@ static void test_departures(void **state)
         assert_store_sane(fixture->path);
 }
 
+static void hand_over(Fixture *fixture, const Uuid *from, const Uuid *to)
+{
+        const ClaimTold told = { .generation = 3, .elsewhere = make_uuid("elsewhere") };
+        ClaimHandover handover;
+
+        assert_int_equal(
+                claims_begin_handover(fixture->claims, from, to, "MIGRATION", &handover, NULL), 0);
+        assert_int_equal(claims_end_handover(fixture->claims, &handover, &told, false, NULL), 0);
+        claim_handover_done(&handover);
+}
+
 static void test_handover(void **state)
 {
         Uuid a = make_uuid("a"), b = make_uuid("b"), c = make_uuid("c");
         Fixture *fixture = *state;
         ClaimHandover handover = { 0 }, read = { 0 };
+        const ClaimTold told = { .generation = 3, .elsewhere = make_uuid("elsewhere") };
         Claim *claim = NULL;
         int64_t id;
 
@@ -169,28 +191,136 @@ static void test_handover(void **state)
         assert_int_equal(claims_next_handover(fixture->claims, 0, &read, NULL), 0);
         assert_true(uuid_equal(&read.from, &a) && uuid_equal(&read.to, &b));
         assert_string_equal(read.to_type, "MIGRATION");
-        assert_int_equal(claims_end_handover(fixture->claims, &read, false, NULL), 0);
+        assert_int_equal(claims_end_handover(fixture->claims, &read, NULL, false, NULL), 0);
         claim_handover_done(&read);
         assert_int_equal(claims_next_handover(fixture->claims, 0, &read, NULL), CLAIM_E_NOT_FOUND);
         claim_handover_done(&handover);
 
         assert_int_equal(
                 claims_begin_handover(fixture->claims, &a, &b, "MIGRATION", &handover, NULL), 0);
-        assert_int_equal(claims_end_handover(fixture->claims, &handover, true, NULL), 0);
+        assert_int_equal(claims_end_handover(fixture->claims, &handover, &told, false, NULL), 0);
         claim_handover_done(&handover);
         assert_int_equal(claims_find(fixture->claims, &a, false, &claim, NULL), CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_find(fixture->claims, &b, false, &claim, NULL), 0);
         assert_int_equal(claim->id, id);
         assert_string_equal(claim->consumer_type, "MIGRATION");
+        assert_string_equal(claim->guest.text, a.text);
         assert_int_equal(claim->standing, CLAIM_STANDING_WRITTEN);
         claim_free(claim);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
+        /* On its way through other hands, and back. */
+        hand_over(fixture, &b, &c);
+        assert_int_equal(claims_find(fixture->claims, &c, false, &claim, NULL), 0);
+        assert_string_equal(claim->guest.text, a.text);
+        claim_free(claim);
+        hand_over(fixture, &c, &a);
+        assert_int_equal(claims_find(fixture->claims, &a, false, &claim, NULL), 0);
+        assert_true(uuid_empty(&claim->guest));
+        claim_free(claim);
+        hand_over(fixture, &a, &b);
         /* Nobody takes it from who has one. */
         claim_as(fixture, "a", CLAIM_STANDING_NONE, &claim);
         claim_free(claim);
         assert_int_equal(claims_begin_handover(fixture->claims, &b, &a, "INSTANCE", &handover,
                                                &fixture->error),
                          CLAIM_E_CONFLICT);
+        assert_store_sane(fixture->path);
+}
+
+static void assert_departs(Fixture *fixture, const ClaimTold *told)
+{
+        ClaimDeparture departure;
+
+        assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL), 0);
+        assert_string_equal(departure.told.elsewhere.text, told->elsewhere.text);
+        assert_int_equal(departure.told.generation, uuid_empty(&told->elsewhere)
+                                                            ? departure.told.generation
+                                                            : told->generation);
+        assert_int_equal(claims_end_departure(fixture->claims, departure.id, NULL), 0);
+}
+
+/* How Placement had the consumer goes with the claim to its departure, whoever it is told of. */
+static void test_told(void **state)
+{
+        const ClaimTold first = { .generation = -1, .elsewhere = make_uuid("first") },
+                        second = { .generation = 4, .elsewhere = make_uuid("second") },
+                        none = { 0 };
+        static const struct {
+                bool second, forget;
+        } cases[] = { { false, false }, { true, false }, { true, true } };
+        Fixture *fixture = *state;
+
+        open_host(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Claim *claim = NULL;
+
+                claim_told(fixture, "a", CLAIM_STANDING_PENDING, &first, &claim);
+                assert_int_equal(claims_set_standing(fixture->claims, claim->id,
+                                                     CLAIM_STANDING_PENDING, CLAIM_STANDING_WRITTEN,
+                                                     cases[i].second ? &second : NULL, NULL),
+                                 0);
+                if (cases[i].forget)
+                        assert_int_equal(claims_forget_told(fixture->claims, NULL), 0);
+                assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                assert_departs(fixture, cases[i].forget   ? &none
+                                        : cases[i].second ? &second
+                                                          : &first);
+                claim_free(claim);
+        }
+        assert_store_sane(fixture->path);
+}
+
+/* Whoever wrote it at first: after a move of ours it is ours to remove; and what was moved for a
+ * claim that ended meanwhile is to be removed at once. */
+static void test_handover_is_ours(void **state)
+{
+        static const struct {
+                ClaimStanding standing;
+                bool ours, ends;
+                ClaimStanding expected;
+                bool departs;
+        } cases[] = {
+                { CLAIM_STANDING_NONE, false, false, CLAIM_STANDING_NONE, false },
+                { CLAIM_STANDING_NONE, true, false, CLAIM_STANDING_WRITTEN, true },
+                { CLAIM_STANDING_WRITTEN, false, false, CLAIM_STANDING_WRITTEN, true },
+                { CLAIM_STANDING_OWED, true, false, CLAIM_STANDING_OWED, false },
+                { CLAIM_STANDING_NONE, true, true, CLAIM_STANDING_NONE, true },
+                { CLAIM_STANDING_NONE, false, true, CLAIM_STANDING_NONE, false },
+        };
+        const ClaimTold told = { .generation = 3, .elsewhere = make_uuid("elsewhere") };
+        Uuid a = make_uuid("a"), b = make_uuid("b");
+        Fixture *fixture = *state;
+
+        open_host(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ClaimHandover handover;
+                ClaimDeparture departure;
+                Claim *claim = NULL, *moved = NULL;
+
+                claim_as(fixture, "a", cases[i].standing, &claim);
+                assert_int_equal(claims_begin_handover(fixture->claims, &a, &b, "MIGRATION",
+                                                       &handover, NULL),
+                                 0);
+                if (cases[i].ends)
+                        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                assert_int_equal(
+                        claims_end_handover(fixture->claims, &handover, &told, cases[i].ours, NULL),
+                        0);
+                claim_handover_done(&handover);
+                if (!cases[i].ends) {
+                        assert_int_equal(claims_find(fixture->claims, &b, false, &moved, NULL), 0);
+                        assert_int_equal(moved->standing, cases[i].expected);
+                        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                }
+                assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL),
+                                 cases[i].departs ? 0 : CLAIM_E_NOT_FOUND);
+                if (cases[i].departs) {
+                        assert_true(uuid_equal(&departure.consumer, &b));
+                        assert_departs(fixture, &told);
+                }
+                claim_free(claim);
+                claim_free(moved);
+        }
         assert_store_sane(fixture->path);
 }
 
@@ -277,6 +407,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(test_pending),    TEST(test_debts_are_counted),
                 TEST(test_departures), TEST(test_handover),
+                TEST(test_told),       TEST(test_handover_is_ours),
                 TEST(test_placed),     TEST(test_mapped_but_not_placed),
         };
 

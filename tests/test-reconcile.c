@@ -15,6 +15,7 @@ typedef struct Row {
         const char *boot;
         const char *mdevs; /* on provider host_a */
         uint64_t vgpus, vcpus;
+        char guest; /* whose it was before it was handed over; 0: nobody's */
 } Row;
 
 static void add_claim(ClaimList *list, const Row *row)
@@ -25,6 +26,8 @@ static void add_claim(ClaimList *list, const Row *row)
         assert_int_equal(claim_new(&claim), 0);
         claim->id = (int64_t)list->n_claims + 1;
         claim->consumer = make_guest(row->consumer);
+        if (row->guest)
+                claim->guest = make_guest(row->guest);
         claim->state = row->state;
         claim->resize_target = row->target;
         claim->expires_usec = (uint64_t)row->expires_sec * USEC_PER_SEC;
@@ -226,6 +229,65 @@ static void test_away(void **state)
         assert_int_equal(on.n_actions, 1);
 }
 
+/* F8 1879878, 1849165: a guest whose claim was handed to a migration is not taken for a new one,
+ * and the claim is held for as long as the move takes, wherever the guest is. */
+static void test_moved(void **state)
+{
+        static const struct {
+                const char *name;
+                Row claims[2];
+                const char *guest;
+                const char *actions; /* after a long time, too */
+        } rows[] = {
+                { "not moved yet", { { 'm', CONFIRMED, .guest = 'g', .vcpus = 2 } }, "g", "" },
+                { "it has another size",
+                  { { 'm', CONFIRMED, .guest = 'g', .vcpus = 2 }, { 'g', CONFIRMED, .vcpus = 4 } },
+                  "g",
+                  "" },
+                { "it is elsewhere", { { 'm', CONFIRMED, .guest = 'g', .vcpus = 2 } }, "", "" },
+                { "never confirmed",
+                  { { 'm', CLAIMED, .guest = 'g', .expires_sec = 1000, .vcpus = 2 } },
+                  "g",
+                  "confirm 1" },
+                { "of another boot",
+                  { { 'm', CONFIRMED, .guest = 'g', .boot = "old", .vcpus = 2 } },
+                  "g",
+                  "check 1" },
+                { "another guest",
+                  { { 'm', CONFIRMED, .guest = 'x', .vcpus = 2 } },
+                  "g",
+                  "adopt g" },
+                { "a claim that was not handed over",
+                  { { .consumer = 'm', .state = CONFIRMED } },
+                  "",
+                  "release 1" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(claim_list_done) ClaimList claims = { 0 };
+                _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+                FactsFixture facts;
+                char text[256];
+
+                make_facts(&facts);
+                facts.facts.taken_usec = 1000 * USEC_PER_SEC;
+                for (size_t j = 0; j < 2 && rows[i].claims[j].consumer; j++)
+                        add_claim(&claims, &rows[i].claims[j]);
+                if (rows[i].guest[0])
+                        facts_guest(&facts, rows[i].guest[0], "")->vcpus = 2;
+                for (size_t n = 0; n < 2; n++) {
+                        _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+
+                        run(&claims, &facts.facts, &memory, EXPIRY, &reconcile);
+                        format_actions(&reconcile, text);
+                        assert_int_equal(reconcile.problems.n_items, 0);
+                        facts.facts.taken_usec += EXPIRY;
+                }
+                if (strcmp(text, rows[i].actions) != 0)
+                        fail_msg("%s: %s", rows[i].name, text);
+        }
+}
+
 /* With claim_expiry_time = 0 nothing is an orphan. */
 static void test_no_orphans(void **state)
 {
@@ -375,6 +437,7 @@ int main(void)
                 cmocka_unit_test(test_table),  cmocka_unit_test(test_started_only),
                 cmocka_unit_test(test_away),   cmocka_unit_test(test_layouts),
                 cmocka_unit_test(test_orphan), cmocka_unit_test(test_no_orphans),
+                cmocka_unit_test(test_moved),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

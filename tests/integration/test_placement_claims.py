@@ -318,7 +318,7 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual([c for c in self.claims() if c['consumer'] == consumer], [])
         mark = self.placement.mark()
         self.agent.ctl('sync')
-        self.assertFalse([path for _, path in self.requests(mark) if 'allocations' in path])
+        self.assertFalse([path for _, path in self.requests(mark) if consumer in path])
         return fault.hits > 0
 
     def walk_release(self, make, *options):
@@ -363,6 +363,70 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
         self.agent.ctl('release', again['id'])
         wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def release_unheard(self, resources, consumer):
+        """A claim of the agent's that ended while Placement was away."""
+        claim = self.claim(resources, consumer)
+        with self.proxy.fault(faults.Cut(path='^/allocations/')) as fault:
+            self.agent.ctl('release', claim['id'])
+            wait_until(lambda: fault.hits, 20, 'the trouble')
+            self.agent.ctl('sync', check=False)
+
+    def test_what_a_scheduler_places_before_a_release_is_told_stays(self):
+        """The release is told late; what is there then is not what the agent left, though it may look so."""
+        for amounts in ({'VCPU': 1}, {'VCPU': 3}):
+            consumer = str(uuid.uuid4())
+            self.release_unheard('VCPU=1', consumer)
+            self.place(consumer, {self.root: amounts}, self.generation(consumer))
+            self.agent.ctl('sync')
+            wait_until(lambda: 'was placed here again' in self.agent.log(), 20, 'the release')
+            self.assertEqual(self.held(consumer), {self.root: amounts})
+            mark = self.placement.mark()
+            claim = self.claim('VCPU=%d' % amounts['VCPU'], consumer)
+            self.agent.ctl('release', claim['id'])
+            self.agent.ctl('sync')
+            self.assertEqual(self.held(consumer), {self.root: amounts})
+            self.assertEqual(self.placement.writes_since(mark), [])
+
+    def test_what_was_evacuated_before_a_release_is_told_goes(self):
+        consumer = str(uuid.uuid4())
+        self.release_unheard('VCPU=1', consumer)
+        self.place(consumer, {self.root: {'VCPU': 1}, self.other: {'VCPU': 1}},
+                   self.generation(consumer))
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 1}}, 20, 'the removal')
+
+    def test_a_claim_takes_over_what_an_earlier_one_left(self):
+        consumer = str(uuid.uuid4())
+        self.release_unheard('VCPU=1', consumer)
+        mark = self.placement.mark()
+        again = self.claim('VCPU=1', consumer)
+        self.assertEqual(len(self.placement.writes_since(mark)), 1)
+        self.agent.ctl('sync')
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
+        self.agent.ctl('release', again['id'])
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_moved_for_a_claim_that_a_scheduler_placed_is_the_agents_to_remove(self):
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        self.place(instance, {self.root: {'VCPU': 1}})
+        claim = self.claim('VCPU=1', instance)['id']
+        self.assertEqual(self.move(instance, migration), claim)
+        self.agent.ctl('release', claim)
+        wait_until(lambda: not self.held(migration), 20, 'the removal')
+
+    def test_released_while_it_changes_hands(self):
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        claim = self.claim('VCPU=1', instance)['id']
+        hang = self.proxy.add(faults.Hang('after', method='POST', path='^/allocations$', times=1))
+        with subprocess.Popen([str(build_folder() / 'computectl'), 'move', instance, migration],
+                              env=self.agent.env(), stderr=subprocess.DEVNULL) as process:
+            self.assertTrue(hang.reached.wait(20))
+            self.agent.ctl('release', claim)
+            hang.release()
+            process.wait(timeout=60)
+        wait_until(lambda: not self.held(migration), 20, 'the removal')
+        self.assert_nothing_left(instance)
 
     def test_1825537_a_failed_start_leaves_nothing(self):
         """A finish_resize that fails releases what was claimed; then it is claimed again."""

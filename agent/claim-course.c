@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/claim-course.h"
+
+#define HTTP_REQUEST_TIMEOUT 408
+#define HTTP_CONFLICT        409
+
+bool claim_course_is_away(int result)
+{
+        return result == REPORT_E_UNREACHABLE || result == REPORT_E_UNAVAILABLE ||
+               result == REPORT_E_UNAUTHORIZED;
+}
+
+ClaimWriteCourse claim_course_of_write(int result, int status)
+{
+        if (result == REPORT_DONE)
+                return CLAIM_WRITE_DONE;
+        if (result == REPORT_E_CONFLICT)
+                return CLAIM_WRITE_RACED;
+        if (status == HTTP_CONFLICT)
+                return CLAIM_WRITE_NO_ROOM;
+        return status >= 400 && status < 500 && status != HTTP_REQUEST_TIMEOUT
+                       ? CLAIM_WRITE_REFUSED
+                       : CLAIM_WRITE_UNKNOWN;
+}
+
+ClaimDebtCourse claim_course_of_debt(ClaimStanding standing, bool here, bool same)
+{
+        if (!here)
+                return CLAIM_DEBT_PAY;
+        return standing == CLAIM_STANDING_SENT && same ? CLAIM_DEBT_PAID : CLAIM_DEBT_PLACED;
+}
+
+ClaimDepartureCourse claim_course_of_departure(const ClaimDepartureState *state)
+{
+        bool fresh = !state->late && state->age_usec < CLAIM_DEPARTURE_SOON_USEC;
+
+        if (state->inherited || !state->here)
+                return state->unsure && state->age_usec < CLAIM_WRITE_LATE_USEC
+                               ? CLAIM_DEPARTURE_WAIT
+                               : CLAIM_DEPARTURE_END;
+        return fresh || state->ours ? CLAIM_DEPARTURE_REMOVE : CLAIM_DEPARTURE_KEEP;
+}
+
+ClaimMoveCourse claim_course_of_move(const ClaimMoveState *state)
+{
+        if (state->left && state->there)
+                return CLAIM_MOVE_TAKEN;
+        if (state->there)
+                return state->sent ? CLAIM_MOVE_ARRIVED : CLAIM_MOVE_DONE;
+        if (!state->left)
+                return state->repairs ? CLAIM_MOVE_GIVE_UP : CLAIM_MOVE_DONE;
+        if (state->mode == CLAIM_MODE_VERIFY)
+                return state->repairs ? CLAIM_MOVE_GIVE_UP : CLAIM_MOVE_NOT_PLACED;
+        return state->repairs ? CLAIM_MOVE_FENCE : CLAIM_MOVE_SEND;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What comes next of a claim, a debt, a departure or a move, by what Placement answered. Pure:
+ * claim-task.c and claim-errand.c do it. */
+
+#include "agent/claim-desk.h"
+
+/* Cannot Placement be asked now? result is that of a consumers call (report/consumers.h). */
+bool claim_course_is_away(int result);
+
+typedef enum ClaimWriteCourse {
+        CLAIM_WRITE_DONE,
+        CLAIM_WRITE_RACED,   /* somebody wrote meanwhile; it may be done all the same: a connection
+                                that breaks makes curl send it twice */
+        CLAIM_WRITE_NO_ROOM, /* what was chosen went to somebody else; nothing was written */
+        CLAIM_WRITE_REFUSED, /* nothing was written */
+        CLAIM_WRITE_UNKNOWN, /* what became of it is not known, nor whether it still comes */
+} ClaimWriteCourse;
+
+/* Of PUT and POST /allocations. */
+ClaimWriteCourse claim_course_of_write(int result, int status);
+
+typedef enum ClaimDebtCourse {
+        CLAIM_DEBT_PAY,
+        CLAIM_DEBT_PAID,   /* what is there is ours */
+        CLAIM_DEBT_PLACED, /* somebody else placed it */
+} ClaimDebtCourse;
+
+/* here: the consumer holds something of this host; same: exactly what the claim has. */
+ClaimDebtCourse claim_course_of_debt(ClaimStanding standing, bool here, bool same);
+
+typedef enum ClaimDepartureCourse {
+        CLAIM_DEPARTURE_END,
+        CLAIM_DEPARTURE_REMOVE,
+        CLAIM_DEPARTURE_KEEP, /* end it, and leave what somebody else put there */
+        CLAIM_DEPARTURE_WAIT, /* a write of ours may still arrive */
+} ClaimDepartureCourse;
+
+typedef struct ClaimDepartureState {
+        bool here;         /* the consumer holds something of this host */
+        bool ours;         /* claim_share_is_ours() */
+        bool inherited;    /* another claim of the consumer has it */
+        bool late;         /* it could not be looked at when the claim ended */
+        bool unsure;       /* what became of the claim's write was not known */
+        uint64_t age_usec; /* since the claim ended */
+} ClaimDepartureState;
+
+/* How long a write that was given up may take to arrive. */
+#define CLAIM_WRITE_LATE_USEC (120 * USEC_PER_SEC)
+
+/* How soon after its end a claim's share is taken for what the claim left. */
+#define CLAIM_DEPARTURE_SOON_USEC (5 * USEC_PER_SEC)
+
+ClaimDepartureCourse claim_course_of_departure(const ClaimDepartureState *state);
+
+typedef enum ClaimMoveCourse {
+        CLAIM_MOVE_SEND,
+        CLAIM_MOVE_DONE,       /* by somebody else, or Placement knows of neither */
+        CLAIM_MOVE_ARRIVED,    /* ours did */
+        CLAIM_MOVE_FENCE,      /* it was not done, and has to be kept from being done late */
+        CLAIM_MOVE_GIVE_UP,    /* nothing is there that could be moved */
+        CLAIM_MOVE_TAKEN,      /* both hold something of this host */
+        CLAIM_MOVE_NOT_PLACED, /* it is not ours to do */
+} ClaimMoveCourse;
+
+typedef struct ClaimMoveState {
+        bool left, there; /* of this host: from holds something, to does */
+        bool sent;        /* by us, and what became of it is not known */
+        bool repairs;     /* nobody waits for it */
+        ClaimMode mode;
+} ClaimMoveState;
+
+ClaimMoveCourse claim_course_of_move(const ClaimMoveState *state);

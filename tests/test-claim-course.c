@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/claim-course.h"
+
+#include "tests/test.h"
+
+static void test_write(void **state)
+{
+        static const struct {
+                int result, status;
+                ClaimWriteCourse course;
+        } cases[] = {
+                { REPORT_DONE, 204, CLAIM_WRITE_DONE },
+                { REPORT_E_CONFLICT, 409, CLAIM_WRITE_RACED },
+                { REPORT_E_REFUSED, 409, CLAIM_WRITE_NO_ROOM },
+                { REPORT_E_REFUSED, 400, CLAIM_WRITE_REFUSED },
+                { REPORT_E_UNAUTHORIZED, 401, CLAIM_WRITE_REFUSED },
+                { REPORT_E_UNAVAILABLE, 408, CLAIM_WRITE_UNKNOWN },
+                { REPORT_E_UNAVAILABLE, 500, CLAIM_WRITE_UNKNOWN },
+                { REPORT_E_UNAVAILABLE, 503, CLAIM_WRITE_UNKNOWN },
+                { REPORT_E_UNREACHABLE, 0, CLAIM_WRITE_UNKNOWN },
+                /* An answer that could not be read. */
+                { REPORT_E_UNAVAILABLE, 200, CLAIM_WRITE_UNKNOWN },
+                { -ENOMEM, 204, CLAIM_WRITE_UNKNOWN },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (claim_course_of_write(cases[i].result, cases[i].status) != cases[i].course)
+                        fail_msg("case %zu", i);
+}
+
+static void test_away(void **state)
+{
+        static const struct {
+                int result;
+                bool away;
+        } cases[] = {
+                { REPORT_DONE, false },         { REPORT_E_UNREACHABLE, true },
+                { REPORT_E_UNAVAILABLE, true }, { REPORT_E_UNAUTHORIZED, true },
+                { REPORT_E_REFUSED, false },    { REPORT_E_CONFLICT, false },
+                { REPORT_E_TOO_OLD, false },    { -ENOMEM, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (claim_course_is_away(cases[i].result) != cases[i].away)
+                        fail_msg("case %zu", i);
+}
+
+static void test_debt(void **state)
+{
+        static const struct {
+                ClaimStanding standing;
+                bool here, same;
+                ClaimDebtCourse course;
+        } cases[] = {
+                { CLAIM_STANDING_OWED, false, false, CLAIM_DEBT_PAY },
+                { CLAIM_STANDING_SENT, false, false, CLAIM_DEBT_PAY },
+                { CLAIM_STANDING_SENT, true, true, CLAIM_DEBT_PAID },
+                { CLAIM_STANDING_SENT, true, false, CLAIM_DEBT_PLACED },
+                /* Nothing was sent: it is a scheduler's, however like ours it is. */
+                { CLAIM_STANDING_OWED, true, true, CLAIM_DEBT_PLACED },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (claim_course_of_debt(cases[i].standing, cases[i].here, cases[i].same) !=
+                    cases[i].course)
+                        fail_msg("case %zu", i);
+}
+
+static void test_departure(void **state)
+{
+        static const struct {
+                const char *name;
+                ClaimDepartureState state;
+                ClaimDepartureCourse course;
+        } cases[] = {
+                { "removed as it ends", { .here = true, .ours = true }, CLAIM_DEPARTURE_REMOVE },
+                { "written since it was told, and read as it ends",
+                  { .here = true },
+                  CLAIM_DEPARTURE_REMOVE },
+                { "the same, but read late", { .here = true, .late = true }, CLAIM_DEPARTURE_KEEP },
+                { "the same, after a long answer",
+                  { .here = true, .age_usec = CLAIM_DEPARTURE_SOON_USEC },
+                  CLAIM_DEPARTURE_KEEP },
+                { "late, and nobody wrote it",
+                  { .here = true, .ours = true, .late = true, .age_usec = UINT64_MAX },
+                  CLAIM_DEPARTURE_REMOVE },
+                { "another claim has it",
+                  { .here = true, .ours = true, .inherited = true },
+                  CLAIM_DEPARTURE_END },
+                { "another claim has it, which may end before a write arrives",
+                  { .here = true, .ours = true, .inherited = true, .unsure = true },
+                  CLAIM_DEPARTURE_WAIT },
+                { "nothing is there", { .late = true }, CLAIM_DEPARTURE_END },
+                { "nothing is there yet", { .unsure = true }, CLAIM_DEPARTURE_WAIT },
+                { "nothing is there, nor will be",
+                  { .unsure = true, .age_usec = CLAIM_WRITE_LATE_USEC },
+                  CLAIM_DEPARTURE_END },
+                { "it arrived late",
+                  { .here = true, .ours = true, .late = true, .unsure = true },
+                  CLAIM_DEPARTURE_REMOVE },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (claim_course_of_departure(&cases[i].state) != cases[i].course)
+                        fail_msg("%s", cases[i].name);
+}
+
+static void test_move(void **state)
+{
+        static const struct {
+                const char *name;
+                ClaimMoveState state;
+                ClaimMoveCourse course;
+        } cases[] = {
+                { "to be moved", { .left = true }, CLAIM_MOVE_SEND },
+                { "moved by somebody else", { .there = true }, CLAIM_MOVE_DONE },
+                { "Placement knows of neither", { .sent = false }, CLAIM_MOVE_DONE },
+                { "both", { .left = true, .there = true }, CLAIM_MOVE_TAKEN },
+                { "both, and nobody waits",
+                  { .left = true, .there = true, .sent = true, .repairs = true },
+                  CLAIM_MOVE_TAKEN },
+                { "verify", { .left = true, .mode = CLAIM_MODE_VERIFY }, CLAIM_MOVE_NOT_PLACED },
+                { "verify, moved by somebody else",
+                  { .there = true, .mode = CLAIM_MODE_VERIFY },
+                  CLAIM_MOVE_DONE },
+                { "a conflict, and it was done",
+                  { .there = true, .sent = true },
+                  CLAIM_MOVE_ARRIVED },
+                { "a conflict, and it was not", { .left = true, .sent = true }, CLAIM_MOVE_SEND },
+                { "a crash, and it was done",
+                  { .there = true, .sent = true, .repairs = true },
+                  CLAIM_MOVE_ARRIVED },
+                { "a crash, and it was not yet",
+                  { .left = true, .sent = true, .repairs = true },
+                  CLAIM_MOVE_FENCE },
+                { "a crash, and nothing is there",
+                  { .sent = true, .repairs = true },
+                  CLAIM_MOVE_GIVE_UP },
+                { "a crash of who sends nothing",
+                  { .left = true, .sent = true, .repairs = true, .mode = CLAIM_MODE_VERIFY },
+                  CLAIM_MOVE_GIVE_UP },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (claim_course_of_move(&cases[i].state) != cases[i].course)
+                        fail_msg("%s", cases[i].name);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_write), cmocka_unit_test(test_away),
+                cmocka_unit_test(test_debt),  cmocka_unit_test(test_departure),
+                cmocka_unit_test(test_move),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
