@@ -132,17 +132,6 @@ class TestGuestsPlaced(unittest.TestCase):
         self.assertEqual(self.placement.writes_since(mark), [])
         self.assertEqual(self.held(), placed)
 
-    def test_claimed_by_the_agent(self):
-        claim = self.claim()
-        self.assertEqual(self.held(), {self.root: GUEST})
-        mark = self.placement.mark()
-        self.start_guest(claim)
-        self.assert_confirmed(claim)
-        self.assertEqual(self.placement.writes_since(mark), [])
-        self.delete_guest()
-        self.agent.ctl('release', claim['id'])
-        self.wait_held({})
-
     def leave_one_vgpu(self):
         """The provider that has it, after others hold all the rest."""
         (first, n_first), (last, n_last) = self.vgpus.items()
