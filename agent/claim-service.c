@@ -49,12 +49,12 @@ int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const Driv
 
         if (!service)
                 return -ENOMEM;
-        service->path = strdup(config->path);
+        service->path = config->path ? strdup(config->path) : NULL;
         service->host = strdup(config->host);
         service->node = strdup(config->node);
         service->expiry_usec = config->expiry_usec;
         service->driver = driver;
-        if (!service->path || !service->host || !service->node)
+        if ((config->path && !service->path) || !service->host || !service->node)
                 return -ENOMEM;
         claim_service_tend(service);
         *ret = TAKE_PTR(service);
@@ -341,7 +341,7 @@ static void expire(ClaimService *service, uint64_t usec)
 void claim_service_tend(ClaimService *service)
 {
         service->compared = false;
-        if (!service->claims)
+        if (!service->claims && service->path)
                 open_store(service);
         if (!service->claims)
                 return;

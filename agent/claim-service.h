@@ -23,8 +23,9 @@ typedef enum ClaimEvent {
 /* Something became of a claim, which is as it is now. */
 typedef void (*ClaimWatch)(ClaimEvent event, const Claim *claim, void *userdata);
 
-/* config is copied; driver (borrowed) tells which devices are configured. Tries to open at once;
- * failing is no error here: see claim_service_error(). -ENOMEM. */
+/* config is copied; path NULL: no database at all, and no complaint of it (--dry-run). driver
+ * (borrowed) tells which devices are configured. Tries to open at once; failing is no error here:
+ * see claim_service_error(). -ENOMEM. */
 int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const DriverConfig *driver);
 ClaimService *claim_service_free(ClaimService *service);
 DEFINE_CLEANUP(ClaimService *, claim_service_free);

@@ -10,6 +10,7 @@
 #include <syslog.h>
 
 #define CREDENTIAL_MAX_BYTES (16 * 1024)
+#define CREDENTIAL_FOLDER    SYSCONFDIR "/compute-agent" /* without systemd */
 
 /* A build for another prefix looks there too; which folder is listed twice does not matter. */
 static const char *const roots[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR, "/usr/lib", NULL };
@@ -82,18 +83,23 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
 }
 
-/* 1 when the secret is one of systemd's credentials, and was taken. */
+/* 1 when the secret is a credential, and was taken. Without systemd's folder, as when a person
+ * tries something out, the file that the unit's drop-in names is looked for, by whoever may read
+ * it. */
 static int try_credential(const ConfigOption *option, Config *config, Error *reterr)
 {
         const char *folder = getenv("CREDENTIALS_DIRECTORY");
+        bool given = folder && folder[0];
         _cleanup_free_ char *path = NULL;
 
-        if (!option->credential || !folder || folder[0] == '\0')
+        if (!option->credential)
                 return 0;
-        if (asprintf(&path, "%s/%s", folder, option->credential) < 0) {
+        if (asprintf(&path, "%s/%s", given ? folder : CREDENTIAL_FOLDER, option->credential) < 0) {
                 path = NULL;
                 return error_oom(reterr);
         }
+        if (!given && access(path, R_OK) < 0)
+                return 0;
         return set_from_credential(option, config, path, reterr);
 }
 

@@ -90,9 +90,10 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
  * compute-agent/compute-agent.conf of /etc, /run and /usr/lib (and of the sysconfdir and libdir of
  * another prefix) with the drop-ins compute-agent.conf.d/NAME.conf of all of them, merged by file
  * name (the first folder wins; a link to /dev/null masks). No main file is no error: defaults
- * apply. A later file wins over an earlier one. Secrets come from $CREDENTIALS_DIRECTORY first.
- * -EINVAL with words (exit code 78), -ENOENT when file was named and is not there, -EACCES,
- * -ENOMEM. warning may be NULL. Blocks on file reads. */
+ * apply. A later file wins over an earlier one. Secrets come from $CREDENTIALS_DIRECTORY first, or,
+ * without it, from files of the credentials' names in the folder of the configuration. -EINVAL with
+ * words (exit code 78), -ENOENT when file was named and is not there, -EACCES, -ENOMEM. warning may
+ * be NULL. Blocks on file reads. */
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
 /* Replaces [placement] by a Placement behind a Unix socket that takes "admin" for a token. -ENOMEM.

@@ -488,7 +488,7 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
                 return error_setf(reterr, errno, "The host's name is not known: %s",
                                   strerror(errno));
         claims_config = (ClaimsConfig){
-                .path = path,
+                .path = daemon->mode == DAEMON_DRY_RUN ? NULL : path,
                 .host = config->host[0] ? config->host : host,
                 .node = config->host[0] ? config->host : host, /* until the first poll */
                 .expiry_usec = config->claim_expiry_usec,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "agent/config-file.h"
+#include "base/folder-owner.h"
 #include "base/json.h"
 
 #define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
@@ -35,6 +36,9 @@ static int write_synced(const char *path, const char *text)
 
         if (fd < 0)
                 return -errno;
+        r = folder_owner_adopt(fd, path);
+        if (r < 0)
+                return r;
         r = write_all(fd, text, strlen(text));
         if (r < 0)
                 return r;

@@ -102,6 +102,13 @@ class Start(BootCase):
         everything = self.machine.run('cat', '/proc/%d/environ' % pid,
                                       '/proc/%d/cmdline' % pid).stdout
         self.assertNotIn('admin', everything)
+        # By hand, and while the service is stopped.
+        self.machine.run('systemctl', 'stop', UNIT)
+        for argv in (['computectl', 'check-config'], ['computectl', 'identity', 'show'],
+                     ['compute-agentd', '--dry-run']):
+            self.machine.run(*argv)
+        done = self.machine.run('compute-agentd', '--dry-run', check=False, user='compute-agent')
+        self.assertIn('token is not set, nor is there a credential', done.stderr)
 
     def test_secrets_of_keystone_as_credentials(self):
         """Keystone is outside; a proxy of systemd takes what the agent says to 127.0.0.1 there."""
