@@ -193,6 +193,18 @@ static int restore_provider(const ReshapeImage *image, const Provider *before, P
         return 0;
 }
 
+/* Below the provider that it was moved from: what came new above it can go then. */
+static int restore_parent(const ReshapeImage *image, const Provider *before, ProviderTree *tree)
+{
+        const Provider *after = provider_tree_find(image->after.tree, &before->uuid);
+        Provider *current = provider_tree_find(tree, &before->uuid);
+
+        if (!after || !current || uuid_equal(&after->parent, &before->parent) ||
+            !uuid_equal(&current->parent, &after->parent))
+                return 0;
+        return provider_tree_move(tree, current, &before->parent);
+}
+
 static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *reterr)
 {
         for (size_t i = 0; i < image->before.tree->n_providers; i++) {
@@ -200,6 +212,10 @@ static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *re
                 int r = is_changed(image, before) ? restore_provider(image, before, tree, reterr)
                                                   : 0;
 
+                if (r >= 0 && (r = restore_parent(image, before, tree)) < 0)
+                        r = error_setf(reterr, r,
+                                       "Provider %s cannot be put back below its parent: %s",
+                                       before->name, strerror(-r));
                 if (r < 0)
                         return r;
         }

@@ -202,12 +202,34 @@ static void test_undo(void **state)
         }
 }
 
+/* A device that the reshape put below a new cell comes back, so that the cell goes with all it has.
+ */
+static void test_undo_of_a_move(void **state)
+{
+        _cleanup_(reshape_image_done) ReshapeImage image = {
+                .before = { fixture_tree("host VCPU=8 | port<host CUSTOM_NET=5"),
+                            make_consumers("") },
+                .after = { fixture_tree("host | cell<host VCPU=8 | port<cell CUSTOM_NET=5"),
+                           make_consumers("") },
+        };
+        _cleanup_(provider_tree_freep) ProviderTree *current = NULL;
+        _cleanup_(allocations_freep) Allocations *consumers = make_consumers("");
+        ReshapeShape shape = { 0 };
+
+        assert_int_equal(provider_tree_copy(&current, image.after.tree), 0);
+        assert_int_equal(reshape_image_undo(&image, current, consumers, &shape, NULL), 0);
+        assert_true(trees_equal(shape.tree, image.before.tree));
+        provider_tree_free(shape.tree);
+        allocations_free(shape.consumers);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_there_and_back_in_json),
                 cmocka_unit_test(test_a_file_that_is_none),
                 cmocka_unit_test(test_undo),
+                cmocka_unit_test(test_undo_of_a_move),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
