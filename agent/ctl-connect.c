@@ -79,8 +79,11 @@ static int judge_read(const json_t *connect, json_t *findings)
         if (strcmp(outcome, "forbidden") == 0)
                 return ctl_doctor_add(
                         findings, "role", "bad",
-                        "Give it: \"openstack role add --user USER --project PROJECT service\" (or "
-                        "admin, where Placement is older than the role service)",
+                        !has_keystone(connect)
+                                ? "See that token is the one that Placement's configuration has"
+                                : "Give it: \"openstack role add --user USER --project PROJECT "
+                                  "service\" (or "
+                                  "admin, where Placement is older than the role service)",
                         "%s", error);
         if (error[0])
                 return ctl_doctor_add(
