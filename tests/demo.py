@@ -100,6 +100,7 @@ def claim_and_survive(agent):
 
 
 def quiet_cycle(agent, placement):
+    agent.ctl('sync')  # the first cycle after a start also looks who holds what
     title('Nothing changed: what one more cycle costs')
     mark = placement.mark()
     show(agent, 'sync')
