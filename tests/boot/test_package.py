@@ -2,6 +2,7 @@
 """The package from installation to purge, the way of a new operator."""
 
 import os
+import re
 import unittest
 import uuid
 from pathlib import Path
@@ -58,8 +59,8 @@ class Package(BootCase):
         mode = self.machine.run('stat', '-c', '%U:%G %a', CONFIG).stdout.strip()
         self.assertEqual(mode, 'root:compute-agent 640')
         self.machine.run('computectl', 'check-config')
-        guide = self.machine.show('Documentation')['Documentation'].split('file://')[1]
-        self.machine.run('grep', '-q', '## The first host', guide.split()[0])
+        guide = re.search(r'file:(/\S+)', self.machine.show('Documentation')['Documentation'])[1]
+        self.machine.run('grep', '-q', '## The first host', guide)
         for page in ('8 compute-agentd', '1 computectl', '5 compute-agent.conf',
                      '5 org.computeagent.Agent1', '7 compute-agent-messages'):
             self.machine.run('man', '--where', *page.split())
