@@ -5,10 +5,11 @@
  *   - What curl wants "now" is done now, not in another turn of the event loop.
  *   - Its timer is left alone when it fires early enough: curl sets it several times for each
  *     request, mostly to a time-out that never comes.
- *   - A connection's event source lives as long as the connection. Between requests nothing comes
- *     but the end of the connection; the source is switched off by that, and curl finds out when it
- *     looks at the connection next. Sockets that we did not open are the resolver's: they come and
- *     go as curl says.
+ *   - A connection that curl keeps for the next request keeps its event source, until curl closes
+ *     it. In between nothing comes but its end; the source is switched off by that, and curl finds
+ *     out when it looks at the connection next. Of what it does not keep (connections that never
+ *     stood, the resolver's sockets) curl tells no end, so that source goes at once: the number may
+ *     soon be another file's.
  *
  * An sd-event handler that returns < 0 is switched off for good, so each of ours returns 0. A
  * callback of curl's that fails breaks the whole multi handle: then everybody is told once and
@@ -18,14 +19,12 @@
 
 #include <sys/epoll.h>
 #include <sys/queue.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 typedef struct HttpSocket {
         TAILQ_ENTRY(HttpSocket) link;
         HttpLoop *loop;
         curl_socket_t fd;
-        bool opened;  /* by on_open() */
         bool watched; /* curl wants to know of it */
         sd_event_source *source;
 } HttpSocket;
@@ -174,13 +173,13 @@ static HttpSocket *socket_find(HttpLoop *loop, curl_socket_t fd)
         return NULL;
 }
 
-static HttpSocket *socket_add(HttpLoop *loop, curl_socket_t fd, bool opened)
+static HttpSocket *socket_add(HttpLoop *loop, curl_socket_t fd)
 {
         HttpSocket *sock = calloc(1, sizeof(HttpSocket));
 
         if (!sock)
                 return NULL;
-        *sock = (HttpSocket){ .loop = loop, .fd = fd, .opened = opened };
+        *sock = (HttpSocket){ .loop = loop, .fd = fd };
         TAILQ_INSERT_TAIL(&loop->sockets, sock, link);
         return sock;
 }
@@ -203,18 +202,12 @@ static int socket_watch(HttpSocket *sock, uint32_t events)
         return r < 0 ? r : sd_event_source_set_enabled(sock->source, SD_EVENT_ON);
 }
 
-static curl_socket_t on_open(void *userdata, curlsocktype purpose, struct curl_sockaddr *address)
+/* Is it that of a connection which curl keeps after this request? */
+static bool is_kept(CURL *easy, curl_socket_t fd)
 {
-        HttpLoop *loop = userdata;
-        int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+        curl_socket_t last = CURL_SOCKET_BAD;
 
-        if (fd < 0)
-                return CURL_SOCKET_BAD;
-        if (!socket_add(loop, fd, true)) {
-                close(fd);
-                return CURL_SOCKET_BAD;
-        }
-        return fd;
+        return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &last) == CURLE_OK && last == fd;
 }
 
 static int on_close(void *userdata, curl_socket_t fd)
@@ -233,14 +226,14 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata
         uint32_t events = 0;
 
         if (what == CURL_POLL_REMOVE) {
-                if (sock && sock->opened)
+                if (sock && is_kept(easy, fd))
                         sock->watched = false;
                 else if (sock)
                         socket_forget(sock);
                 return 0;
         }
         if (!sock)
-                sock = socket_add(loop, fd, false);
+                sock = socket_add(loop, fd);
         if (!sock)
                 return -1;
         if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
@@ -341,9 +334,7 @@ int http_loop_add(HttpLoop *loop, CURL *easy)
 {
         if (loop->broken)
                 return -EIO;
-        if (curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, loop) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close) != CURLE_OK ||
+        if (curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close) != CURLE_OK ||
             curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, loop) != CURLE_OK ||
             curl_multi_add_handle(loop->multi, easy) != CURLM_OK)
                 return -ENOMEM;

@@ -154,6 +154,50 @@ static void test_cancel_lets_the_queue_go_on(void **state)
         assert_int_equal(results[0].n_calls, 0);
 }
 
+/* A port whose queue is full: whoever connects, waits. Returns the sockets to close. */
+static void listen_full(int fds[2], char *endpoint, size_t size)
+{
+        struct sockaddr_in address = {
+                .sin_family = AF_INET,
+                .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+        };
+        socklen_t n = sizeof(address);
+
+        for (size_t i = 0; i < 2; i++) {
+                fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+                assert_true(fds[i] >= 0);
+        }
+        assert_int_equal(bind(fds[0], (struct sockaddr *)&address, n), 0);
+        assert_int_equal(listen(fds[0], 0), 0);
+        assert_int_equal(getsockname(fds[0], (struct sockaddr *)&address, &n), 0);
+        assert_int_equal(connect(fds[1], (struct sockaddr *)&address, n), 0);
+        snprintf(endpoint, size, "http://127.0.0.1:%u", ntohs(address.sin_port));
+}
+
+/* Curl closes what never stood without a word, and the next connection gets its number. */
+static void test_cancel_while_connecting(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[2] = { 0 };
+        HttpTransfer *transfer;
+        char endpoint[64];
+        int fds[2];
+
+        listen_full(fds, endpoint, sizeof(endpoint));
+        start_client(fixture);
+        assert_int_equal(http_client_set_endpoint(fixture->client, endpoint, NULL), 0);
+        transfer = get(fixture, "/", &results[0]);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        http_transfer_cancel(transfer);
+        assert_int_equal(http_client_set_endpoint(fixture->client, fixture->endpoint, NULL), 0);
+        get(fixture, "/", &results[1]);
+        run_until(fixture, &results[1], 1);
+        assert_int_equal(results[1].status, 200);
+        assert_int_equal(results[0].n_calls, 0);
+        for (size_t i = 0; i < 2; i++)
+                close(fds[i]);
+}
+
 static void test_take_back(void **state)
 {
         Fixture *fixture = *state;
@@ -285,6 +329,7 @@ int main(void)
                 TEST(test_widen_a_server_with_one_worker),
                 TEST(test_cancel),
                 TEST(test_cancel_lets_the_queue_go_on),
+                TEST(test_cancel_while_connecting),
                 TEST(test_take_back),
                 TEST(test_cancel_ended),
                 TEST(test_free_with_requests),
