@@ -10,8 +10,8 @@
 typedef struct Table {
         RequestGroup **groups;
         size_t n_groups;
-        const Allocation **shares;
         const Provider **providers;
+        Resources *left; /* what is held of each that no group is bound to yet */
         size_t n_shares;
         const RequestGroup *plain; /* the group without a suffix, or NULL */
         uint64_t *times;           /* group * n_shares + share: how often it is in there; 0: not */
@@ -19,8 +19,10 @@ typedef struct Table {
 
 static void table_done(Table *table)
 {
+        for (size_t i = 0; table->left && i < table->n_shares; i++)
+                resources_done(&table->left[i]);
         free(table->groups);
-        free(table->shares);
+        free(table->left);
         free(table->providers);
         free(table->times);
 }
@@ -44,7 +46,7 @@ static bool has_traits(const Provider *provider, const RequestGroup *group)
 /* How many groups like this one make up what is held; 0: no number does. */
 static uint64_t count_times(const Table *table, const RequestGroup *group, size_t share)
 {
-        const Resources *held = &table->shares[share]->resources;
+        const Resources *held = &table->left[share];
         uint64_t times = 0;
 
         if (!has_traits(table->providers[share], group))
@@ -65,14 +67,8 @@ static uint64_t count_times(const Table *table, const RequestGroup *group, size_
         return times;
 }
 
-static int fill(Table *table, const HostView *view, const Consumer *holding,
-                ResourceRequest *request)
+static void list_groups(Table *table, ResourceRequest *request)
 {
-        table->groups = calloc(request->n_groups + 1, sizeof(RequestGroup *));
-        table->shares = calloc(holding->n_allocations + 1, sizeof(Allocation *));
-        table->providers = calloc(holding->n_allocations + 1, sizeof(Provider *));
-        if (!table->groups || !table->shares || !table->providers)
-                return -ENOMEM;
         for (size_t i = 0; i < request->n_groups; i++) {
                 RequestGroup *group = &request->groups[i];
 
@@ -81,13 +77,48 @@ static int fill(Table *table, const HostView *view, const Consumer *holding,
                 else if (group->resources.n_items > 0 && uuid_empty(&group->provider))
                         table->groups[table->n_groups++] = group;
         }
+}
+
+/* What is held of a provider, without what the groups take that are bound to it. */
+static int make_left(const ResourceRequest *request, const Allocation *held, Resources *ret)
+{
+        if (resources_copy(ret, &held->resources) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < request->n_groups; i++) {
+                const RequestGroup *group = &request->groups[i];
+
+                for (size_t j = 0;
+                     uuid_equal(&group->provider, &held->provider) && j < group->resources.n_items;
+                     j++) {
+                        const ResourceAmount *need = &group->resources.items[j];
+                        uint64_t amount = resources_get(ret, need->resource_class);
+
+                        if (resources_set(ret, need->resource_class,
+                                          amount - MIN(amount, need->amount)) < 0)
+                                return -ENOMEM;
+                }
+        }
+        return 0;
+}
+
+static int fill(Table *table, const HostView *view, const Consumer *holding,
+                ResourceRequest *request)
+{
+        table->groups = calloc(request->n_groups + 1, sizeof(RequestGroup *));
+        table->left = calloc(holding->n_allocations + 1, sizeof(Resources));
+        table->providers = calloc(holding->n_allocations + 1, sizeof(Provider *));
+        if (!table->groups || !table->left || !table->providers)
+                return -ENOMEM;
+        list_groups(table, request);
         for (size_t i = 0; i < holding->n_allocations; i++) {
                 size_t index;
 
                 if (!host_view_find(view, &holding->allocations[i].provider, &index))
                         continue;
-                table->shares[table->n_shares] = &holding->allocations[i];
-                table->providers[table->n_shares++] = view->tree->providers[index];
+                table->providers[table->n_shares] = view->tree->providers[index];
+                if (make_left(request, &holding->allocations[i], &table->left[table->n_shares++]) <
+                    0)
+                        return -ENOMEM;
         }
         table->times = calloc(table->n_groups * table->n_shares + 1, sizeof(uint64_t));
         if (!table->times)
@@ -154,7 +185,7 @@ static int match_once(const Table *table, bool shared)
         if (matching_is_ambiguous(&problem, right, &ambiguous) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < table->n_groups; i++)
-                table->groups[i]->provider = table->shares[right[i]]->provider;
+                table->groups[i]->provider = table->providers[right[i]]->uuid;
         return ambiguous ? GROUP_MATCH_AMBIGUOUS : GROUP_MATCH_DONE;
 }
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Requests whose providers somebody chose: which group got what (group-match.h, matching.h), and
+/* Requests whose providers somebody chose: which group got what (group-match.h), and
  * the fit that may choose nothing else (placed.h). */
 
 #include "claims/placed.h"
 
 #include "claims/group-match.h"
-#include "claims/matching.h"
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 
@@ -51,59 +50,6 @@ static bool make_mappings(const char *text, RequestMappings *ret)
                 assert_int_equal(request_mappings_add(ret, word, &provider), 0);
         }
         return text;
-}
-
-static void test_matching(void **state)
-{
-        static const struct {
-                size_t n_left, n_right;
-                const char *edges; /* rows of 0 and 1 */
-                const char *capacity, *right;
-                bool ambiguous;
-        } cases[] = {
-                { 0, 0, "", "", "", false },
-                { 1, 1, "1", "1", "0", false },
-                { 1, 1, "0", "1", "-", false },
-                { 2, 2, "10 01", "11", "01", false },
-                { 2, 2, "11 10", "11", "10", false }, /* the first one has to make room */
-                { 2, 2, "11 11", "11", "01", true },
-                { 2, 2, "10 10", "11", "0-", false },
-                { 2, 1, "1 1", "2", "00", false },
-                { 1, 2, "11", "11", "0", true },
-                { 3, 3, "110 011 101", "111", "012", true },
-                { 3, 3, "110 010 011", "111", "012", false },
-                { 3, 2, "11 10 10", "21", "100", false },
-                { 3, 2, "11 11 10", "21", "100", true },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                bool edges[9] = { false }, ambiguous, whole = true;
-                size_t capacity[3] = { 0 }, right[3], n = 0, n_matched;
-                MatchingProblem problem = { cases[i].n_left, cases[i].n_right, edges, capacity };
-
-                for (const char *c = cases[i].edges; *c; c++)
-                        if (*c != ' ')
-                                edges[n++] = *c == '1';
-                for (size_t j = 0; j < cases[i].n_right; j++)
-                        capacity[j] = (size_t)(cases[i].capacity[j] - '0');
-                assert_int_equal(matching_find(&problem, right, &n_matched), 0);
-                n = 0;
-                for (size_t j = 0; j < cases[i].n_left; j++) {
-                        bool none = right[j] == MATCHING_NOBODY;
-                        char c = none ? '-' : (char)('0' + right[j]);
-
-                        if (c != cases[i].right[j])
-                                fail_msg("case %zu: left %zu has %c", i, j, c);
-                        n += !none;
-                        whole = whole && !none;
-                }
-                assert_int_equal(n, n_matched);
-                if (!whole)
-                        continue;
-                assert_int_equal(matching_is_ambiguous(&problem, right, &ambiguous), 0);
-                if (ambiguous != cases[i].ambiguous)
-                        fail_msg("case %zu: ambiguous %d", i, ambiguous);
-        }
 }
 
 #define NICS                                                                       \
@@ -225,6 +171,12 @@ static void test_mappings(void **state)
                   0, "_1 EGR=100 on eth0, _2 EGR=100 on eth1", true },
                 { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=100; eth1 EGR=100",
                   "_1=eth1 _2=eth0", 0, "_1 EGR=100 on eth1, _2 EGR=100 on eth0", false },
+                /* One is mapped: the other is what is left. */
+                { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=100; eth1 EGR=100",
+                  "_1=eth0", 0, "_1 EGR=100 on eth0, _2 EGR=100 on eth1", false },
+                { NICS, NULL, "_1:EGR=100 _2:EGR=100 _3:EGR=100", "eth0 EGR=200; eth1 EGR=100",
+                  "_1=eth1", 0, "_1 EGR=100 on eth1, _2 EGR=100 on eth0, _3 EGR=100 on eth0",
+                  false },
                 /* Groups that share a provider. */
                 { NICS, NULL, "_1:EGR=100 _2:EGR=100 _3:EGR=100", "eth0 EGR=200; eth1 EGR=100",
                   NULL, 0, "_1 EGR=100 on eth0, _2 EGR=100 on eth0, _3 EGR=100 on eth1", true },
@@ -280,7 +232,6 @@ static void test_64_ports(void **state)
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_matching),
                 cmocka_unit_test(test_placed),
                 cmocka_unit_test(test_mappings),
                 cmocka_unit_test(test_64_ports),

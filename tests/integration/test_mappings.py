@@ -52,6 +52,16 @@ class TestMappings(PlacementClaimCase):
             name = 'one_eth%d' % self.nics.index(b)
             self.assertRegex(text, r'GROUP +PROVIDER +DEVICE\n(.*\n)?_B +%s +-\n' % name)
 
+    def test_one_of_two_is_told(self):
+        """The other is what is left."""
+        for a, b in (self.nics, self.nics[::-1]):
+            consumer = str(uuid.uuid4())
+            self.place(consumer, {self.root: {'VCPU': 1}, a: {'CUSTOM_BW': 1}, b: {'CUSTOM_BW': 1}})
+            claim = self.claim('VCPU=1', consumer, '--group', '_A:CUSTOM_BW=1', '--group',
+                               '_B:CUSTOM_BW=1', '--mapping', '_A=' + a)
+            self.assertEqual(claim['mappings'], {'': [self.root], '_A': [a], '_B': [b]})
+            self.assertNotIn('of consumer %s got is known' % consumer, self.agent.log())
+
     def test_devices_follow_the_groups(self):
         for a, b in ((0, 1), (1, 0)):
             consumer = str(uuid.uuid4())
