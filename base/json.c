@@ -6,15 +6,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json-plain.h"
-
 int json_parse(const char *text, size_t n, json_t **ret, Error *reterr)
 {
-        json_t *json = json_parse_plain(text, n);
         json_error_t error;
+        json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
 
-        if (!json)
-                json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
         if (!json)
                 return error_setf(reterr, EBADMSG, "Not JSON (line %d, column %d): %s", error.line,
                                   error.column, error.text);
