@@ -325,10 +325,13 @@ class TestClaims(PlacementClaimCase):
         """make() yields a claim, its consumer, and what is to be left of that."""
         n_requests = []
         for kind in range(len(faults.outages())):
-            n = 0
-            while self.release_in_trouble(
-                    *make(), faults.outages(path='^/allocations/', skip=n)[kind], *options):
-                n += 1
+            n, came = 0, True
+            while came:
+                claim, consumer, rest = make()
+                # Of this consumer: what other tests left is looked at meanwhile.
+                fault = faults.outages(path='^/allocations/' + consumer, skip=n)[kind]
+                came = self.release_in_trouble(claim, consumer, rest, fault, *options)
+                n += came
             n_requests.append(n)
         # Read and write, and each of them failed.
         self.assertEqual(n_requests, [2] * len(n_requests))
