@@ -163,7 +163,8 @@ class Child:
             else:
                 os.killpg(self.pid, number)
 
-    def _group_gone(self):
+    def gone(self):
+        """Whether nothing of the group runs."""
         if not self._gone:
             ended = self._popen.poll() is not None
             self._gone = ended and not running(group=self.pid)
@@ -174,7 +175,7 @@ class Child:
         self.signal(signal.SIGTERM)
         self.signal(signal.SIGCONT)
         try:
-            wait_until(self._group_gone, seconds, '%s to end' % self.name, 0.01)
+            wait_until(self.gone, seconds, '%s to end' % self.name, 0.01)
         except EnvTimeout:
             self.kill()
 
@@ -182,7 +183,7 @@ class Child:
         """SIGKILL to the whole group; returns when nothing of it runs."""
         self.signal(signal.SIGKILL)
         self.signal(signal.SIGCONT)
-        wait_until(self._group_gone, 10, '%s to be killed' % self.name, 0.005)
+        wait_until(self.gone, 10, '%s to be killed' % self.name, 0.005)
 
     def log_tail(self, size=2000):
         with contextlib.suppress(OSError):

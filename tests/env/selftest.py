@@ -217,7 +217,7 @@ class PlacementTest(Clean):
         with Placement() as placement:
             self.create(placement)
             preloaded.end()
-            wait_until(lambda: not placement.running(), 10, 'Placement to end')
+            wait_until(placement.child.gone, 10, 'Placement and its workers to end')
             placement.start()
             self.assertIn(PROVIDER, placement.tree(PROVIDER))
 

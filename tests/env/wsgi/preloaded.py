@@ -7,6 +7,7 @@ It ends when the socket does, or with its parent.
 """
 
 import ctypes
+import functools
 import json
 import os
 import signal
@@ -21,11 +22,17 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def become_server(request, output, parent):
-    """Turn this process, just forked, into what argv says; returns when the server ends."""
+def die_with_parent(parent):
+    """Let this process, just forked by parent, be killed as soon as parent ends."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def become_server(request, output, parent):
+    """Turn this process, just forked, into what argv says; returns when the server ends."""
+    die_with_parent(parent)
+    os.register_at_fork(after_in_child=functools.partial(die_with_parent, os.getpid()))
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDONLY)
