@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "agent/config.h"
@@ -96,6 +97,8 @@ int main(int argc, char *argv[])
         Error error = ERROR_NULL;
         int r;
 
+        /* An arena for each thread would keep what a poll of that thread once took. */
+        mallopt(M_ARENA_MAX, 1);
         r = parse_options(argc, argv, &options);
         if (r < 0) {
                 fputs("Try \"compute-agentd --help\".\n", stderr);
