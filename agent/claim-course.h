@@ -5,6 +5,7 @@
  * claim-task.c and claim-errand.c do it. */
 
 #include "agent/claim-desk.h"
+#include "agent/claim-share.h"
 
 /* Cannot Placement be asked now? result is that of a consumers call (report/consumers.h). */
 bool claim_course_is_away(int result);
@@ -47,7 +48,7 @@ typedef struct ClaimDepartureState {
 } ClaimDepartureState;
 
 /* How long a write that was given up may take to arrive. */
-#define CLAIM_WRITE_LATE_USEC (120 * USEC_PER_SEC)
+#define CLAIM_WRITE_LATE_USEC (CLAIM_WRITE_LATE_SEC * USEC_PER_SEC)
 
 /* How soon after its end a claim's share is taken for what the claim left. */
 #define CLAIM_DEPARTURE_SOON_USEC (5 * USEC_PER_SEC)

@@ -64,6 +64,15 @@ bool claim_share_is(const Claim *claim, const Consumer *consumer)
         return true;
 }
 
+/* A new one was read at a time of Placement's clock; one that is there tells when it was written
+ * last, which says nothing of now. */
+static uint64_t until_sec(const Consumer *consumer)
+{
+        return consumer->generation < 0 && consumer->modified_sec > 0
+                       ? consumer->modified_sec + CLAIM_WRITE_LATE_SEC
+                       : 0;
+}
+
 ClaimTold claim_share_told(const HostView *view, const Consumer *consumer, bool written)
 {
         Uuid elsewhere = consumer->uuid;
@@ -74,15 +83,14 @@ ClaimTold claim_share_told(const HostView *view, const Consumer *consumer, bool 
                         elsewhere =
                                 uuid_make_child(&elsewhere, consumer->allocations[i].provider.text);
         return (ClaimTold){ .generation = consumer->generation - (written ? 0 : 1),
-                            .elsewhere = elsewhere };
+                            .elsewhere = elsewhere,
+                            .until_sec = written ? until_sec(consumer) : consumer->modified_sec };
 }
 
-/* Not written, or written by us alone. */
-static bool is_generation_of(const ClaimTold *told, int64_t generation)
+/* Written when ours cannot have been any more. */
+static bool is_later(const ClaimTold *told, const Consumer *consumer)
 {
-        int64_t next = told->generation < 0 ? 1 : told->generation + 1;
-
-        return generation == told->generation || generation == next;
+        return told->until_sec > 0 && consumer->modified_sec > told->until_sec;
 }
 
 static bool holds_no_less(const Consumer *consumer, const Claim *claim)
@@ -112,17 +120,21 @@ static bool holds_the_same(const HostView *view, size_t root, const Consumer *co
         return claim_share_is(claim, consumer);
 }
 
-bool claim_share_is_ours(const HostView *view, const char *node, const ClaimTold *told,
+bool claim_share_is_ours(const HostView *view, const char *node, const ClaimDeparture *left,
                          const Claim *claim, const Consumer *consumer)
 {
         ClaimTold now = claim_share_told(view, consumer, true);
-        bool moved = !uuid_equal(&told->elsewhere, &now.elsewhere);
+        bool moved = !uuid_equal(&left->told.elsewhere, &now.elsewhere);
+        int64_t written = left->told.generation < 0 ? 1 : left->told.generation + 1;
         size_t root;
 
-        if (uuid_empty(&told->elsewhere) || !host_view_root(view, node, &root))
+        if (uuid_empty(&left->told.elsewhere) || !host_view_root(view, node, &root))
                 return true;
-        if (is_generation_of(told, consumer->generation))
-                return !claim || holds_no_less(consumer, claim);
+        if (consumer->generation < (left->unsure ? left->told.generation : written))
+                return false;
+        if (consumer->generation <= written)
+                return !is_later(&left->told, consumer) &&
+                       (!claim || holds_no_less(consumer, claim));
         return moved && (!claim || holds_the_same(view, root, consumer, claim));
 }
 

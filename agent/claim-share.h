@@ -4,7 +4,7 @@
 /* What of a consumer is this host's: its allocations on the providers of the host's own tree. What
  * it holds of other hosts and of sharing providers is left alone. Pure. */
 
-#include "claims/claim.h"
+#include "claims/claims-placement.h"
 #include "claims/host-view.h"
 
 /* Has it anything of this host? */
@@ -18,6 +18,9 @@ bool claim_share_remove(const HostView *view, const char *node, const Claim *cla
 /* Has it of the claim's providers exactly what the claim has? */
 bool claim_share_is(const Claim *claim, const Consumer *consumer);
 
+/* How long what is written now may take to arrive. */
+#define CLAIM_WRITE_LATE_SEC 120
+
 /* How Placement has the consumer; written: when what is to be written now has been. */
 ClaimTold claim_share_told(const HostView *view, const Consumer *consumer, bool written);
 
@@ -27,9 +30,13 @@ ClaimTold claim_share_told(const HostView *view, const Consumer *consumer, bool 
  * evacuation. It is not when somebody wrote it, and changed nothing elsewhere: who writes a
  * consumer like that places it here. What is not known (told) is taken for ours.
  *
- * LIMITATIONS: a consumer that was deleted and made anew counts its generation from the start, so
- * one that holds no less than the claim did may be taken for ours. */
-bool claim_share_is_ours(const HostView *view, const char *node, const ClaimTold *told,
+ * A consumer that was deleted and made anew counts its generation from the start. It is known by a
+ * generation that is lower, and by when it was written: after ours can have been.
+ *
+ * LIMITATIONS: where it is not known until when ours was written (the consumer held something
+ * elsewhere before, or Placement tells no last-modified), one that was made anew, was written as
+ * often as ours, and holds no less than the claim did is taken for ours. */
+bool claim_share_is_ours(const HostView *view, const char *node, const ClaimDeparture *left,
                          const Claim *claim, const Consumer *consumer);
 
 /* Adds what the claim holds. -ENOMEM, -EOVERFLOW. */

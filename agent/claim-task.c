@@ -442,7 +442,7 @@ ClaimDepartureCourse claim_task_departure(const ClaimTask *task, Claims *claims,
         if (claims_host(claims, &view, NULL) != 0)
                 return CLAIM_DEPARTURE_WAIT;
         state.here = claim_share_has(view, node, task->seen);
-        state.ours = claim_share_is_ours(view, node, &departure->told, ended, task->seen);
+        state.ours = claim_share_is_ours(view, node, departure, ended, task->seen);
         return claim_course_of_departure(&state);
 }
 

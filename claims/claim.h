@@ -59,11 +59,12 @@ static inline uint64_t claim_debts_sum(const ClaimDebts *debts)
 }
 
 /* How Placement had a consumer when it was told of its claim, or read last before that: what tells
- * whether somebody else wrote it since. Whoever tells Placement knows what the two mean
+ * whether somebody else wrote it since. Whoever tells Placement knows what they mean
  * (agent/claim-share.h). */
 typedef struct ClaimTold {
         int64_t generation; /* of the consumer */
         Uuid elsewhere;     /* stands for the providers that are not of this host; "": not known */
+        uint64_t until_sec; /* by Placement's clock: it was written until then; 0: not known */
 } ClaimTold;
 
 /* Which provider a request group got something from. The unsuffixed group can have several. */

@@ -340,6 +340,19 @@ static const char version_6[] =
         "  OLD.standing <> 'written');"
         "END;";
 
+/* - told_until: ClaimTold, as the other two. */
+static const char version_7[] =
+        "ALTER TABLE claims ADD COLUMN told_until INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE departures ADD COLUMN told_until INTEGER NOT NULL DEFAULT 0;"
+        "DROP TRIGGER claims_depart;"
+        "CREATE TRIGGER claims_depart AFTER DELETE ON claims"
+        " WHEN OLD.standing IN ('pending', 'written', 'sent') BEGIN"
+        " INSERT INTO departures (claim_id, consumer, told_generation, told_elsewhere, told_until,"
+        "  unsure)"
+        "  VALUES (OLD.id, OLD.instance_uuid, OLD.told_generation, OLD.told_elsewhere,"
+        "  OLD.told_until, OLD.standing <> 'written');"
+        "END;";
+
 static const char *const to_version_1[] = { version_1, NULL };
 static const char *const to_version_2[] = { version_2_claims, version_2_providers,
                                             version_2_allocations, version_2_rows, NULL };
@@ -348,9 +361,11 @@ static const char *const to_version_3[] = { version_3, NULL };
 static const char *const to_version_4[] = { version_4, NULL };
 static const char *const to_version_5[] = { version_5, NULL };
 static const char *const to_version_6[] = { version_6, NULL };
+static const char *const to_version_7[] = { version_7, NULL };
 
 static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2, to_version_3,
-                                                         to_version_4, to_version_5, to_version_6 };
+                                                         to_version_4, to_version_5, to_version_6,
+                                                         to_version_7 };
 
 int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
 {

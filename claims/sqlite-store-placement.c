@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What Placement was told of claims, and what is still to be told: see versions 5 and 6 in
+/* What Placement was told of claims, and what is still to be told: see versions 5 to 7 in
  * schema.c. */
 
 #include <string.h>
@@ -16,10 +16,10 @@ int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, Claim
         r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
-        r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issis", id,
+        r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
                              claim_standing_to_text(from), claim_standing_to_text(to),
-                             told ? told->generation : (int64_t)0,
-                             told ? told->elsewhere.text : "");
+                             told ? told->generation : (int64_t)0, told ? told->elsewhere.text : "",
+                             told ? (int64_t)told->until_sec : (int64_t)0);
         if (r == 0 && changed == 0)
                 r = STORE_E_NOT_FOUND;
         return sqlite_store_end(store, r, reterr);
@@ -78,7 +78,8 @@ static int read_told(SqliteStore *store, sqlite3_stmt *statement, ClaimTold *ret
         const char *elsewhere;
         int r = sqlite_column(store->sqlite, statement, 4, &elsewhere, reterr);
 
-        *ret = (ClaimTold){ .generation = sqlite3_column_int64(statement, 3) };
+        *ret = (ClaimTold){ .generation = sqlite3_column_int64(statement, 3),
+                            .until_sec = (uint64_t)sqlite3_column_int64(statement, 6) };
         if (r < 0 || !elsewhere[0])
                 return r;
         return read_uuid(store, statement, 4, &ret->elsewhere, reterr);
@@ -193,12 +194,14 @@ int sqlite_store_end_handover(Store *base, const StoreHandover *handover, const 
                 return r;
         r = sqlite_store_run(store, STATEMENT_END_HANDOVER, NULL, reterr, "i", handover->id);
         if (r == 0 && told)
-                r = sqlite_store_run(store, STATEMENT_HAND_OVER, &changed, reterr, "sssisi",
+                r = sqlite_store_run(store, STATEMENT_HAND_OVER, &changed, reterr, "sssisii",
                                      handover->from.text, handover->to.text, handover->to_type,
-                                     told->generation, told->elsewhere.text, (int64_t)ours);
+                                     told->generation, told->elsewhere.text, (int64_t)ours,
+                                     (int64_t)told->until_sec);
         if (r == 0 && told && ours && changed == 0)
-                r = sqlite_store_run(store, STATEMENT_DEPART, NULL, reterr, "sis",
-                                     handover->to.text, told->generation, told->elsewhere.text);
+                r = sqlite_store_run(store, STATEMENT_DEPART, NULL, reterr, "sisi",
+                                     handover->to.text, told->generation, told->elsewhere.text,
+                                     (int64_t)told->until_sec);
         if (r == 0 && changed > 0)
                 r = sqlite_store_run(store, STATEMENT_HAND_OVER_ALLOCATIONS, NULL, reterr, "s",
                                      handover->to.text);

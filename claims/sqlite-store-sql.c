@@ -65,9 +65,9 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
                 " resize_target, created_at, created_usec, state, expires_usec, project_id,"
                 " user_id, request, boot_id, consumer_type, standing, told_generation,"
-                " told_elsewhere)"
+                " told_elsewhere, told_until)"
                 " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, ?12, ?7, ?8, ?9, ?10, ?11, ?13,"
-                " ?14, ?15, ?16)",
+                " ?14, ?15, ?16, ?17)",
         [STATEMENT_INSERT_ALLOCATION] =
                 "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
                 " claim_id, request_group) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -194,7 +194,8 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_DELETE_DEVICES] = "DELETE FROM claim_devices WHERE claim_id = ?1",
         [STATEMENT_SET_STANDING] = "UPDATE claims SET standing = ?3,"
                                    " told_generation = iif(?5 = '', told_generation, ?4),"
-                                   " told_elsewhere = iif(?5 = '', told_elsewhere, ?5)"
+                                   " told_elsewhere = iif(?5 = '', told_elsewhere, ?5),"
+                                   " told_until = iif(?5 = '', told_until, ?6)"
                                    " WHERE id = ?1 AND standing = ?2",
         [STATEMENT_FORGET_TOLD] = "UPDATE claims SET told_elsewhere = ''",
         [STATEMENT_FORGET_DEPARTED] = "UPDATE departures SET told_elsewhere = ''",
@@ -204,7 +205,8 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " AND standing <> 'pending')," /* so that the index serves it */
                 " (SELECT COUNT(*) FROM departures), (SELECT COUNT(*) FROM consumer_moves)",
         [STATEMENT_NEXT_DEPARTURE] = "SELECT id, claim_id, consumer, told_generation,"
-                                     " told_elsewhere, unsure FROM departures WHERE id > ?1"
+                                     " told_elsewhere, unsure, told_until FROM departures"
+                                     " WHERE id > ?1"
                                      " AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1",
         [STATEMENT_END_DEPARTURE] = "DELETE FROM departures WHERE id = ?1",
         [STATEMENT_BEGIN_HANDOVER] =
@@ -215,13 +217,14 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "SELECT id, from_consumer, to_consumer, to_type FROM consumer_moves"
                 " WHERE id > ?1 ORDER BY id LIMIT 1",
         [STATEMENT_END_HANDOVER] = "DELETE FROM consumer_moves WHERE id = ?1",
-        [STATEMENT_HAND_OVER] = "UPDATE claims SET instance_uuid = ?2, consumer_type = ?3,"
-                                " guest = CASE guest WHEN ?2 THEN '' WHEN '' THEN ?1 ELSE guest"
-                                " END, told_generation = ?4, told_elsewhere = ?5,"
-                                " standing = iif(?6 AND standing = '', 'written', standing)"
-                                " WHERE instance_uuid = ?1 AND resize_target = 0",
+        [STATEMENT_HAND_OVER] =
+                "UPDATE claims SET instance_uuid = ?2, consumer_type = ?3,"
+                " guest = CASE guest WHEN ?2 THEN '' WHEN '' THEN ?1 ELSE guest"
+                " END, told_generation = ?4, told_elsewhere = ?5,"
+                " told_until = ?7, standing = iif(?6 AND standing = '', 'written', standing)"
+                " WHERE instance_uuid = ?1 AND resize_target = 0",
         [STATEMENT_DEPART] = "INSERT INTO departures (claim_id, consumer, told_generation,"
-                             " told_elsewhere) VALUES (0, ?1, ?2, ?3)",
+                             " told_elsewhere, told_until) VALUES (0, ?1, ?2, ?3, ?4)",
         [STATEMENT_HAND_OVER_ALLOCATIONS] =
                 "UPDATE allocations SET consumer_id = ?1 WHERE claim_id IN"
                 " (SELECT id FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)",

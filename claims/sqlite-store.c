@@ -155,13 +155,13 @@ static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_
 
         format_time(claim->created_usec, created_at);
         r = sqlite_store_run(
-                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiisssssssis", claim->host,
+                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiisssssssisi", claim->host,
                 claim->node, request->consumer.text, (int64_t)request->resize_target, created_at,
                 (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
                 request->user_id, claim->request_text, claim->boot_id,
                 claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED),
                 request->consumer_type, claim_standing_to_text(claim->standing),
-                claim->told.generation, claim->told.elsewhere.text);
+                claim->told.generation, claim->told.elsewhere.text, (int64_t)claim->told.until_sec);
         if (r == -EEXIST)
                 return STORE_E_EXISTS;
         if (r < 0)

@@ -28,8 +28,9 @@ typedef struct ConsumersAnswer {
 typedef void (*ConsumersDone)(int result, ConsumersAnswer *answer, const Error *error,
                               void *userdata);
 
-/* GET /allocations/{uuid}: the consumer whole, with its parts on other hosts, its generation and
- * its type where Placement tells it. One that holds nothing has generation -1. -ENOMEM. */
+/* GET /allocations/{uuid}: the consumer whole, with its parts on other hosts, its generation, when
+ * it was written (facts E1: last-modified) and its type where Placement tells it. One that holds
+ * nothing has generation -1. -ENOMEM. */
 int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, ConsumersDone done,
                    void *userdata, Error *reterr);
 

@@ -117,19 +117,43 @@ static void test_shares(void **state)
         }
 }
 
+typedef struct OursCase {
+        const char *name;
+        const char *before; /* as read or, told, as written */
+        int64_t before_generation;
+        bool written;
+        const char *claim; /* NULL: not known any more */
+        const char *now;
+        int64_t generation;
+        bool ours;
+} OursCase;
+
+/* before_sec, now_sec: when Placement says that the consumer was written; 0: it does not. */
+static void assert_ours(const OursCase *one, bool unsure, uint64_t before_sec, uint64_t now_sec)
+{
+        _cleanup_(consumer_freep) Consumer *before = make_consumer(one->before),
+                                           *now = make_consumer(one->now);
+        _cleanup_(claim_freep) Claim *claim = one->claim ? make_claim(one->claim) : NULL;
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        const ClaimDeparture unknown = { 0 };
+        ClaimDeparture left = { .unsure = unsure };
+
+        /* The host's own tree alone, as the claims know it. */
+        assert_int_equal(host_view_new(&view, fixture_tree(OWN)), 0);
+        before->generation = one->before_generation;
+        before->modified_sec = before_sec;
+        now->generation = one->generation;
+        now->modified_sec = now_sec;
+        left.told = claim_share_told(view, before, one->written);
+        if (claim_share_is_ours(view, "host", &left, claim, now) != one->ours)
+                fail_msg("%s", one->name);
+        assert_true(claim_share_is_ours(view, "host", &unknown, claim, now));
+}
+
 /* What was left of a claim, or what somebody put there since. */
 static void test_ours(void **state)
 {
-        static const struct {
-                const char *name;
-                const char *before; /* as read or, told, as written */
-                int64_t before_generation;
-                bool written;
-                const char *claim; /* NULL: not known any more */
-                const char *now;
-                int64_t generation;
-                bool ours;
-        } cases[] = {
+        static const OursCase cases[] = {
                 { "written, and nobody wrote since", "", -1, true, "host VCPU=2", "host VCPU=2", 1,
                   true },
                 { "beside another host's share", "other VCPU=2", 4, true, "host VCPU=2",
@@ -159,32 +183,88 @@ static void test_ours(void **state)
                 { "the claim is not known any more", "", -1, true, NULL, "host VCPU=2", 1, true },
                 { "the same, written since", "", -1, true, NULL, "host VCPU=2", 2, false },
         };
-        const ClaimTold unknown = { 0 };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(consumer_freep) Consumer *before = make_consumer(cases[i].before),
-                                                   *now = make_consumer(cases[i].now);
-                _cleanup_(claim_freep) Claim *claim =
-                        cases[i].claim ? make_claim(cases[i].claim) : NULL;
-                _cleanup_(host_view_freep) HostView *view = NULL;
-                ClaimTold told;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_ours(&cases[i], false, 0, 0);
+}
 
-                /* The host's own tree alone, as the claims know it. */
-                assert_int_equal(host_view_new(&view, fixture_tree(OWN)), 0);
-                before->generation = cases[i].before_generation;
-                now->generation = cases[i].generation;
-                told = claim_share_told(view, before, cases[i].written);
-                if (claim_share_is_ours(view, "host", &told, claim, now) != cases[i].ours)
-                        fail_msg("%s", cases[i].name);
-                assert_true(claim_share_is_ours(view, "host", &unknown, claim, now));
-        }
+/* A consumer that was deleted and made anew counts from the start. */
+static void test_made_anew(void **state)
+{
+        static const struct {
+                OursCase base;
+                bool unsure;
+                uint64_t before_sec, now_sec;
+        } cases[] = {
+                { { "made anew, written as often", "other VCPU=2", 2, true, "host VCPU=2",
+                    "host VCPU=2,far VCPU=2", 1, false },
+                  false,
+                  0,
+                  0 },
+                { { "made anew with what it was before ours", "other VCPU=2", 4, true,
+                    "host VCPU=2", "host VCPU=2", 4, false },
+                  false,
+                  0,
+                  0 },
+                { { "not known whether it was written", "other VCPU=2", 4, true, "host VCPU=2",
+                    "host VCPU=2", 4, true },
+                  true,
+                  0,
+                  0 },
+                { { "written at once", "", -1, true, "host VCPU=2", "host VCPU=2", 1, true },
+                  false,
+                  1000,
+                  1000 },
+                { { "written as late as it can be", "", -1, true, "host VCPU=2", "host VCPU=2", 1,
+                    true },
+                  false,
+                  1000,
+                  1000 + CLAIM_WRITE_LATE_SEC },
+                { { "made anew behind that", "", -1, true, "host VCPU=2", "host VCPU=2", 1, false },
+                  false,
+                  1000,
+                  1001 + CLAIM_WRITE_LATE_SEC },
+                { { "the same, and the claim is not known any more", "", -1, true, NULL,
+                    "host VCPU=2", 1, false },
+                  false,
+                  1000,
+                  9000 },
+                { { "evacuated much later", "", -1, true, "host VCPU=2", "host VCPU=2,far VCPU=2",
+                    2, true },
+                  false,
+                  1000,
+                  9000 },
+                { { "who held something tells no time of now", "other VCPU=2", 4, true,
+                    "host VCPU=2", "host VCPU=2,other VCPU=2", 5, true },
+                  false,
+                  1000,
+                  9000 },
+                { { "as it was read", "host VCPU=2", 3, false, "host VCPU=2", "host VCPU=2", 3,
+                    true },
+                  false,
+                  1000,
+                  1000 },
+                { { "made anew after it was read", "host VCPU=2", 3, false, "host VCPU=2",
+                    "host VCPU=2", 3, false },
+                  false,
+                  1000,
+                  1001 },
+                { { "no time told now", "", -1, true, "host VCPU=2", "host VCPU=2", 1, true },
+                  false,
+                  1000,
+                  0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_ours(&cases[i].base, cases[i].unsure, cases[i].before_sec, cases[i].now_sec);
 }
 
 int main(void)
 {
         static const struct CMUnitTest tests[] = { cmocka_unit_test(test_shares),
                                                    cmocka_unit_test(test_is),
-                                                   cmocka_unit_test(test_ours) };
+                                                   cmocka_unit_test(test_ours),
+                                                   cmocka_unit_test(test_made_anew) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,7 +155,9 @@ static void test_departures(void **state)
 
 static void hand_over(Fixture *fixture, const Uuid *from, const Uuid *to)
 {
-        const ClaimTold told = { .generation = 3, .elsewhere = make_uuid("elsewhere") };
+        const ClaimTold told = { .generation = 3,
+                                 .elsewhere = make_uuid("elsewhere"),
+                                 .until_sec = 1700000000 };
         ClaimHandover handover;
 
         assert_int_equal(
@@ -169,7 +171,9 @@ static void test_handover(void **state)
         Uuid a = make_uuid("a"), b = make_uuid("b"), c = make_uuid("c");
         Fixture *fixture = *state;
         ClaimHandover handover = { 0 }, read = { 0 };
-        const ClaimTold told = { .generation = 3, .elsewhere = make_uuid("elsewhere") };
+        const ClaimTold told = { .generation = 3,
+                                 .elsewhere = make_uuid("elsewhere"),
+                                 .until_sec = 1700000000 };
         Claim *claim = NULL;
         int64_t id;
 
@@ -233,6 +237,8 @@ static void assert_departs(Fixture *fixture, const ClaimTold *told)
 
         assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL), 0);
         assert_string_equal(departure.told.elsewhere.text, told->elsewhere.text);
+        if (!uuid_empty(&told->elsewhere))
+                assert_int_equal(departure.told.until_sec, told->until_sec);
         assert_int_equal(departure.told.generation, uuid_empty(&told->elsewhere)
                                                             ? departure.told.generation
                                                             : told->generation);
@@ -242,8 +248,12 @@ static void assert_departs(Fixture *fixture, const ClaimTold *told)
 /* How Placement had the consumer goes with the claim to its departure, whoever it is told of. */
 static void test_told(void **state)
 {
-        const ClaimTold first = { .generation = -1, .elsewhere = make_uuid("first") },
-                        second = { .generation = 4, .elsewhere = make_uuid("second") },
+        const ClaimTold first = { .generation = -1,
+                                  .elsewhere = make_uuid("first"),
+                                  .until_sec = 1700000000 },
+                        second = { .generation = 4,
+                                   .elsewhere = make_uuid("second"),
+                                   .until_sec = 1800000000 },
                         none = { 0 };
         static const struct {
                 bool second, forget;
@@ -287,7 +297,9 @@ static void test_handover_is_ours(void **state)
                 { CLAIM_STANDING_NONE, true, true, CLAIM_STANDING_NONE, true },
                 { CLAIM_STANDING_NONE, false, true, CLAIM_STANDING_NONE, false },
         };
-        const ClaimTold told = { .generation = 3, .elsewhere = make_uuid("elsewhere") };
+        const ClaimTold told = { .generation = 3,
+                                 .elsewhere = make_uuid("elsewhere"),
+                                 .until_sec = 1700000000 };
         Uuid a = make_uuid("a"), b = make_uuid("b");
         Fixture *fixture = *state;
 

@@ -15,6 +15,7 @@
 #include "tests/claims-version-3.h"
 #include "tests/claims-version-4.h"
 #include "tests/claims-version-5.h"
+#include "tests/claims-version-6.h"
 #include "tests/test.h"
 
 #define VM1 "11111111-2222-4333-8444-555555555501"
@@ -106,7 +107,7 @@ static void test_ladder_equals_creation(void **state)
                        " created_at TEXT, created_usec INTEGER, state TEXT, expires_usec INTEGER,"
                        " project_id TEXT, user_id TEXT, request TEXT, boot_id TEXT, placed INTEGER,"
                        " consumer_type TEXT, standing TEXT, told_generation INTEGER,"
-                       " told_elsewhere TEXT, guest TEXT");
+                       " told_elsewhere TEXT, guest TEXT, told_until INTEGER");
 }
 
 static void assert_version_1_rows(const char *path)
@@ -128,11 +129,11 @@ static void test_upgrade(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v1-", &copy), 1);
         assert_non_null(strstr(fixture->error.text, copy));
-        assert_non_null(strstr(fixture->error.text, "version 1 to 6 with 3 of 3 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 1 to 7 with 3 of 3 claims"));
         assert_version_1_rows(copy);
         assert_int_equal(stat(copy, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
-        assert_sql(fixture->path, "SELECT version FROM versions", "6");
+        assert_sql(fixture->path, "SELECT version FROM versions", "7");
         assert_sql(fixture->path,
                    "SELECT group_concat(id || ' ' || instance_uuid || ' ' || vcpus || ' ' ||"
                    " memory_mb || ' ' || disk_gb || ' ' || resize_target || ' ' ||"
@@ -276,7 +277,7 @@ static void test_upgrade_interrupted(void **state)
                         fail_msg("%d %s", r, fixture->error.text);
                 fixture_close(fixture);
                 version = run_sql(fixture->path, "SELECT version FROM versions");
-                assert_string_equal(version, "6");
+                assert_string_equal(version, "7");
                 assert_sql(fixture->path, "SELECT sum(vcpus) FROM claims", "7");
                 assert_store_sane(fixture->path);
                 /* every copy that has its name is whole */
@@ -319,7 +320,7 @@ static void test_upgrade_from_2(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v2-", &copy), 1);
         assert_sql(copy, "SELECT version FROM versions", "2");
-        assert_non_null(strstr(fixture->error.text, "version 2 to 6 with 2 of 2 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 2 to 7 with 2 of 2 claims"));
         assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
         assert_int_equal(n, 2);
         assert_int_equal(claims_list(fixture->claims, true, &list, NULL), 0);
@@ -357,7 +358,7 @@ static void test_upgrade_from_3(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v3-", &copy), 1);
         assert_sql(copy, "SELECT version FROM versions", "3");
-        assert_non_null(strstr(fixture->error.text, "version 3 to 6 with 2 of 2 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 3 to 7 with 2 of 2 claims"));
         assert_int_equal(claims_list(fixture->claims, true, &list, NULL), 0);
         assert_int_equal(list.n_claims, 3);
         assert_int_equal(list.claims[0]->n_devices, 1);
@@ -385,7 +386,7 @@ static void test_upgrade_from_4(void **state)
         free(run_sql(fixture->path, VERSION_4));
         free(run_sql(fixture->path, ROWS_4));
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
-        assert_non_null(strstr(fixture->error.text, "version 4 to 6 with 1 of 1 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 4 to 7 with 1 of 1 claims"));
         assert_int_equal(claims_get(fixture->claims, 1, &claim, NULL), 0);
         assert_int_equal(claim->standing, CLAIM_STANDING_NONE);
         assert_int_equal(claim->state, CLAIM_STATE_CLAIMED);
@@ -413,7 +414,7 @@ static void test_upgrade_from_5(void **state)
         free(run_sql(fixture->path, VERSION_5));
         free(run_sql(fixture->path, ROWS_5));
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
-        assert_non_null(strstr(fixture->error.text, "version 5 to 6 with 1 of 1 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 5 to 7 with 1 of 1 claims"));
         assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL), 0);
         assert_int_equal(departure.id, 7);
         assert_string_equal(departure.consumer.text, VM2);
@@ -423,6 +424,43 @@ static void test_upgrade_from_5(void **state)
         assert_int_equal(claims_next_departure(fixture->claims, 7, NULL, &departure, NULL), 0);
         assert_int_equal(departure.claim, 1);
         assert_true(uuid_empty(&departure.told.elsewhere));
+        assert_store_sane(fixture->path);
+}
+
+#define ROWS_6                                                                                    \
+        "INSERT INTO resource_providers VALUES (1, '" PROVIDER_2 "', 'host', 0, 1, NULL, 0, 0);"  \
+        "INSERT INTO inventories VALUES (1, 1, 'VCPU', 8, 0, 1, 8, 1, 1.0);"                      \
+        "INSERT INTO claims VALUES (1, 'h', 'host', '" VM1 "', 2, 0, 0, '', 0, '', 5, 'claimed'," \
+        " 0, '', '', 'resources=VCPU:2', '', 1, 'INSTANCE', 'sent', 3, '" VM2 "', '');"           \
+        "INSERT INTO allocations VALUES (1, 1, '" VM1 "', 'VCPU', 2, 1, '');"                     \
+        "INSERT INTO departures VALUES (7, 3, '" VM2 "', 4, '" VM1 "', 0);"
+
+/* How Placement had it stays known; until when it was written is not. */
+static void test_upgrade_from_6(void **state)
+{
+        static const struct {
+                int64_t after, generation;
+                bool unsure;
+                const char *elsewhere;
+        } cases[] = { { 0, 4, false, VM1 }, { 7, 3, true, VM2 } };
+        Fixture *fixture = *state;
+
+        free(run_sql(fixture->path, VERSION_6));
+        free(run_sql(fixture->path, ROWS_6));
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        assert_non_null(strstr(fixture->error.text, "version 6 to 7 with 1 of 1 claims"));
+        assert_int_equal(claims_release(fixture->claims, 1, "done", NULL), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ClaimDeparture departure;
+
+                assert_int_equal(claims_next_departure(fixture->claims, cases[i].after, NULL,
+                                                       &departure, NULL),
+                                 0);
+                assert_int_equal(departure.told.generation, cases[i].generation);
+                assert_string_equal(departure.told.elsewhere.text, cases[i].elsewhere);
+                assert_int_equal(departure.unsure, cases[i].unsure);
+                assert_int_equal(departure.told.until_sec, 0);
+        }
         assert_store_sane(fixture->path);
 }
 
@@ -442,6 +480,7 @@ int main(void)
                 TEST(test_upgrade_from_3),
                 TEST(test_upgrade_from_4),
                 TEST(test_upgrade_from_5),
+                TEST(test_upgrade_from_6),
                 TEST(test_upgrade_interrupted),
         };
 

@@ -209,6 +209,12 @@ class Placement(Service):
         finally:
             connection.close()
 
+    def written_later(self, consumer, seconds):
+        """Let what a consumer holds have been written that much later than it was."""
+        with contextlib.closing(sqlite3.connect(self.folder / 'placement.sqlite', timeout=30)) as database, database:
+            database.execute("UPDATE allocations SET created_at = strftime('%Y-%m-%d %H:%M:%f000', created_at, ?)"
+                             ' WHERE consumer_id = ?', ('%+d seconds' % seconds, consumer))
+
     def get(self, path, missing=None):
         """The JSON of an unrecorded GET; missing if it is not there."""
         answer = self.request('GET', path, record=False)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Claims with a real Placement: by a scheduler, by the agent, moved, released, and with faults."""
 
+import contextlib
 import json
 import subprocess
 import unittest
@@ -367,22 +368,24 @@ class TestClaims(PlacementClaimCase):
         self.agent.ctl('release', again['id'])
         wait_until(lambda: not self.held(consumer), 20, 'the removal')
 
+    @contextlib.contextmanager
     def release_unheard(self, resources, consumer):
-        """A claim of the agent's that ended while Placement was away."""
+        """A claim of the agent's that ended while Placement is away for it."""
         claim = self.claim(resources, consumer)
-        with self.proxy.fault(faults.Cut(path='^/allocations/')) as fault:
+        with self.proxy.fault(faults.Cut(path='^/allocations/')):
             self.agent.ctl('release', claim['id'])
-            wait_until(lambda: fault.hits, 20, 'the trouble')
-            self.agent.ctl('sync', check=False)
+            wait_until(lambda: self.agent.status()['owed_error'], 20, 'the trouble')
+            yield
 
     def test_what_a_scheduler_places_before_a_release_is_told_stays(self):
         """The release is told late; what is there then is not what the agent left, though it may look so."""
         for amounts in ({'VCPU': 1}, {'VCPU': 3}):
             consumer = str(uuid.uuid4())
-            self.release_unheard('VCPU=1', consumer)
-            self.place(consumer, {self.root: amounts}, self.generation(consumer))
+            words = 'Consumer %s was placed here again' % consumer
+            with self.release_unheard('VCPU=1', consumer):
+                self.place(consumer, {self.root: amounts}, self.generation(consumer))
             self.agent.ctl('sync')
-            wait_until(lambda: 'was placed here again' in self.agent.log(), 20, 'the release')
+            wait_until(lambda: words in self.agent.log(), 20, 'the release')
             self.assertEqual(self.held(consumer), {self.root: amounts})
             mark = self.placement.mark()
             claim = self.claim('VCPU=%d' % amounts['VCPU'], consumer)
@@ -391,18 +394,35 @@ class TestClaims(PlacementClaimCase):
             self.assertEqual(self.held(consumer), {self.root: amounts})
             self.assertEqual(self.placement.writes_since(mark), [])
 
+    def test_what_is_deleted_and_placed_anew_before_a_release_is_told_stays(self):
+        """Amounts and generation are what the agent left: only last-modified tells (E1), once it is later than two minutes."""
+        share = {self.root: {'VCPU': 1}}
+        for seconds, left in ((3600, share), (0, {})):
+            with self.subTest(seconds):
+                consumer = str(uuid.uuid4())
+                words = 'Consumer %s was placed here again' % consumer
+                with self.release_unheard('VCPU=1', consumer):
+                    generation = self.generation(consumer)
+                    self.placement.request('DELETE', '/allocations/' + consumer, record=False)
+                    self.place(consumer, share)
+                    self.placement.written_later(consumer, seconds)
+                    self.assertEqual((self.held(consumer), self.generation(consumer)), (share, generation))
+                self.agent.ctl('sync')
+                wait_until(lambda: words in self.agent.log() or not self.held(consumer), 20, 'the release')
+                self.assertEqual(self.held(consumer), left)
+
     def test_what_was_evacuated_before_a_release_is_told_goes(self):
         consumer = str(uuid.uuid4())
-        self.release_unheard('VCPU=1', consumer)
-        self.place(consumer, {self.root: {'VCPU': 1}, self.other: {'VCPU': 1}},
-                   self.generation(consumer))
+        with self.release_unheard('VCPU=1', consumer):
+            self.place(consumer, {self.root: {'VCPU': 1}, self.other: {'VCPU': 1}},
+                       self.generation(consumer))
         self.agent.ctl('sync')
         wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 1}}, 20, 'the removal')
 
     def test_a_claim_takes_over_what_an_earlier_one_left(self):
         consumer = str(uuid.uuid4())
-        self.release_unheard('VCPU=1', consumer)
-        mark = self.placement.mark()
+        with self.release_unheard('VCPU=1', consumer):
+            mark = self.placement.mark()
         again = self.claim('VCPU=1', consumer)
         self.assertEqual(len(self.placement.writes_since(mark)), 1)
         self.agent.ctl('sync')
