@@ -232,6 +232,22 @@ static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *user
 
 /* Parts that depend on the configuration. */
 
+/* The picture of the host that is in use, when the new settings ask the same hypervisor: what is
+ * known of it stays known, also if it does not answer just now. */
+static const Snapshot *get_known_host(const Daemon *daemon, const Config *new)
+{
+        const Config *old = daemon->engine.config;
+        bool same;
+
+        if (!daemon->engine.tracker)
+                return NULL;
+        same = strcmp(old->compute_driver, new->compute_driver) == 0 &&
+               strcmp(old->connection_uri, new->connection_uri) == 0 &&
+               strcmp(old->static_path ? old->static_path : "",
+                      new->static_path ? new->static_path : "") == 0;
+        return same ? tracker_get_snapshot(daemon->engine.tracker) : NULL;
+}
+
 static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 {
         const TrackerStatus *before =
@@ -241,6 +257,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .driver = engine->driver,
                 .claims = daemon->claims,
                 .reporter = engine->config->has_placement ? &engine->config->reporter : NULL,
+                .known = get_known_host(daemon, engine->config),
                 .root = daemon->root,
                 .interval_usec = engine->config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,

@@ -113,8 +113,8 @@ static int add_sources(HostPoll *poll, sd_event *event)
         return r < 0 ? r : sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_OFF);
 }
 
-int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, uint64_t patience_usec,
-                  HostPollTold told, void *userdata, Error *reterr)
+int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapshot *known,
+                  uint64_t patience_usec, HostPollTold told, void *userdata, Error *reterr)
 {
         _cleanup_(host_poll_freep) HostPoll *poll = calloc(1, sizeof(HostPoll));
         int r;
@@ -125,6 +125,12 @@ int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, uint64_t pati
         poll->patience_usec = patience_usec > 0 ? patience_usec : PATIENCE_USEC;
         poll->told = told;
         poll->userdata = userdata;
+        if (known) {
+                poll->snapshot = snapshot_ref(known);
+                r = check_name(poll, known, reterr);
+                if (r < 0)
+                        return r;
+        }
         r = add_sources(poll, event);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot watch the driver: %s", strerror(-r));

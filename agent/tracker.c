@@ -536,10 +536,13 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         cycle_pace_init(&tracker->pace, config->interval_usec, config->start_jitter_usec, now);
         tracker_status_init(&tracker->status, !config->reporter);
         tracker->status.last_sync_usec = config->last_sync_usec;
-        r = host_poll_new(&tracker->poll, event, config->driver, config->patience_usec,
-                          on_host_told, tracker, reterr);
+        r = host_poll_new(&tracker->poll, event, config->driver, config->known,
+                          config->patience_usec, on_host_told, tracker, reterr);
         if (r < 0)
                 return r;
+        tracker->snapshot = host_poll_get_snapshot(tracker->poll);
+        if (tracker->snapshot)
+                tracker->status.last_poll_usec = tracker->snapshot->taken_realtime_usec;
         r = sd_event_add_time_relative(event, &tracker->cycle_timer, CLOCK_BOOTTIME, 0,
                                        TIMER_ACCURACY, on_cycle_timer, tracker);
         if (r < 0)

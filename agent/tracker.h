@@ -33,6 +33,7 @@ typedef struct TrackerConfig {
         Driver *driver;
         ClaimService *claims;
         const ReporterConfig *reporter;  /* NULL: standalone */
+        const Snapshot *known;           /* the host before the first poll; NULL: not known */
         Uuid root;                       /* the host's identity */
         uint64_t interval_usec;          /* between polls; UINT64_MAX: none */
         uint64_t patience_usec;          /* how long a poll is waited for; 0: 30 s */

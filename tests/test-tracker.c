@@ -17,6 +17,7 @@ typedef struct World {
         sd_event *event;
         Tracker *tracker;
         int fd;
+        const Snapshot *known;
         DriverEvent poll_answer; /* what the next polls yield; type NONE: the poll hangs */
         DriverEvent pending;     /* not taken yet */
         const char *nodename;
@@ -335,7 +336,8 @@ static void start(const ReporterConfig *reporter, bool dry_run)
                                  .reporter = reporter,
                                  .interval_usec = UINT64_MAX,
                                  .dry_run = dry_run,
-                                 .starts = world.starts };
+                                 .starts = world.starts,
+                                 .known = world.known };
         Error error = ERROR_NULL;
 
         assert_int_equal(uuid_from_text(ROOT, &config.root), 0);
@@ -567,6 +569,27 @@ static void test_the_last_snapshot_is_kept(void **state)
         assert_int_equal(run_cycle()->hypervisor_error.code, 0);
 }
 
+/* As a reload hands it over; the hypervisor is away. */
+static void test_a_known_host_is_served(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *known = NULL;
+        const TrackerStatus *status;
+
+        assert_int_equal(snapshot_new(&known), 0);
+        free(known->nodename);
+        known->nodename = strdup(world.nodename);
+        known->taken_realtime_usec = 7;
+        fail_polls("no libvirtd");
+        world.known = known;
+        start(&reporter_config, false);
+        assert_true(tracker_get_snapshot(world.tracker) == known);
+        status = run_cycle();
+        assert_string_equal(world.told.text, "no libvirtd");
+        assert_int_equal(status->sync_state, SYNC_SYNCED);
+        assert_int_equal(status->last_poll_usec, 7);
+        assert_non_null(tracker_get_tree(world.tracker));
+}
+
 static void test_a_hung_poll_does_not_hold_the_cycle(void **state)
 {
         const TrackerStatus *status;
@@ -746,6 +769,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_conflicts_end, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_no_snapshot_publishes_nothing, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(test_a_known_host_is_served, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_the_last_snapshot_is_kept, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_hung_poll_does_not_hold_the_cycle, set_up,
                                                 tear_down),

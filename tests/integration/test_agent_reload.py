@@ -58,6 +58,25 @@ class Reload(unittest.TestCase):
         self.agent.configure({'DEFAULT': {'compute_driver': 'static'}, 'static': {'path': host}})
         self.agent.ctl('reload')
         self.assertEqual(self.agent.status()['driver'], 'static')
+
+    def test_what_is_known_stays_known_while_the_hypervisor_is_away(self):
+        host = self.agent.folder / 'host.json'
+        host.write_text(self.agent.ctl('discover', '--json=short').stdout)
+        self.agent.configure({'DEFAULT': {'compute_driver': 'static'}, 'static': {'path': host}})
+        self.agent.ctl('reload')
+        self.assertEqual(self.agent.status()['hypervisor_error'], '')
+        host.rename(host.with_suffix('.away'))
+        self.agent.configure({'DEFAULT': {'compute_driver': 'static',
+                                          'reserved_host_memory_mb': 100},
+                              'static': {'path': host}})
+        self.agent.ctl('reload')
+        status = self.agent.status()
+        self.assertNotEqual(status['hypervisor_error'], '')
+        self.assertGreater(status['last_poll_usec'], 0)
+        self.assertEqual(self.reserved(), 100)
+        host.with_suffix('.away').rename(host)
+        self.agent.ctl('sync')
+        self.assertEqual(self.agent.status()['hypervisor_error'], '')
         self.assertEqual(self.agent.status()['hypervisor_error'], '')
 
     def test_refused_with_the_reason(self):
