@@ -330,6 +330,15 @@ static int get_text(sd_bus *bus, const char *path, const char *interface, const 
         return sd_bus_message_append(reply, "s", text);
 }
 
+static int get_withheld(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        _cleanup_free_ char *text = tracker_describe_withheld(service->config.tracker);
+
+        return text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
+}
+
 static int get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
                       sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
@@ -450,6 +459,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("OwedError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("HostCordoned", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("DevicesCordoned", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("DevicesWithheld", "s", get_withheld, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("StatusText", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncStateSinceUSec", "t", get_number, 0,
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
@@ -647,7 +658,7 @@ void bus_service_changed(BusService *service)
         (void)sd_bus_emit_properties_changed(
                 service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "SyncState",
                 "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "ReshapeAccess",
-                "HostCordoned", "DevicesCordoned", "StatusText", "LastSyncUSec", "LastPollUSec",
-                "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims", "NOwedWrites",
-                "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
+                "HostCordoned", "DevicesCordoned", "DevicesWithheld", "StatusText", "LastSyncUSec",
+                "LastPollUSec", "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims",
+                "NOwedWrites", "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
 }

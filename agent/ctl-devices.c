@@ -5,10 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/ctl-field.h"
 #include "agent/ctl-json.h"
 #include "agent/ctl-table.h"
 #include "agent/ctl-text.h"
 #include "base/cpu-set.h"
+
+#define LABEL_WIDTH 9
 
 int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output)
 {
@@ -197,17 +200,6 @@ static int print_allocations(const json_t *claim, const CtlStyle *style, FILE *o
         return ctl_table_print(table, output);
 }
 
-static int print_field(const char *name, const char *value, const CtlStyle *style, FILE *output)
-{
-        _cleanup_free_ char *text = ctl_text_escape(value, style->utf8);
-
-        if (!text)
-                return -ENOMEM;
-        if (value[0])
-                fprintf(output, "%9s: %s\n", name, text);
-        return 0;
-}
-
 static int print_fields(const json_t *claim, const CtlStyle *style, FILE *output)
 {
         static const struct {
@@ -223,16 +215,20 @@ static int print_fields(const json_t *claim, const CtlStyle *style, FILE *output
         fprintf(output, "Claim %s%" PRIu64 "%s%s\n", ctl_colour(style, CTL_BOLD),
                 ctl_json_u64(claim, "id"), ctl_colour_end(style),
                 json_is_true(json_object_get(claim, "resize_target")) ? " (resize target)" : "");
-        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-                if (print_field(texts[i].title, ctl_json_text(claim, texts[i].member), style,
-                                output) < 0)
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                const char *text = ctl_json_text(claim, texts[i].member);
+
+                if (text[0] && ctl_field_print(style, LABEL_WIDTH, texts[i].title, CTL_PLAIN, text,
+                                               output) < 0)
                         return -ENOMEM;
+        }
         for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
                 uint64_t usec = ctl_json_u64(claim, times[i].member);
                 char time[CTL_TEXT_MAX];
 
                 if (usec > 0)
-                        fprintf(output, "%9s: %s\n", times[i].title, ctl_text_time(time, usec));
+                        fprintf(output, "%*s: %s\n", LABEL_WIDTH, times[i].title,
+                                ctl_text_time(time, usec));
         }
         return 0;
 }

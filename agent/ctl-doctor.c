@@ -126,6 +126,7 @@ static bool offers_type(const Snapshot *snapshot, const char *type)
 
 static int judge_devices(const CtlFacts *facts, json_t *findings)
 {
+        const char *withheld = ctl_json_text(facts->status, "devices_withheld");
         size_t n = 0;
 
         if (!facts->config || !facts->snapshot)
@@ -137,6 +138,12 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                                 "\"computectl discover\" lists the types there are; if the "
                                 "device is missing, see that its driver is loaded",
                                 "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
+        if (withheld[0])
+                return ctl_doctor_add(
+                        findings, "devices", "warning",
+                        "See that its driver is loaded and the card seen (lspci, \"computectl "
+                        "discover\"); what is back stays withheld for [agent] device_hold_sec",
+                        "Withheld, so that nobody is promised them: %s", withheld);
         if (n == 0)
                 return ctl_doctor_add(findings, "devices", "ok", NULL,
                                       "No virtual GPUs are enabled");

@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "agent/ctl-doctor.h"
+#include "agent/ctl-field.h"
 #include "agent/ctl-json.h"
 #include "agent/ctl-text.h"
+
+#define LABEL_WIDTH 12
 
 static bool is_state(const json_t *document, const char *state)
 {
@@ -16,12 +19,7 @@ static bool is_state(const json_t *document, const char *state)
 
 static int print_line(const char *label, const char *text, const CtlStyle *style, FILE *output)
 {
-        _cleanup_free_ char *clean = ctl_text_escape(text, style->utf8);
-
-        if (!clean)
-                return -ENOMEM;
-        fprintf(output, "%12s: %s\n", label, clean);
-        return 0;
+        return ctl_field_print(style, LABEL_WIDTH, label, CTL_PLAIN, text, output);
 }
 
 /* "named host1, root, generation 4, 2 consumers, changed 3min ago" */
@@ -101,11 +99,18 @@ static int print_changes(const json_t *document, const CtlStyle *style, FILE *ou
 
 static int print_sentence(const char *text, const CtlStyle *style, CtlColour colour, FILE *output)
 {
-        _cleanup_free_ char *clean = ctl_text_escape(text, style->utf8);
+        _cleanup_free_ char *sentence = NULL, *clean = NULL;
 
+        if (asprintf(&sentence, "%s.", text) < 0) {
+                sentence = NULL;
+                return -ENOMEM;
+        }
+        clean = ctl_text_escape(sentence, style->utf8);
         if (!clean)
                 return -ENOMEM;
-        fprintf(output, "%s%s.%s\n", ctl_colour(style, colour), clean, ctl_colour_end(style));
+        if (style->width > 0)
+                ctl_text_wrap(clean, style->width);
+        ctl_style_write(style, colour, clean, 0, output);
         return 0;
 }
 

@@ -80,7 +80,7 @@ static const Option table[] = {
                 ctl_request_add_subtree),
         REQUEST("in-tree", "[SUFFIX:]UUID", "Only from the tree of that provider",
                 ctl_request_add_tree),
-        { "mapping", 0, "SUFFIX=UUID", "claim", "The provider chosen for a group (repeatable)",
+        { "mapping", 0, "SUFFIX=PROVIDER", "claim", "The provider chosen for a group (repeatable)",
           OPTION_MAPPING, 0, NULL, NULL },
         NUMA("numa-nodes", "N", "NUMA cells that the guest sees", ctl_numa_set_nodes),
         NUMA("numa-cpus", "CELL:0-1", "Its CPUs in each cell (repeatable)", ctl_numa_add_cpus),
@@ -121,7 +121,7 @@ static const Option table[] = {
 void ctl_options_done(CtlOptions *options)
 {
         resource_request_done(&options->request);
-        request_mappings_done(&options->mappings);
+        ctl_mappings_done(&options->mappings);
 }
 
 /* A request that no host could take is refused like one that this host cannot. */

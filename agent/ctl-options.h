@@ -5,6 +5,7 @@
  * verb, and the help are made. */
 
 #include "agent/ctl-json.h"
+#include "agent/ctl-mappings.h"
 #include "agent/ctl-request.h"
 #include "agent/ctl-style.h"
 #include "base/resource-request.h"
@@ -28,10 +29,10 @@ typedef struct CtlOptions {
         bool xml;
         bool svg;
         bool resize_target;
-        ResourceRequest request;  /* of claim and explain */
-        CtlNuma numa;             /* the same */
-        RequestMappings mappings; /* of claim */
-        Error request_error;      /* why it cannot be asked for; code 0 when it can */
+        ResourceRequest request; /* of claim and explain */
+        CtlNuma numa;            /* the same */
+        CtlMappings mappings;    /* of claim */
+        Error request_error;     /* why it cannot be asked for; code 0 when it can */
 
         const char *const *arguments; /* verb first; borrowed, NULL-terminated */
 } CtlOptions;

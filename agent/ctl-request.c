@@ -133,23 +133,6 @@ int ctl_request_add_tree(ResourceRequest *request, const char *text, Error *rete
         return 0;
 }
 
-int ctl_mappings_add(RequestMappings *mappings, const char *text, Error *reterr)
-{
-        const char *sign = strchr(text, '=');
-        _cleanup_free_ char *suffix = NULL;
-        Uuid provider;
-
-        if (!sign || uuid_from_text(sign + 1, &provider) < 0)
-                return error_setf(reterr, EINVAL,
-                                  "\"%.60s\" is not a mapping: SUFFIX=UUID of a provider, as "
-                                  "\"computectl tree\" shows them",
-                                  text);
-        if (split_suffix(text, sign, &suffix, reterr) < 0 ||
-            request_mappings_add(mappings, suffix, &provider) < 0)
-                return error_oom(reterr);
-        return 0;
-}
-
 static bool parse_number(const char *text, uint64_t *ret)
 {
         size_t n = strlen(text);
@@ -221,24 +204,5 @@ int ctl_request_check(const ResourceRequest *request, Error *reterr)
                                           "Traits are required of a group without resources%s%s",
                                           request->groups[i].suffix[0] ? ": " : "",
                                           request->groups[i].suffix);
-        return 0;
-}
-
-static bool has_group(const ResourceRequest *request, const char *suffix)
-{
-        for (size_t i = 0; i < request->n_groups; i++)
-                if (strcmp(request->groups[i].suffix, suffix) == 0)
-                        return true;
-        return false;
-}
-
-int ctl_mappings_check(const RequestMappings *mappings, const ResourceRequest *request,
-                       Error *reterr)
-{
-        for (size_t i = 0; i < mappings->n_items; i++)
-                if (!has_group(request, mappings->items[i].suffix))
-                        return error_setf(reterr, EINVAL,
-                                          "--mapping: no group \"%.60s\" is asked for",
-                                          mappings->items[i].suffix);
         return 0;
 }

@@ -3,7 +3,6 @@
 
 /* What "computectl claim" asks for, from the texts of its options. Pure. */
 
-#include "base/request-mappings.h"
 #include "base/resource-request.h"
 
 /* "VCPU=2,VGPU=1" of --resources: the group without a suffix. -EINVAL with words, -ENOMEM. */
@@ -21,10 +20,6 @@ int ctl_request_add_subtree(ResourceRequest *request, const char *text, Error *r
 /* "1:UUID" or "UUID" of --in-tree: only from the tree of that provider. */
 int ctl_request_add_tree(ResourceRequest *request, const char *text, Error *reterr);
 
-/* "1=UUID" of --mapping: what the group got comes from that provider; "=UUID" of the group without
- * a suffix. */
-int ctl_mappings_add(RequestMappings *mappings, const char *text, Error *reterr);
-
 /* The layout that the options say; texts are borrowed. */
 typedef struct CtlNuma {
         NumaOptions options;
@@ -40,7 +35,3 @@ int ctl_numa_add_memory(CtlNuma *numa, const char *text, Error *reterr);
 /* -EINVAL when nothing is asked for, or a group has traits but no resources and shares no
  * subtree. */
 int ctl_request_check(const ResourceRequest *request, Error *reterr);
-
-/* -EINVAL when one is of a group that is not asked for. */
-int ctl_mappings_check(const RequestMappings *mappings, const ResourceRequest *request,
-                       Error *reterr);

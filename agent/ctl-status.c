@@ -3,6 +3,7 @@
 #include "agent/ctl-status.h"
 
 #include "agent/bus-interface.h"
+#include "agent/ctl-field.h"
 #include "agent/ctl-json.h"
 #include "agent/ctl-text.h"
 
@@ -11,7 +12,6 @@
 #include <string.h>
 
 #define LABEL_WIDTH 11
-#define INDENT      (LABEL_WIDTH + 2)
 
 const CtlStatusProperty ctl_status_properties[] = {
         { "Version", "version", 's' },
@@ -37,6 +37,7 @@ const CtlStatusProperty ctl_status_properties[] = {
         { "OwedError", "owed_error", 's' },
         { "HostCordoned", "host_cordoned", 's' },
         { "DevicesCordoned", "devices_cordoned", 's' },
+        { "DevicesWithheld", "devices_withheld", 's' },
         { "StatusText", "status", 's' },
         { NULL, NULL, 0 },
 };
@@ -123,25 +124,23 @@ CtlStatusExit ctl_status_exit(const json_t *status)
         return strcmp(state, "ok") == 0 ? CTL_STATUS_OK : CTL_STATUS_DEGRADED;
 }
 
-/* One "Label: text" line; label "" goes on below the last one. The text is escaped as a whole. */
 static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, const char *label,
                        const char *format, ...) _printf_(5, 6);
 static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, const char *label,
                        const char *format, ...)
 {
-        _cleanup_free_ char *escaped = NULL;
+        _cleanup_free_ char *text = NULL;
         va_list ap;
+        int r;
 
         va_start(ap, format);
-        escaped = ctl_text_format(style->utf8, format, ap);
+        r = vasprintf(&text, format, ap);
         va_end(ap);
-        if (!escaped)
+        if (r < 0) {
+                text = NULL;
                 return -ENOMEM;
-        if (style->width > 2 * INDENT)
-                ctl_text_wrap(escaped, style->width - INDENT);
-        fprintf(output, "%*s%c ", LABEL_WIDTH, label, label[0] ? ':' : ' ');
-        ctl_style_write(style, colour, escaped, INDENT, output);
-        return 0;
+        }
+        return ctl_field_print(style, LABEL_WIDTH, label, colour, text, output);
 }
 
 /* "synced; last published Mon 2025-01-06 12:00:00 UTC; 3min ago" */
@@ -210,15 +209,20 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
         return r < 0 ? r : print_error(status, "sync_error", style, output);
 }
 
-static int print_cordons(const json_t *status, const CtlStyle *style, FILE *output)
+/* What is promised to nobody. */
+static int print_out_of_use(const json_t *status, const CtlStyle *style, FILE *output)
 {
-        static const char *const keys[] = { "host_cordoned", "devices_cordoned" };
+        static const struct {
+                const char *label, *key;
+        } lines[] = { { "Cordoned", "host_cordoned" },
+                      { "Cordoned", "devices_cordoned" },
+                      { "Withheld", "devices_withheld" } };
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(keys); i++)
-                if (has_text(status, keys[i]))
-                        r = print_field(style, output, CTL_YELLOW, "Cordoned", "%s",
-                                        ctl_json_text(status, keys[i]));
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(lines); i++)
+                if (has_text(status, lines[i].key))
+                        r = print_field(style, output, CTL_YELLOW, lines[i].label, "%s",
+                                        ctl_json_text(status, lines[i].key));
         return r;
 }
 
@@ -247,7 +251,7 @@ static int print_figures(const json_t *status, const CtlStyle *style, FILE *outp
                              ctl_json_u64(status, "n_claims"))) < 0 ||
             (r = print_error(status, "claim_error", style, output)) < 0 ||
             (r = print_owed(status, style, output)) < 0 ||
-            (r = print_cordons(status, style, output)) < 0)
+            (r = print_out_of_use(status, style, output)) < 0)
                 return r;
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0 &&
             (r = print_field(style, output, CTL_PLAIN, "Placement",

@@ -12,6 +12,7 @@
 #include "agent/ctl-request.h"
 #include "agent/ctl-verb-common.h"
 #include "agent/ctl-xml.h"
+#include "agent/tree-json.h"
 
 #define RELEASE_REASON "released with computectl"
 
@@ -49,6 +50,19 @@ static int check_request(const CtlOptions *options, Error *reterr)
         return check_resources(options, reterr);
 }
 
+/* Providers that --mapping names are the agent's. */
+static int resolve_mappings(Ctl *ctl, Error *reterr)
+{
+        CtlMappings *mappings = &ctl->options.mappings;
+        _cleanup_json_ json_t *tree = NULL;
+        int r;
+
+        if (mappings->named.n_items == 0)
+                return 0;
+        r = ctl_need_answer(ctl_fetch(ctl, "GetTree", false, TREE_FORMAT, &tree, reterr));
+        return r < 0 ? r : ctl_mappings_resolve(mappings, tree, reterr);
+}
+
 int ctl_verb_claim(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -61,13 +75,14 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
                 .consumer_type = ctl->options.consumer_type,
                 .request = &ctl->options.request,
                 .numa = &ctl->options.numa.options,
-                .mappings = &ctl->options.mappings,
+                .mappings = &ctl->options.mappings.known,
         };
         int r = check_request(&ctl->options, reterr);
 
-        if (r < 0)
-                return r;
-        r = ctl_connect(ctl, &bus, reterr);
+        if (r >= 0)
+                r = resolve_mappings(ctl, reterr);
+        if (r >= 0)
+                r = ctl_connect(ctl, &bus, reterr);
         if (r < 0)
                 return r;
         r = ctl_need_answer(ctl_bus_claim(bus, &claim, &document, reterr));
@@ -256,19 +271,45 @@ int ctl_check_move(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
+static bool asks_for_nothing(const CtlOptions *options)
+{
+        return options->request.n_groups == 0 && !options->request_error.code;
+}
+
+/* What it needs was given without an option: "claim VCPU=2". */
+static int refuse_bare_request(const CtlOptions *options, Error *reterr)
+{
+        const char *verb = options->arguments[0], *word = options->arguments[1];
+        bool for_nobody = strcmp(verb, "claim") == 0 && !options->consumer;
+
+        if (!strchr(word, '='))
+                return error_setf(reterr, EINVAL, "%s: unexpected argument \"%.60s\"", verb, word);
+        return error_setf(reterr, EINVAL, "%s: what it needs is an option: --%s=%.60s%s", verb,
+                          strchr(word, ':') ? "group" : "resources", word,
+                          for_nobody ? "; and --consumer=UUID is missing (the guest that it is for)"
+                                     : "");
+}
+
 int ctl_check_claim(const CtlOptions *options, Error *reterr)
 {
+        if (options->arguments[1])
+                return refuse_bare_request(options, reterr);
         if (!options->consumer)
                 return error_setf(reterr, EINVAL,
-                                  "claim: --consumer UUID is missing (the guest that it is for)");
-        if (options->request.n_groups == 0 && !options->request_error.code)
+                                  "claim: --consumer=UUID is missing (the guest that it is for)%s",
+                                  asks_for_nothing(options)
+                                          ? "; and --resources or --group (what it needs)"
+                                          : "");
+        if (asks_for_nothing(options))
                 return error_setf(reterr, EINVAL, "claim: give --resources or --group");
         return 0;
 }
 
 int ctl_check_explain(const CtlOptions *options, Error *reterr)
 {
-        if (options->request.n_groups == 0 && !options->request_error.code)
+        if (options->arguments[1])
+                return refuse_bare_request(options, reterr);
+        if (asks_for_nothing(options))
                 return error_setf(reterr, EINVAL, "explain: give --resources or --group");
         return 0;
 }

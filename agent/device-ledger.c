@@ -3,6 +3,7 @@
 #include "agent/device-ledger.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -42,6 +43,28 @@ size_t device_ledger_count_missing(const DeviceLedger *ledger)
         for (size_t i = 0; i < ledger->n_devices; i++)
                 n += ledger->devices[i].missing;
         return n;
+}
+
+char *device_ledger_describe_withheld(const DeviceLedger *ledger)
+{
+        char *text = NULL;
+        size_t size = 0, n = 0;
+        FILE *file = open_memstream(&text, &size);
+
+        if (!file)
+                return NULL;
+        for (size_t i = 0; i < ledger->n_devices; i++) {
+                const LedgerDevice *device = &ledger->devices[i];
+
+                if (device->missing || device->held)
+                        fprintf(file, "%s%s (%s)", n++ > 0 ? ", " : "", device->name,
+                                device->missing ? "missing" : "back, and offered again soon");
+        }
+        if (fclose(file) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
 }
 
 static int add_device(DeviceLedger *ledger, LedgerDevice **ret)

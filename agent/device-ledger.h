@@ -79,5 +79,9 @@ int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, Provide
  * UINT64_MAX: never. */
 uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *moment);
 
+/* "host1_pci_0000_41_00_0 (missing)", one after the other: what is not offered now; "" when all is.
+ * The caller frees; NULL when out of memory. */
+char *device_ledger_describe_withheld(const DeviceLedger *ledger);
+
 /* Without those that are back. */
 size_t device_ledger_count_missing(const DeviceLedger *ledger);

@@ -648,6 +648,13 @@ const ProviderTree *tracker_get_tree(const Tracker *tracker)
         return tracker->tree;
 }
 
+char *tracker_describe_withheld(const Tracker *tracker)
+{
+        const DeviceWatch *watch = tracker->config.device_watch;
+
+        return watch ? device_ledger_describe_withheld(device_watch_get_ledger(watch)) : strdup("");
+}
+
 void tracker_get_progress(const Tracker *tracker, Progress *ret)
 {
         *ret = (Progress){ .phase = tracker->phase == PHASE_IDLE      ? "waiting"

@@ -102,6 +102,10 @@ int tracker_cancel_reshape(Tracker *tracker);
  * again. */
 const ProviderTree *tracker_get_tree(const Tracker *tracker);
 
+/* Devices that are withheld (device_ledger_describe_withheld()); NULL: out of memory. The caller
+ * frees. */
+char *tracker_describe_withheld(const Tracker *tracker);
+
 /* Providers of other trees that share with this one, or NULL before Placement was read. Borrowed as
  * above. */
 const PlacementProviders *tracker_get_sharing(const Tracker *tracker);

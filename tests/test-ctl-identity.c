@@ -98,6 +98,30 @@ static void test_words(void **state)
         }
 }
 
+/* No line is longer than the terminal, and labels stand alone on the left. */
+static void test_narrow(void **state)
+{
+        _cleanup_(json_done) json_t *document = parse_json(
+                "{\"state\": \"good\", \"name\": \"host\", \"uuid\": \"U\", \"file\": \"F\","
+                " \"text\": \"It is a long sentence about one host\", \"own\": {\"uuid\":"
+                " \"12345678-1234-1234-1234-123456789abc\", \"name\": \"host\", \"root\": true,"
+                " \"generation\": 7, \"consumers\": 2}}");
+        _cleanup_(capture_done) Capture capture;
+        CtlStyle style = STYLE_PIPE;
+
+        style.width = 60;
+        assert_int_equal(
+                ctl_identity_print(document, "show", &style, capture_begin(&capture)->stream), 0);
+        capture_end(&capture);
+        assert_contains(capture.text, "   Placement: 12345678-1234-1234-1234-123456789abc, named\n"
+                                      "              host, generation 7, held by 2 consumers\n");
+        capture_done(&capture);
+        style.width = 30;
+        assert_int_equal(
+                ctl_identity_print_check(document, &style, capture_begin(&capture)->stream), 0);
+        assert_string_equal(capture_end(&capture), "It is a long sentence about\none host.\n");
+}
+
 static void test_finding(void **state)
 {
         static const struct {
@@ -125,6 +149,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_words),
+                cmocka_unit_test(test_narrow),
                 cmocka_unit_test(test_finding),
         };
 

@@ -86,6 +86,18 @@ static void test_usage_table(void **state)
                 { { "status", "--history" }, NULL, "option of claims alone" },
                 { { "tree", "--consumer=x" }, NULL, "option of claim alone" },
                 { { "claim" }, NULL, "--consumer" },
+                { { "claim" }, NULL, "--resources or --group" },
+                { { "claim", "VCPU=2" },
+                  NULL,
+                  "claim: what it needs is an option: --resources=VCPU=2; and --consumer=UUID is "
+                  "missing" },
+                { { "claim", "--consumer", CONSUMER, "gpu:VGPU=1" },
+                  NULL,
+                  "claim: what it needs is an option: --group=gpu:VGPU=1" },
+                { { "claim", "now" }, NULL, "claim: unexpected argument \"now\"" },
+                { { "explain", "VCPU=2", "MEMORY_MB=1" },
+                  NULL,
+                  "explain: what it needs is an option: --resources=VCPU=2" },
                 { { "claim", "--consumer", CONSUMER }, NULL, "--resources" },
         };
 

@@ -78,47 +78,12 @@ static void test_check(void **state)
         assert_int_equal(ctl_request_check(&request, &error), 0);
 }
 
-static void test_mappings(void **state)
-{
-        static const char gpu[] = "12345678-1234-1234-1234-123456789abc",
-                          root[] = "12345678-1234-1234-1234-123456789abd";
-        static const char *const wrong[] = { "",
-                                             "gpu",
-                                             gpu,
-                                             "gpu=",
-                                             "gpu=host_pci_1",
-                                             "gpu:x",
-                                             "gpu=12345678-1234-1234-1234-123456789abc " };
-        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
-        _cleanup_(request_mappings_done) RequestMappings mappings = REQUEST_MAPPINGS_INIT;
-        Error error = ERROR_NULL;
-        Uuid uuid;
-
-        for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-                assert_int_equal(ctl_mappings_add(&mappings, wrong[i], &error), -EINVAL);
-                assert_non_null(strstr(error.text, "is not a mapping"));
-        }
-        assert_int_equal(ctl_request_add_group(&request, "gpu:VGPU=1", NULL), 0);
-        assert_int_equal(
-                ctl_mappings_add(&mappings, "gpu=12345678-1234-1234-1234-123456789abc", NULL), 0);
-        assert_int_equal(uuid_from_text(gpu, &uuid), 0);
-        assert_true(request_mappings_contain(&mappings, "gpu", &uuid));
-        assert_int_equal(ctl_mappings_check(&mappings, &request, NULL), 0);
-        assert_int_equal(ctl_mappings_add(&mappings, "=12345678-1234-1234-1234-123456789abd", NULL),
-                         0);
-        assert_int_equal(uuid_from_text(root, &uuid), 0);
-        assert_true(request_mappings_contain(&mappings, "", &uuid));
-        assert_int_equal(ctl_mappings_check(&mappings, &request, &error), -EINVAL);
-        assert_string_equal(error.text, "--mapping: no group \"\" is asked for");
-}
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_whole_request),
                 cmocka_unit_test(test_wrong_texts),
                 cmocka_unit_test(test_check),
-                cmocka_unit_test(test_mappings),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void test_verdict_table(void **state)
                                     cases[i].state);
                 assert_int_equal(ctl_status_exit(status), cases[i].code);
                 assert_true(json_string_length(json_object_get(status, "summary")) > 0);
-                assert_int_equal(json_object_size(status), 3 + 24); /* always every member */
+                assert_int_equal(json_object_size(status), 3 + 25); /* always every member */
         }
 }
 
@@ -120,10 +120,11 @@ static void test_cordons_are_shown(void **state)
         _cleanup_(capture_done) Capture capture;
 
         print("{" WELL ", \"sync_state\": \"synced\", \"host_cordoned\": \"by ann\","
-              " \"devices_cordoned\": \"gpu by bob\"}",
+              " \"devices_cordoned\": \"gpu by bob\", \"devices_withheld\": \"card (missing)\"}",
               STYLE_PIPE, &capture);
         assert_contains(capture.text, "Cordoned: by ann");
         assert_contains(capture.text, "Cordoned: gpu by bob");
+        assert_contains(capture.text, "Withheld: card (missing)");
 }
 
 static void test_what_is_owed_is_shown(void **state)

@@ -32,6 +32,20 @@ static void on_news(const LedgerDevice *device, bool back, void *userdata)
         strcat(userdata, back ? "+" : "-");
 }
 
+/* What is withheld is named, with why, and nothing else is. */
+static void check_words(const DeviceLedger *ledger, bool withheld, const char *about)
+{
+        _cleanup_free_ char *words = device_ledger_describe_withheld(ledger);
+        const char *expected = !withheld ? ""
+                               : device_ledger_count_missing(ledger) > 0
+                                       ? "cn1_pci_0000_41_00_0 (missing)"
+                                       : "cn1_pci_0000_41_00_0 (back, and offered again soon)";
+
+        assert_non_null(words);
+        if (strcmp(words, expected) != 0)
+                fail_msg("%s: withheld \"%s\"", about, words);
+}
+
 static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_sec,
                       const char *about)
 {
@@ -67,6 +81,7 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         }
         if (strcmp(text, cycle->expected) != 0 || strcmp(news, cycle->news) != 0)
                 fail_msg("%s: \"%s\" news \"%s\"", about, text, news);
+        check_words(ledger, strcmp(text, "4/4") == 0, about);
 }
 
 /* As a restart of the agent does. */

@@ -131,10 +131,17 @@ class TestMappings(PlacementClaimCase):
         self.assertIn('of consumer %s got is known from the amounts alone' % consumer,
                       self.agent.log())
 
+    def test_a_provider_by_its_name(self):
+        for name, nic in zip(('one_eth0', 'one_eth1'), self.nics):
+            claim = self.claim('VCPU=1', str(uuid.uuid4()), '--group', '_A:CUSTOM_BW=1',
+                               '--mapping', '_A=' + name)
+            self.assertEqual(claim['mappings']['_A'], [nic])
+
     def test_wrong_ones(self):
         consumer = str(uuid.uuid4())
         for mapping, words in (('_B=' + self.nics[0], 'no group "_B" is asked for'),
-                               ('_A', 'is not a mapping'), ('_A=one_eth0', 'is not a mapping')):
+                               ('_A', 'is not a mapping'),
+                               ('_A=one_eth7', 'this host has no provider "one_eth7"')):
             self.refused('VCPU=1', consumer, words, '--group', '_A:CUSTOM_BW=1', '--mapping', mapping)
         self.refused('VCPU=1', consumer, 'mapped to several providers', '--group', '_A:CUSTOM_BW=1',
                      '--mapping', '_A=' + self.nics[0], '--mapping', '_A=' + self.nics[1])
