@@ -563,12 +563,31 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
         return r < 0 ? error_setf(reterr, r, "Cannot set up D-Bus: %s", strerror(-r)) : 0;
 }
 
+/* A dry run writes nothing, and may be the first thing that is run on a host. */
+static int look_for_identity(Daemon *daemon, Error *reterr)
+{
+        _cleanup_free_ char *path = NULL;
+        int r = identity_find((const char *const *)daemon->engine.config->files,
+                              daemon->engine.config->state_path, &daemon->root, &path, reterr);
+
+        if (r != 0)
+                return r;
+        daemon->root = uuid_make_random();
+        log_info("This host is new: the service makes a uuid for its root provider; %s stands "
+                 "for it here.",
+                 daemon->root.text);
+        return 0;
+}
+
 static int load_identity(Daemon *daemon, Error *reterr)
 {
         bool created;
-        int r = identity_load((const char *const *)daemon->engine.config->files,
-                              daemon->engine.config->state_path, &daemon->root, &created, reterr);
+        int r;
 
+        if (daemon->mode == DAEMON_DRY_RUN)
+                return look_for_identity(daemon, reterr);
+        r = identity_load((const char *const *)daemon->engine.config->files,
+                          daemon->engine.config->state_path, &daemon->root, &created, reterr);
         if (r >= 0 && created)
                 log_info("This host is new: its root provider will be %s.", daemon->root.text);
         return r;

@@ -212,6 +212,17 @@ class TestOnce(AgentCase):
         self.assertEqual(agent.run('--once').returncode, 0)
         self.assertIn('Nothing to do', agent.run('--dry-run').stdout)
 
+    def test_dry_run_on_a_new_host_leaves_no_trace(self):
+        for folder in ('there', 'not-there-yet'):
+            state = self.test_scratch.folder('dry-run') / folder
+            if folder == 'there':
+                state.mkdir()
+            agent = self.make_agent({'DEFAULT': {'state_path': state}})
+            done = agent.run('--dry-run')
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn('POST /resource_providers', done.stdout)
+            self.assertEqual(list(state.rglob('*')), [])
+
     def test_a_bad_value_exits_78_with_file_line_and_key(self):
         agent = self.make_agent({'DEFAULT': {'reserved_host_memory_mb': 'lots'}})
         done = agent.run('--once')
