@@ -28,6 +28,9 @@
  * server does them. */
 #define STEPS_WORTH_WIDENING 32
 
+/* So many writes run at a time at first: a server that cannot do it refuses all but one of them. */
+#define WIDTH_FIRST 2
+
 typedef enum StepState {
         STEP_WAITING,
         STEP_RUNNING,
@@ -70,8 +73,11 @@ struct Executor {
         Lane *lanes;
         size_t n_lanes;
         size_t n_running, n_pausing;
-        bool serial;   /* this plan's writes go one by one */
-        bool stopping; /* no more steps start */
+        bool serial;    /* this plan's writes go one by one */
+        uint64_t width; /* else so many at a time */
+        size_t n_well;  /* parallel ones that went well since it grew */
+        bool grown;     /* whether the server serves so many is not asked yet */
+        bool stopping;  /* no more steps start */
         bool batch_done;
         sd_event_source *deferred;
         bool started;
@@ -115,8 +121,26 @@ static void note_outcome(Executor *executor, int outcome, const Error *error)
                 executor->stopping = true;
 }
 
+static void set_width(Executor *executor, uint64_t width)
+{
+        executor->width = MIN(width, session_get_max_connections(executor->session));
+        executor->n_well = 0;
+        executor->grown = executor->plan->n_steps >= STEPS_WORTH_WIDENING;
+}
+
+/* One more at a time each time that as many as now went well. */
+static void note_well(Executor *executor)
+{
+        if (executor->serial || executor->n_running < 2 ||
+            executor->width >= session_get_max_connections(executor->session))
+                return;
+        if (++executor->n_well >= executor->width)
+                set_width(executor, executor->width + 1);
+}
+
 static void step_succeed(ExecutorStep *step)
 {
+        note_well(step->executor);
         step_set_state(step, STEP_ENDED);
         for (size_t i = 0; i < step->n_next; i++)
                 step->executor->steps[step->next[i]].n_waiting--;
@@ -429,10 +453,8 @@ static void on_reshaped_tree(int result, const SessionAnswer *answer, const Erro
 
 /* One provider may be the reason, or the role: nothing was changed, and each inventory can go in a
  * request of its own. */
-static void batch_refused(ExecutorStep *step, int result, const Error *error)
+static void batch_refused(ExecutorStep *step, const Error *error)
 {
-        if (result == REPORT_E_FORBIDDEN)
-                step->executor->manners->reshaper = RESHAPER_FORBIDDEN;
         step_fail(step, REPORT_E_CONFLICT, error);
 }
 
@@ -485,7 +507,7 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         else if (op == PLAN_RESHAPE && plan_has_batch(step->executor->plan) &&
                  (result == REPORT_E_FORBIDDEN || result == REPORT_E_IN_USE ||
                   result == REPORT_E_REFUSED || result == REPORT_E_TOO_OLD))
-                batch_refused(step, result, error);
+                batch_refused(step, error);
         else if (result == REPORT_E_CONFLICT || (gone && is_put(op)))
                 step_conflict(step, error);
         else if (op == PLAN_PUT_INVENTORIES &&
@@ -503,11 +525,20 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
                 step_refused(step, result, error);
 }
 
+static void note_access(ExecutorStep *step, const SessionAnswer *answer)
+{
+        ReshaperAccess access = reshaper_access_of(answer);
+
+        if (step->step->op == PLAN_RESHAPE && access != RESHAPER_UNKNOWN)
+                step->executor->manners->reshaper = access;
+}
+
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         ExecutorStep *step = userdata;
 
         step->call = NULL;
+        note_access(step, answer);
         step_answered(step, result, answer, error);
         pump(step->executor);
 }
@@ -541,7 +572,7 @@ static bool may_start(const ExecutorStep *step)
 
 static uint64_t limit(const Executor *executor)
 {
-        return executor->serial ? 1 : session_get_max_connections(executor->session);
+        return executor->serial ? 1 : executor->width;
 }
 
 /* Nobody waits for a pause when nothing more is sent. */
@@ -566,6 +597,9 @@ static void pump(Executor *executor)
                 if (may_start(&executor->steps[i]))
                         step_start(&executor->steps[i]);
         }
+        if (executor->grown && !executor->serial)
+                session_widen(executor->session, executor->width);
+        executor->grown = false;
         if (executor->stopping)
                 end_pauses(executor);
         if (executor->n_running == 0 && executor->n_pausing == 0)
@@ -578,8 +612,8 @@ static int on_deferred(sd_event_source *source, void *userdata)
 
         if (!executor->started) {
                 executor->started = true;
-                if (!executor->serial && executor->plan->n_steps >= STEPS_WORTH_WIDENING)
-                        session_widen(executor->session);
+                if (!executor->serial)
+                        set_width(executor, WIDTH_FIRST);
                 pump(executor);
                 return 0;
         }

@@ -4,7 +4,8 @@
 /* The executor: runs a plan against Placement and keeps the mirror true while it does.
  *
  * A step starts when the steps that it waits for have ended well and no other step of its provider
- * is under way; as many run at a time as the session has connections. What each answer means:
+ * is under way; two run at a time, and more and more while that goes well, up to the session's
+ * connections. What each answer means:
  *   concurrent_update  the provider is forgotten, the rest of its steps are left out, the others go
  *                      on; the outcome is REPORT_E_CONFLICT.
  *   inventory.inuse    the classes that have usage keep their old records, the rest is sent again;
@@ -33,7 +34,7 @@
 /* What was learned of the service; the caller keeps it from plan to plan. */
 typedef struct ExecutorManners {
         bool serial_writes;      /* it cannot do two at a time */
-        ReshaperAccess reshaper; /* a 403 for a batch is noted here */
+        ReshaperAccess reshaper; /* what the answer to a reshape tells is noted here */
         bool batch_failed;       /* a plan had a batch (plan.h) that was not done */
         InUse in_use;            /* what need not be sent again */
         uint64_t n_retries;      /* requests sent again after a 500 */

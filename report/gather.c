@@ -17,7 +17,7 @@ struct Gather {
         bool all;
         bool without_types; /* not needed, or the service is older than they are */
         Read *reads;        /* of the providers, then of the consumers */
-        size_t n_reads, n_running;
+        size_t n_reads, n_begun, n_running;
         bool second; /* the consumers are being read */
         Allocations *seen, *consumers;
         GatherDone done;
@@ -59,24 +59,33 @@ static int start_read(Read *read, Error *reterr)
         return r;
 }
 
+/* No more at a time than there are connections: whoever else has something to send meanwhile waits
+ * for one of these, not for all. */
+static int begin_reads(Gather *gather, Error *reterr)
+{
+        while (gather->n_begun < gather->n_reads &&
+               gather->n_running < session_get_max_connections(gather->session)) {
+                int r = start_read(&gather->reads[gather->n_begun], reterr);
+
+                if (r < 0)
+                        return r;
+                gather->n_begun++;
+        }
+        return 0;
+}
+
 static int start_reads(Gather *gather, const Uuid *uuids, size_t n, Error *reterr)
 {
         free(gather->reads);
-        gather->n_reads = 0;
+        gather->n_reads = gather->n_begun = 0;
         gather->reads = calloc(n + 1, sizeof(Read));
         if (!gather->reads)
                 return error_oom(reterr);
         gather->n_reads = n;
         for (size_t i = 0; i < n; i++)
                 gather->reads[i] = (Read){ .gather = gather, .uuid = uuids[i] };
-        session_widen(gather->session);
-        for (size_t i = 0; i < n; i++) {
-                int r = start_read(&gather->reads[i], reterr);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        session_widen(gather->session, n);
+        return begin_reads(gather, reterr);
 }
 
 static bool is_wanted(const Gather *gather, const Consumer *consumer)
@@ -151,6 +160,8 @@ static void on_read(int result, const SessionAnswer *answer, const Error *error,
         } else if (answer->status == 404 && answer->verdict.from_placement) {
                 result = REPORT_E_CONFLICT; /* the provider was deleted since it was listed */
         }
+        if (result == REPORT_DONE)
+                result = begin_reads(gather, &words);
         if (result != REPORT_DONE)
                 finish(gather, result, &words);
         else if (gather->n_running == 0)
@@ -182,7 +193,7 @@ int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_p
 void gather_get_progress(const Gather *gather, Progress *ret)
 {
         *ret = (Progress){ .phase = "gathering",
-                           .n_done = gather->n_reads - gather->n_running,
+                           .n_done = gather->n_begun - gather->n_running,
                            .n_total = gather->n_reads };
 }
 

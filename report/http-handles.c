@@ -131,7 +131,7 @@ static int add_header(struct curl_slist **headers, const char *line)
         return 0;
 }
 
-static int make_headers(const HttpRequest *request, struct curl_slist **ret)
+int http_headers_make(const HttpRequest *request, struct curl_slist **ret)
 {
         /* Curl would ask for leave before it sends a large body, and WSGI servers answer late. */
         if (may_have_body(request) && add_header(ret, "Expect:") < 0)
@@ -145,11 +145,11 @@ static int make_headers(const HttpRequest *request, struct curl_slist **ret)
 }
 
 int http_handle_set_request(CURL *easy, const HttpEndpoint *endpoint, const HttpRequest *request,
-                            struct curl_slist **ret_headers)
+                            struct curl_slist *headers)
 {
-        if (set_target(easy, endpoint, request) < 0 || make_headers(request, ret_headers) < 0)
+        if (set_target(easy, endpoint, request) < 0)
                 return -ENOMEM;
-        EASY_SET(easy, HTTPHEADER, *ret_headers);
+        EASY_SET(easy, HTTPHEADER, headers);
         return 0;
 }
 

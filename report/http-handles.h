@@ -24,10 +24,13 @@ int http_handles_take(HttpHandles *handles, const HttpConfig *config, const Http
 /* Takes the handle over; NULL is allowed. It is in no multi handle any more. */
 void http_handles_give_back(HttpHandles *handles, CURL *easy);
 
-/* Everything of one request but where its answer goes. The body is borrowed, and the headers are
- * the caller's to free, until the handle was given back. -ENOMEM. */
+/* The header lines of a request. The caller frees ret, also on failure. -ENOMEM. */
+int http_headers_make(const HttpRequest *request, struct curl_slist **ret);
+
+/* Everything of one request but where its answer goes. Body and headers (instead of the request's)
+ * are borrowed until the handle was given back. -ENOMEM. */
 int http_handle_set_request(CURL *easy, const HttpEndpoint *endpoint, const HttpRequest *request,
-                            struct curl_slist **ret_headers);
+                            struct curl_slist *headers);
 
 /* What an answer tells beside its body; the texts are the handle's until it is used again. */
 void http_handle_get_response(CURL *easy, HttpResponse *ret);

@@ -31,7 +31,8 @@ struct HttpTransfer {
         TAILQ_ENTRY(HttpTransfer) link;
         HttpClient *client; /* NULL: it was freed in the callback */
         TransferState state;
-        CURL *easy;
+        CURL *easy; /* NULL: it was never active */
+        char *method, *path;
         struct curl_slist *headers;
         char *request_body; /* NULL: none */
         size_t request_size;
@@ -92,6 +93,8 @@ static HttpTransfer *transfer_free(HttpTransfer *transfer)
                 curl_easy_cleanup(transfer->easy);
         wipe_request(transfer);
         curl_slist_free_all(transfer->headers);
+        free(transfer->method);
+        free(transfer->path);
         free(transfer->request_body);
         free(transfer->body);
         free(transfer);
@@ -165,6 +168,74 @@ static HttpTransfer *next_queued(HttpClient *client, HttpLane *ret_lane)
         return *ret_lane != HTTP_LANE_NONE ? transfer : NULL;
 }
 
+/* Called by curl with each piece of the body. Returning less than n ends the transfer. */
+static size_t on_body(char *data, size_t size, size_t n, void *userdata)
+{
+        HttpTransfer *transfer = userdata;
+        const HttpConfig *config = &transfer->client->config;
+        size_t want;
+
+        n *= size;
+        if (n > config->max_body_bytes - transfer->body_size) {
+                transfer->too_large = true;
+                return 0;
+        }
+        /* Only now, because a server may think for long before its first byte. */
+        if (transfer->body_size == 0 && config->stall_timeout_usec > 0) {
+                curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+                curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME,
+                                 (long)MAX(config->stall_timeout_usec / USEC_PER_SEC, 1));
+        }
+        want = transfer->body_size + n + 1;
+        if (want > transfer->body_allocated) {
+                size_t grown = MAX(want, transfer->body_allocated * 2);
+                char *body = realloc(transfer->body, grown);
+
+                if (!body)
+                        return 0;
+                transfer->body = body;
+                transfer->body_allocated = grown;
+        }
+        memcpy(transfer->body + transfer->body_size, data, n);
+        transfer->body_size += n;
+        transfer->body[transfer->body_size] = '\0';
+        return n;
+}
+
+static int set_answer(HttpTransfer *transfer)
+{
+        CURL *easy = transfer->easy;
+
+        if (curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->detail) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK)
+                return -ENOMEM;
+        return 0;
+}
+
+/* Those that wait have no handle: there may be a thousand, of which few are active at a time. */
+static int transfer_equip(HttpTransfer *transfer)
+{
+        HttpClient *client = transfer->client;
+        const HttpRequest request = {
+                .method = transfer->method,
+                .path = transfer->path,
+                .body = transfer->request_body,
+                .body_size = transfer->request_size,
+        };
+
+        if (transfer->easy)
+                return 0;
+        if (http_handles_take(&client->handles, &client->config, &client->endpoint,
+                              &transfer->easy) < 0)
+                return -ENOMEM;
+        if (set_answer(transfer) < 0)
+                return -ENOMEM;
+        return http_handle_set_request(transfer->easy, &client->endpoint, &request,
+                                       transfer->headers);
+}
+
 static void start_queued(HttpClient *client)
 {
         HttpTransfer *transfer;
@@ -172,7 +243,8 @@ static void start_queued(HttpClient *client)
 
         while ((transfer = next_queued(client, &lane))) {
                 TAILQ_REMOVE(&client->queued, transfer, link);
-                if (!client->broken && http_loop_add(client->loop, transfer->easy) >= 0) {
+                if (!client->broken && transfer_equip(transfer) >= 0 &&
+                    http_loop_add(client->loop, transfer->easy) >= 0) {
                         transfer_activate(transfer, lane);
                         continue;
                 }
@@ -462,55 +534,14 @@ bool http_transfer_take_back(HttpTransfer *transfer)
         return true;
 }
 
-/* Called by curl with each piece of the body. Returning less than n ends the transfer. */
-static size_t on_body(char *data, size_t size, size_t n, void *userdata)
+/* Curl's own copy of the body could not be wiped. */
+static int copy_request(HttpTransfer *transfer, const HttpRequest *request)
 {
-        HttpTransfer *transfer = userdata;
-        const HttpConfig *config = &transfer->client->config;
-        size_t want;
-
-        n *= size;
-        if (n > config->max_body_bytes - transfer->body_size) {
-                transfer->too_large = true;
-                return 0;
-        }
-        /* Only now, because a server may think for long before its first byte. */
-        if (transfer->body_size == 0 && config->stall_timeout_usec > 0) {
-                curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-                curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME,
-                                 (long)MAX(config->stall_timeout_usec / USEC_PER_SEC, 1));
-        }
-        want = transfer->body_size + n + 1;
-        if (want > transfer->body_allocated) {
-                size_t grown = MAX(want, transfer->body_allocated * 2);
-                char *body = realloc(transfer->body, grown);
-
-                if (!body)
-                        return 0;
-                transfer->body = body;
-                transfer->body_allocated = grown;
-        }
-        memcpy(transfer->body + transfer->body_size, data, n);
-        transfer->body_size += n;
-        transfer->body[transfer->body_size] = '\0';
-        return n;
-}
-
-static int set_answer(HttpTransfer *transfer)
-{
-        CURL *easy = transfer->easy;
-
-        if (curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->detail) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK)
+        transfer->method = strdup(request->method);
+        transfer->path = strdup(request->path);
+        if (!transfer->method || !transfer->path ||
+            http_headers_make(request, &transfer->headers) < 0)
                 return -ENOMEM;
-        return 0;
-}
-
-/* Curl's own copy could not be wiped. */
-static int copy_body(HttpTransfer *transfer, const HttpRequest *request)
-{
         if (!request->body)
                 return 0;
         transfer->request_body = malloc(request->body_size + 1);
@@ -555,20 +586,8 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         transfer->done = done;
         transfer->userdata = userdata;
         transfer->repeatable = strcmp(request->method, "GET") == 0;
-        if (http_handles_take(&client->handles, &client->config, &client->endpoint,
-                              &transfer->easy) < 0 ||
-            set_answer(transfer) < 0 || copy_body(transfer, request) < 0 ||
-            http_handle_set_request(transfer->easy, &client->endpoint,
-                                    &(HttpRequest){
-                                            .method = request->method,
-                                            .path = request->path,
-                                            .headers = request->headers,
-                                            .body = transfer->request_body,
-                                            .body_size = transfer->request_size,
-                                    },
-                                    &transfer->headers) < 0)
+        if (copy_request(transfer, request) < 0)
                 return error_oom(reterr);
-
         transfer->state = TRANSFER_QUEUED;
         TAILQ_INSERT_TAIL(&client->queued, transfer, link);
         if (ret_transfer)
@@ -578,15 +597,16 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         return 0;
 }
 
-size_t http_client_widen(HttpClient *client)
+size_t http_client_widen(HttpClient *client, size_t n)
 {
         static const HttpRequest request = { .method = "GET", .path = "/" };
-        size_t n = 0;
+        const HttpLanes *lanes = &client->lanes;
+        size_t n_sent = 0;
 
         if (!client->endpoint.text || now_usec(client) < client->lanes.closed_until_usec)
                 return 0;
-        for (size_t i = client->lanes.n_proven + client->lanes.n_trials; i < client->lanes.max; i++)
+        for (size_t i = lanes->n_proven + lanes->n_trials; i < MIN(n, lanes->max); i++)
                 if (http_client_send(client, &request, NULL, NULL, NULL, NULL) >= 0)
-                        n++;
-        return n;
+                        n_sent++;
+        return n_sent;
 }

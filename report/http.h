@@ -74,7 +74,7 @@ typedef void (*HttpDone)(int result, const HttpResponse *response, const Error *
  * referenced. */
 int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config, Error *reterr);
 
-/* The requests that follow go there; those that were taken before stay where they are. -EINVAL with
+/* The requests that start from now on go there, with those that wait for their turn. -EINVAL with
  * words, -ENOMEM: nothing changes. */
 int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr);
 
@@ -91,10 +91,10 @@ DEFINE_CLEANUP(HttpClient *, http_client_free);
 int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
                      HttpTransfer **ret_transfer, Error *reterr);
 
-/* Finds out soon how many requests the server serves at a time, before many are to come: sends GET
- * of the endpoint's root over further connections while the next requests run. Returns how many
+/* Finds out soon whether the server serves n requests at a time, before so many are to come: sends
+ * GET of the endpoint's root over further connections while the next requests run. Returns how many
  * were sent; 0 when it is known. */
-size_t http_client_widen(HttpClient *client);
+size_t http_client_widen(HttpClient *client, size_t n);
 
 /* A date of a header as seconds since the epoch; 0 for what is none. */
 uint64_t http_date_to_sec(const char *text);

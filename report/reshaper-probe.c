@@ -8,12 +8,15 @@ struct ReshaperProbe {
         void *userdata;
 };
 
-static ReshaperAccess read_access(const SessionAnswer *answer)
+ReshaperAccess reshaper_access_of(const SessionAnswer *answer)
 {
+        if (answer->status == 204)
+                return RESHAPER_ALLOWED;
         if (!answer->verdict.from_placement)
                 return answer->status == 403 ? RESHAPER_FORBIDDEN : RESHAPER_UNKNOWN;
         switch (answer->status) {
         case 400:
+        case 409:
                 return RESHAPER_ALLOWED;
         case 403:
         case 404: /* it has no reshaper, or not for the microversion asked for */
@@ -30,7 +33,7 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 
         probe->call = NULL;
         /* The probe may be gone after this. */
-        probe->done(read_access(answer), probe->userdata);
+        probe->done(reshaper_access_of(answer), probe->userdata);
 }
 
 int reshaper_probe_new(ReshaperProbe **ret, Session *session, ReshaperProbeDone done,

@@ -13,6 +13,9 @@ typedef enum ReshaperAccess {
         RESHAPER_FORBIDDEN,
 } ReshaperAccess;
 
+/* What any answer to POST /reshaper tells of it. */
+ReshaperAccess reshaper_access_of(const SessionAnswer *answer);
+
 typedef struct ReshaperProbe ReshaperProbe;
 
 /* Called once, never from inside reshaper_probe_new(); it may free the probe. */

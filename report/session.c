@@ -369,9 +369,9 @@ int session_send(Session *session, const PlacementRequest *request, SessionDone 
         return 0;
 }
 
-void session_widen(Session *session)
+void session_widen(Session *session, size_t n)
 {
-        session->statistics.n_requests += http_client_widen(session->http);
+        session->statistics.n_requests += http_client_widen(session->http, n);
 }
 
 uint64_t session_get_max_connections(const Session *session)

@@ -60,8 +60,8 @@ int session_send(Session *session, const PlacementRequest *request, SessionDone 
 /* NULL is allowed; returns NULL. */
 SessionCall *session_call_cancel(SessionCall *call);
 
-/* Many requests are to come: see http_client_widen(). */
-void session_widen(Session *session);
+/* So many requests at a time are to come: see http_client_widen(). */
+void session_widen(Session *session, size_t n);
 
 uint64_t session_get_max_connections(const Session *session);
 

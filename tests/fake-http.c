@@ -305,7 +305,7 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         return 0;
 }
 
-size_t http_client_widen(HttpClient *client)
+size_t http_client_widen(HttpClient *client, size_t n)
 {
         return 0;
 }

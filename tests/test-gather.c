@@ -250,12 +250,42 @@ static void test_given_up(void **state)
         tear_down(state);
 }
 
+/* Whoever sends something meanwhile need not wait for all of them. */
+static void test_no_more_at_a_time_than_connections(void **state)
+{
+        static const FakeAnswer script[] = { { .match = "/allocations",
+                                               .body = "{\"allocations\":{}}" } };
+        Uuid providers[9];
+        Fixture *fixture;
+        Progress progress;
+
+        for (size_t i = 0; i < ARRAY_SIZE(providers); i++)
+                providers[i] = uuid_make_random();
+        set_up(state);
+        fixture = *state;
+        fake_http_begin(script, ARRAY_SIZE(script), "");
+        assert_int_equal(gather_new(&fixture->gather, fixture->session, providers,
+                                    ARRAY_SIZE(providers), NULL, on_done, fixture, NULL),
+                         0);
+        assert_true(sd_event_run(fixture->event, 0) >= 0);
+        gather_get_progress(fixture->gather, &progress);
+        assert_int_equal(progress.n_done, 1);
+        assert_int_equal(progress.n_total, ARRAY_SIZE(providers));
+        for (unsigned i = 0; i < 100 && fixture->n_calls == 0; i++)
+                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
+        assert_int_equal(fixture->result, REPORT_DONE);
+        assert_int_equal(fake_http_get_max_parallel(), 4);
+        assert_int_equal(fake_http_get_n_requests(), ARRAY_SIZE(providers));
+        tear_down(state);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_who_is_read_whole),
                 cmocka_unit_test(test_what_goes_wrong),
                 cmocka_unit_test(test_given_up),
+                cmocka_unit_test(test_no_more_at_a_time_than_connections),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,7 @@ static void test_widen(void **state)
 
         start_client(fixture);
         put(fixture, &results[0]);
-        assert_int_equal(http_client_widen(fixture->client), 3);
+        assert_int_equal(http_client_widen(fixture->client, 4), 3);
         run_until(fixture, results, 1);
         run_for(fixture, 50 * USEC_PER_MSEC);
         assert_int_equal(fixture->server.n_connections, 4);
@@ -91,7 +91,7 @@ static void test_widen(void **state)
                 put(fixture, &results[i]);
         run_for(fixture, 50 * USEC_PER_MSEC);
         assert_int_equal(fixture->server.n_held, 4);
-        assert_int_equal(http_client_widen(fixture->client), 0);
+        assert_int_equal(http_client_widen(fixture->client, 4), 0);
 }
 
 static void test_widen_a_server_with_one_worker(void **state)
@@ -102,13 +102,13 @@ static void test_widen_a_server_with_one_worker(void **state)
         fixture->server.n_workers = 1;
         start_client(fixture);
         put(fixture, &results[0]);
-        assert_int_equal(http_client_widen(fixture->client), 3);
+        assert_int_equal(http_client_widen(fixture->client, 4), 3);
         run_until(fixture, results, 1);
         run_for(fixture, 400 * USEC_PER_MSEC);
         put(fixture, &results[1]);
         get(fixture, "/", &results[2]);
         run_until(fixture, results, 3);
-        assert_int_equal(http_client_widen(fixture->client), 0);
+        assert_int_equal(http_client_widen(fixture->client, 4), 0);
 }
 
 static void test_cancel(void **state)
@@ -196,6 +196,45 @@ static void test_cancel_while_connecting(void **state)
         assert_int_equal(results[0].n_calls, 0);
         for (size_t i = 0; i < 2; i++)
                 close(fds[i]);
+}
+
+/* What waits goes to where the service is by then. */
+static void test_a_new_endpoint(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[2] = { 0 };
+        char endpoint[sizeof(fixture->endpoint)];
+
+        fixture->server.hold = true;
+        fixture->config.max_connections = 1;
+        start_client(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                get(fixture, "/", &results[i]);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        snprintf(endpoint, sizeof(endpoint), "%.*s/moved",
+                 (int)(strstr(fixture->endpoint, "/placement") - fixture->endpoint),
+                 fixture->endpoint);
+        assert_int_equal(http_client_set_endpoint(fixture->client, endpoint, NULL), 0);
+        fixture->server.hold = false;
+        connection_answer(&fixture->server.connections[0]);
+        run_until(fixture, results, ARRAY_SIZE(results));
+        assert_memory_equal(fixture->server.last, "GET /moved/ HTTP/1.1\r\n", 22);
+        assert_int_equal(fixture->server.n_requests, 2);
+}
+
+static void test_widen_by_one(void **state)
+{
+        Fixture *fixture = *state;
+        Result result = { 0 };
+
+        fixture->server.hold = true;
+        start_client(fixture);
+        put(fixture, &result);
+        assert_int_equal(http_client_widen(fixture->client, 2), 1);
+        assert_int_equal(http_client_widen(fixture->client, 2), 0);
+        assert_int_equal(http_client_widen(fixture->client, 3), 1);
+        assert_int_equal(http_client_widen(fixture->client, 99), 1);
+        assert_int_equal(http_client_widen(fixture->client, 99), 0);
 }
 
 static void test_take_back(void **state)
@@ -331,6 +370,8 @@ int main(void)
                 TEST(test_cancel_lets_the_queue_go_on),
                 TEST(test_cancel_while_connecting),
                 TEST(test_take_back),
+                TEST(test_a_new_endpoint),
+                TEST(test_widen_by_one),
                 TEST(test_cancel_ended),
                 TEST(test_free_with_requests),
                 TEST(test_free_inside_callback),
