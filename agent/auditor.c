@@ -720,7 +720,7 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const Snapshot *snapshot
                 .grace_usec = auditor->config.grace_usec,
                 .started_only = claim_service_is_started_only(auditor->config.claims),
         };
-        r = reporter_gather(reporter, NULL, on_gathered, auditor);
+        r = reporter_gather(reporter, NULL, NULL, on_gathered, auditor);
         if (r < 0)
                 return error_setf(reterr, r, "Placement cannot be read: %s", strerror(-r));
         auditor->asked = auditor->asked_heal = false;

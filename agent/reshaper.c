@@ -30,7 +30,8 @@ struct Reshaper {
         const Snapshot *snapshot;
         DriverReshape verdict;
         ReshapeImage image;
-        ReshapeImage undo; /* what to go back to */
+        ReshapeImage undo;    /* what to go back to */
+        ProviderTree *before; /* what this round found, before anything was sent */
         ProviderTree *tree;
         Error device_error;
         uint64_t began_usec, pause_usec;
@@ -229,8 +230,8 @@ static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocati
                 aliases = config->find_aliases(moved, reshaper->snapshot, &verdict->n_aliases,
                                                config->userdata);
         verdict->aliases = aliases;
-        r = tree_maker_make(config->maker, reshaper->snapshot, reporter_tree(config->reporter),
-                            true, verdict, &made, reterr);
+        r = tree_maker_make(config->maker, reshaper->snapshot, reshaper->image.before.tree, true,
+                            verdict, &made, reterr);
         verdict->aliases = NULL;
         verdict->n_aliases = 0;
         verdict->consumers = NULL;
@@ -251,8 +252,7 @@ static int decide(Reshaper *reshaper, Allocations *before, const Allocations *ot
         reshape_image_done(image);
         image->taken_usec = clock_usec(CLOCK_REALTIME);
         image->before.consumers = before;
-        if (provider_tree_copy(&image->before.tree, reporter_tree(reshaper->config.reporter)) < 0)
-                return error_oom(reterr);
+        image->before.tree = TAKE_PTR(reshaper->before);
         if (reshaper->config.kind == RESHAPE_UNDO)
                 return reshape_image_undo(&reshaper->undo, image->before.tree, before,
                                           &image->after, reterr);
@@ -355,10 +355,43 @@ static int probe(Reshaper *reshaper, Error *reterr)
         return 1;
 }
 
+/* The tree as it will be if nothing is in the way, so that what it needs can be done while the
+ * consumers are read. NULL when it cannot be told; why, the decision will tell. */
+static ProviderTree *guess_tree(Reshaper *reshaper)
+{
+        const ReshaperConfig *config = &reshaper->config;
+        _cleanup_(allocations_freep) Allocations *nobody = NULL;
+        DriverReshape verdict = { 0 };
+        MadeTree made = { 0 };
+
+        if (config->kind != RESHAPE_FORWARD || allocations_new(&nobody) < 0)
+                return NULL;
+        verdict.consumers = nobody;
+        (void)tree_maker_make(config->maker, reshaper->snapshot, reshaper->before, true, &verdict,
+                              &made, NULL);
+        driver_reshape_done(&verdict);
+        return made.tree;
+}
+
+static int gather(Reshaper *reshaper, Error *reterr)
+{
+        bool undoes = reshaper->config.kind == RESHAPE_UNDO;
+        _cleanup_(provider_tree_freep) ProviderTree *ahead = NULL;
+        int r;
+
+        provider_tree_free(reshaper->before);
+        reshaper->before = NULL;
+        if (provider_tree_copy(&reshaper->before, reporter_tree(reshaper->config.reporter)) < 0)
+                return error_oom(reterr);
+        ahead = guess_tree(reshaper);
+        r = reporter_gather(reshaper->config.reporter, undoes ? NULL : &reshaper->verdict.classes,
+                            ahead, on_gathered, reshaper);
+        return r < 0 ? error_setf(reterr, r, "Allocations cannot be read: %s", strerror(-r)) : 0;
+}
+
 static int start(Reshaper *reshaper, Error *reterr)
 {
         bool undoes = reshaper->config.kind == RESHAPE_UNDO;
-        const StringSet *classes = undoes ? NULL : &reshaper->verdict.classes;
         int r;
 
         if (undoes && !provider_tree_find(reporter_tree(reshaper->config.reporter),
@@ -369,8 +402,7 @@ static int start(Reshaper *reshaper, Error *reterr)
         r = probe(reshaper, reterr);
         if (r != 0)
                 return r < 0 ? r : publish(reshaper, NULL, reterr);
-        r = reporter_gather(reshaper->config.reporter, classes, on_gathered, reshaper);
-        return r < 0 ? error_setf(reterr, r, "Allocations cannot be read: %s", strerror(-r)) : 0;
+        return gather(reshaper, reterr);
 }
 
 static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
@@ -468,6 +500,7 @@ Reshaper *reshaper_free(Reshaper *reshaper)
         driver_reshape_done(&reshaper->verdict);
         reshape_image_done(&reshaper->image);
         reshape_image_done(&reshaper->undo);
+        provider_tree_free(reshaper->before);
         provider_tree_free(reshaper->tree);
         free(reshaper->state_path);
         free(reshaper);

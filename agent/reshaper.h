@@ -3,7 +3,8 @@
 
 /* One reshape, from the need of it to its end: gather who holds what → let the driver move it
  * (pure) → remember what was → one POST /reshaper, with all that the new tree needs before and
- * after it.
+ * after it. The new providers are made while the consumers are read; they are empty until the
+ * request, and one that the decision has no use for is removed again.
  *
  * Somebody who claims something meanwhile makes the request fail as a whole (facts E6). Then
  * everything is read again and decided again, with growing, jittered pauses, until patience ends;

@@ -581,9 +581,43 @@ static int build(Builder *builder)
         return make_deletes(builder, NULL);
 }
 
-int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
-              const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
-              Error *reterr)
+/* Is it new, and is there a place for it already? */
+static bool can_be_laid(const Builder *builder, const Provider *provider)
+{
+        const Node *parent = table_find(&builder->creates, &provider->parent);
+
+        if (find_old(builder, provider) || provider_tree_find_name(builder->mirror, provider->name))
+                return false;
+        return !parent || parent->step != NO_STEP || find_old(builder, parent->provider);
+}
+
+static int build_groundwork(Builder *builder)
+{
+        const ProviderTree *desired = builder->desired;
+        int r;
+
+        if (table_init(&builder->creates, desired) < 0)
+                return -ENOMEM;
+        r = check_desired(builder);
+        if (r < 0)
+                return r;
+        if (make_names(builder) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < desired->n_providers; i++)
+                if (can_be_laid(builder, desired->providers[i]) &&
+                    add_create(builder, desired->providers[i]) < 0)
+                        return -ENOMEM;
+        for (size_t i = 0; i < desired->n_providers; i++)
+                if (table_find(&builder->creates, &desired->providers[i]->uuid)->step != NO_STEP &&
+                    (make_put_aggregates(builder, desired->providers[i]) < 0 ||
+                     make_put_traits(builder, desired->providers[i]) < 0))
+                        return -ENOMEM;
+        return 0;
+}
+
+static int make(const ProviderTree *desired, const ProviderTree *mirror,
+                const Allocations *allocations, const PlanKnowledge *knowledge,
+                int (*how)(Builder *builder), Plan **ret, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = calloc(1, sizeof(Plan));
         Builder builder = {
@@ -599,7 +633,7 @@ int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
             (allocations && allocations_copy(&plan->allocations, allocations) < 0))
                 return error_oom(reterr);
         builder.desired = plan->desired;
-        r = build(&builder);
+        r = how(&builder);
         builder_done(&builder);
         if (r == -ENOMEM)
                 return error_oom(reterr);
@@ -607,4 +641,17 @@ int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
                 return r;
         *ret = TAKE_PTR(plan);
         return 0;
+}
+
+int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
+              const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
+              Error *reterr)
+{
+        return make(desired, mirror, allocations, knowledge, build, ret, reterr);
+}
+
+int plan_make_groundwork(const ProviderTree *desired, const ProviderTree *mirror,
+                         const PlanKnowledge *knowledge, Plan **ret, Error *reterr)
+{
+        return make(desired, mirror, NULL, knowledge, build_groundwork, ret, reterr);
 }

@@ -76,6 +76,12 @@ int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
               const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
               Error *reterr);
 
+/* The part of it that no allocation has to do with, to be done before these are known: custom
+ * names, and new providers with their aggregates and traits. Those whose name another provider has,
+ * and what is below them, are left for plan_make(). -ENOMEM, -EINVAL as there. */
+int plan_make_groundwork(const ProviderTree *desired, const ProviderTree *mirror,
+                         const PlanKnowledge *knowledge, Plan **ret, Error *reterr);
+
 Plan *plan_free(Plan *plan);
 DEFINE_CLEANUP(Plan *, plan_free);
 

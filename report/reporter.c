@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* An attempt is a refresh, or a publish: [trait lookup] → [reshaper probe] → plan → executor. When
- * a batch (plan.h) was not done, plan and executor run once more without one. Each part is an
- * object of its own that ends in one callback. The attempt's own callback is called from a deferred
- * event source, as the last thing, when everything of the attempt has been put away: inside it the
- * caller may start the next one or free the reporter. */
+ * a batch (plan.h) was not done, plan and executor run once more without one. Or it is a gathering,
+ * beside which the groundwork of a publish may run: [trait lookup] → plan → executor. Each part is
+ * an object of its own that ends in one callback. The attempt's own callback is called from a
+ * deferred event source, as the last thing, when everything of the attempt has been put away:
+ * inside it the caller may start the next one or free the reporter. */
 
 #include "report/reporter.h"
 
@@ -46,7 +47,8 @@ struct Reporter {
         Executor *executor;
         ProviderTree *desired;
         Allocations *allocations;
-        bool prepares; /* the attempt ends when the traits are known */
+        bool prepares;  /* the attempt ends when the traits are known */
+        size_t n_parts; /* of a gathering: that and the groundwork, as far as they run */
         ReporterDone done;
         void *userdata;
         int result;
@@ -248,61 +250,23 @@ static bool mirror_usable(const Reporter *reporter)
         return reporter->refreshed && !mirror_has_stale(reporter->mirror);
 }
 
-static void on_gathered(int result, Allocations *consumers, Allocations *others, const Error *error,
-                        void *userdata)
-{
-        Reporter *reporter = userdata;
-
-        allocations_free(reporter->gathered);
-        allocations_free(reporter->others);
-        reporter->gathered = consumers;
-        reporter->others = others;
-        finish(reporter, result, error);
-}
-
-int reporter_gather(Reporter *reporter, const StringSet *classes, ReporterDone done, void *userdata)
-{
-        const ProviderTree *tree = mirror_get_tree(reporter->mirror);
-        _cleanup_free_ Uuid *uuids = calloc(tree->n_providers + 1, sizeof(Uuid));
-        size_t n = 0;
-        int r;
-
-        if (!uuids)
-                return -ENOMEM;
-        if (reporter->busy)
-                return -EBUSY;
-        if (!mirror_usable(reporter))
-                return -ENODATA;
-        for (size_t i = 0; i < tree->n_providers; i++)
-                if (provider_tree_in_subtree(tree, tree->providers[i], &reporter->root))
-                        uuids[n++] = tree->providers[i]->uuid;
-        if (n == 0)
-                return -ENODATA;
-        r = gather_new(&reporter->gather, reporter->session, uuids, n, classes, on_gathered,
-                       reporter, NULL);
-        if (r >= 0)
-                begin(reporter, done, userdata);
-        return r;
-}
-
-void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
-                            Allocations **ret_others)
-{
-        *ret_consumers = TAKE_PTR(reporter->gathered);
-        *ret_others = TAKE_PTR(reporter->others);
-}
-
-static int make_plan(const Reporter *reporter, const ProviderTree *desired,
-                     const Allocations *allocations, Plan **ret, Error *reterr)
+static PlanKnowledge get_knowledge(const Reporter *reporter)
 {
         const MirrorNames *names = mirror_get_names(reporter->mirror);
-        PlanKnowledge knowledge = {
+
+        return (PlanKnowledge){
                 .known_classes = &names->known_classes,
                 .known_traits = &names->known_traits,
                 .missing_traits = &names->missing_traits,
                 .may_batch = reporter->manners.reshaper == RESHAPER_ALLOWED &&
                              !reporter->manners.batch_failed,
         };
+}
+
+static int make_plan(const Reporter *reporter, const ProviderTree *desired,
+                     const Allocations *allocations, Plan **ret, Error *reterr)
+{
+        PlanKnowledge knowledge = get_knowledge(reporter);
 
         return plan_make(desired, mirror_get_tree(reporter->mirror), allocations, &knowledge, ret,
                          reterr);
@@ -382,18 +346,60 @@ static void on_probed(ReshaperAccess access, void *userdata)
         execute(reporter);
 }
 
+/* A reshape that moves somebody tells it by itself. */
 static void probe_and_execute(Reporter *reporter)
 {
-        if (reporter->manners.reshaper != RESHAPER_UNKNOWN ||
+        bool moves = reporter->allocations && reporter->allocations->n_consumers > 0;
+
+        if (reporter->manners.reshaper != RESHAPER_UNKNOWN || moves ||
             reshaper_probe_new(&reporter->probe, reporter->session, on_probed, reporter, NULL) < 0)
                 execute(reporter);
+}
+
+/* The gathering or its groundwork ended; the attempt ends with the last, or with the first that
+ * failed. */
+static void end_part(Reporter *reporter, int result, const Error *error)
+{
+        if (reporter->n_parts == 0)
+                return;
+        reporter->n_parts = result == REPORT_DONE ? reporter->n_parts - 1 : 0;
+        if (reporter->n_parts == 0)
+                finish(reporter, result, error);
+}
+
+/* Nothing but a service that is away matters: the publication meets whatever it is again. */
+static void on_laid(int result, const Error *error, void *userdata)
+{
+        end_part(userdata, report_outcome_is_fatal(result) ? result : REPORT_DONE, error);
+}
+
+static void lay_ground(Reporter *reporter)
+{
+        PlanKnowledge knowledge = get_knowledge(reporter);
+        Error error = ERROR_NULL;
+        int r = plan_make_groundwork(reporter->desired, mirror_get_tree(reporter->mirror),
+                                     &knowledge, &reporter->plan, &error);
+
+        if (r < 0 || reporter->plan->n_steps == 0) {
+                on_laid(REPORT_DONE, NULL, reporter);
+                return;
+        }
+        log_plan(reporter->plan);
+        r = executor_new(&reporter->executor, reporter->event, reporter->session, reporter->mirror,
+                         reporter->plan, &reporter->manners, on_laid, reporter, &error);
+        if (r < 0)
+                end_part(reporter, r, &error);
 }
 
 static void on_looked_up(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
 
-        if (result == REPORT_DONE && !reporter->prepares)
+        if (reporter->gather && result == REPORT_DONE)
+                lay_ground(reporter);
+        else if (reporter->gather)
+                on_laid(result, error, reporter);
+        else if (result == REPORT_DONE && !reporter->prepares)
                 probe_and_execute(reporter);
         else
                 finish(reporter, result, error);
@@ -415,6 +421,67 @@ static int look_up_traits(Reporter *reporter)
         r = trait_lookup_new(&reporter->lookup, reporter->session, reporter->mirror, &names,
                              on_looked_up, reporter, NULL);
         return r < 0 ? r : 1;
+}
+
+static void on_gathered(int result, Allocations *consumers, Allocations *others, const Error *error,
+                        void *userdata)
+{
+        Reporter *reporter = userdata;
+
+        allocations_free(reporter->gathered);
+        allocations_free(reporter->others);
+        reporter->gathered = consumers;
+        reporter->others = others;
+        end_part(reporter, result, error);
+}
+
+static int start_gathering(Reporter *reporter, const StringSet *classes)
+{
+        const ProviderTree *tree = mirror_get_tree(reporter->mirror);
+        _cleanup_free_ Uuid *uuids = calloc(tree->n_providers + 1, sizeof(Uuid));
+        size_t n = 0;
+
+        if (!uuids)
+                return -ENOMEM;
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (provider_tree_in_subtree(tree, tree->providers[i], &reporter->root))
+                        uuids[n++] = tree->providers[i]->uuid;
+        if (n == 0)
+                return -ENODATA;
+        return gather_new(&reporter->gather, reporter->session, uuids, n, classes, on_gathered,
+                          reporter, NULL);
+}
+
+int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
+                    ReporterDone done, void *userdata)
+{
+        int r;
+
+        if (reporter->busy)
+                return -EBUSY;
+        if (!mirror_usable(reporter))
+                return -ENODATA;
+        r = start_gathering(reporter, classes);
+        if (r >= 0 && ahead)
+                r = provider_tree_copy(&reporter->desired, ahead);
+        if (r >= 0 && ahead)
+                r = look_up_traits(reporter);
+        if (r < 0) {
+                put_away(reporter);
+                return r;
+        }
+        reporter->n_parts = ahead ? 2 : 1;
+        begin(reporter, done, userdata);
+        if (ahead && r == 0)
+                lay_ground(reporter);
+        return 0;
+}
+
+void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
+                            Allocations **ret_others)
+{
+        *ret_consumers = TAKE_PTR(reporter->gathered);
+        *ret_others = TAKE_PTR(reporter->others);
 }
 
 static int start_attempt(Reporter *reporter, const ProviderTree *desired,
@@ -483,10 +550,10 @@ ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
 void reporter_get_progress(const Reporter *reporter, Progress *ret)
 {
         *ret = (Progress){ .phase = reporter->busy ? "reading" : "" };
-        if (reporter->executor)
-                executor_get_progress(reporter->executor, ret);
-        else if (reporter->gather)
+        if (reporter->gather)
                 gather_get_progress(reporter->gather, ret);
+        else if (reporter->executor)
+                executor_get_progress(reporter->executor, ret);
         else if (reporter->refresh)
                 refresh_get_progress(reporter->refresh, ret);
 }

@@ -86,9 +86,11 @@ const ProviderTree *reporter_tree(Reporter *reporter);
 /* Reads who holds something of the host's own providers, as reporter_refresh() found them. classes:
  * the consumers that hold one of these are read whole, but for their type; NULL: all, and with it.
  * What was found is taken with
- * reporter_take_gathered() in the callback. -EBUSY, -ENODATA as below, -ENOMEM. */
-int reporter_gather(Reporter *reporter, const StringSet *classes, ReporterDone done,
-                    void *userdata);
+ * reporter_take_gathered() in the callback. ahead (NULL: none) is what is likely to be published
+ * then: what can be done of it without knowing them (plan_make_groundwork()) is done meanwhile, and
+ * what fails of that is left to the publication. -EBUSY, -ENODATA as below, -ENOMEM. */
+int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
+                    ReporterDone done, void *userdata);
 
 /* consumers whole, others with what they hold of the providers. The caller frees; both NULL when
  * there is nothing. */

@@ -150,6 +150,52 @@ static void test_table(void **state)
         }
 }
 
+/* What is done while the consumers of a reshape are read. */
+static void test_groundwork_table(void **state)
+{
+        static const struct {
+                const char *mirror, *desired, *steps;
+        } cases[] = {
+                { "", "", "" },
+                { "host VCPU=8 +HW_A", "host VCPU=9 +HW_B @x", "" },
+                { "host VGPU=4 | old<host VGPU=2", "host | a<host VGPU=4 +HW_A @x",
+                  "0 create-provider a; 1 put-aggregates a (0); 2 put-traits a (0)" },
+                { "host VCPU=8",
+                  "host CUSTOM_NEW=1 CUSTOM_KNOWN=1 | cell<host +CUSTOM_T | gpu<cell VGPU=4 "
+                  "+CUSTOM_OLD",
+                  "0 ensure-class CUSTOM_NEW; 1 ensure-trait CUSTOM_T; 2 create-provider cell; "
+                  "3 create-provider gpu (2); 4 put-traits cell (2,1); 5 put-traits gpu (3)" },
+                /* Nothing goes or moves yet: who has a name keeps it. */
+                { "host | gpu<host VGPU=4", "host | gpu#2<host VGPU=4 | part<gpu | nic<host",
+                  "0 create-provider nic" },
+                { "host | b<host VGPU=2", "host | a<host | b<a VGPU=2", "0 create-provider a" },
+                { "host", "host | a<host +HW_MISSING", "0 create-provider a" },
+                { "", "host VCPU=8", "0 create-provider host" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
+                _cleanup_(provider_tree_freep) ProviderTree *desired =
+                        fixture_tree(cases[i].desired);
+                _cleanup_(known_done) Known known = { 0 };
+                _cleanup_(plan_freep) Plan *plan = NULL;
+                _cleanup_free_ char *steps = NULL;
+                PlanKnowledge knowledge = knowledge_of(&known);
+                Error error;
+
+                add_words(&known.classes, "CUSTOM_KNOWN");
+                add_words(&known.traits, "CUSTOM_OLD HW_A");
+                add_words(&known.missing, "HW_MISSING");
+                if (plan_make_groundwork(desired, mirror, &knowledge, &plan, &error) < 0)
+                        fail_msg("case %zu: %s", i, error.text);
+                assert_ordered(plan);
+                assert_false(plan_has_batch(plan));
+                steps = describe(plan);
+                if (strcmp(steps, cases[i].steps) != 0)
+                        fail_msg("case %zu: \"%s\"", i, steps);
+        }
+}
+
 static void test_left_out_traits(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("");
@@ -523,6 +569,7 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
+                cmocka_unit_test(test_groundwork_table),
                 cmocka_unit_test(test_left_out_traits),
                 cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_rename_is_refused),

@@ -198,6 +198,87 @@ static void test_prepare(void **state)
         assert_tree(fixture, "host VCPU=8 +HW_A");
 }
 
+#define EMPTY "{\"allocations\":{}}"
+
+static int gather(Fixture *fixture, const char *ahead)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(ahead);
+
+        assert_int_equal(reporter_gather(fixture->reporter, NULL, tree, on_done, fixture), 0);
+        return wait_done(fixture);
+}
+
+/* The new provider and its trait are there when the consumers are known, and the publication sends
+ * the rest. */
+static void test_gather_and_lay_the_ground(void **state)
+{
+        Allocations *consumers, *others;
+        Fixture *fixture = *state;
+        FakeAnswer script[6] = {
+                { .match = "/allocations", .body = EMPTY },
+                { .match = "GET /traits", .body = "{\"traits\":[\"HW_A\",\"HW_B\"]}" },
+        };
+
+        memcpy(script + 2, existing_script(fixture), 3 * sizeof(FakeAnswer));
+        fake_http_begin(script, 5, NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        fake_http_clear_log();
+        assert_int_equal(gather(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B"), 0);
+        reporter_take_gathered(fixture->reporter, &consumers, &others);
+        assert_non_null(consumers);
+        allocations_free(consumers);
+        allocations_free(others);
+        assert_int_equal(fake_http_count("/allocations"), 2);
+        assert_int_equal(fake_http_count("POST /resource_providers"), 1);
+        assert_int_equal(fake_http_count("PUT /resource_providers/b/traits"), 1);
+        assert_tree(fixture, EXISTING_TREE " | b<a +HW_B");
+        fake_http_clear_log();
+        assert_int_equal(publish(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B"), 0);
+        assert_int_equal(fake_http_count("PUT /resource_providers/b/"), 1);
+        assert_tree(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B");
+}
+
+/* What fails of it is the publication's to tell, unless it is the service. */
+static void test_gather_while_the_ground_cannot_be_laid(void **state)
+{
+        const struct {
+                FakeAnswer answer;
+                int result;
+        } cases[] = {
+                { { .match = "POST /resource_providers", .status = 400, .body = FAULT("bad") },
+                  REPORT_DONE },
+                { { .match = "POST /resource_providers",
+                    .status = 409,
+                    .body = FAULT("duplicate_name") },
+                  REPORT_DONE },
+                { { .match = "POST /resource_providers", .result = HTTP_E_UNREACHABLE },
+                  REPORT_E_UNREACHABLE },
+                { { .match = "GET /traits", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
+                { { .match = "/allocations", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
+                { { .match = "/allocations", .body = "{}" }, REPORT_E_UNAVAILABLE },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                FakeAnswer script[6] = { cases[i].answer,
+                                         { .match = "/allocations", .body = EMPTY } };
+                Allocations *consumers, *others;
+                Fixture *fixture;
+                void *inner;
+
+                assert_int_equal(set_up(&inner), 0);
+                fixture = inner;
+                memcpy(script + 2, existing_script(fixture), 3 * sizeof(FakeAnswer));
+                fake_http_begin(script, 5, NAMES);
+                assert_int_equal(refresh(fixture), 0);
+                if (gather(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B") != cases[i].result)
+                        fail_msg("case %zu: %d, %s", i, fixture->result, fixture->error.text);
+                reporter_take_gathered(fixture->reporter, &consumers, &others);
+                allocations_free(consumers);
+                allocations_free(others);
+                tear_down(&inner);
+        }
+}
+
 static void test_existing_host_and_quiet_cycles(void **state)
 {
         Fixture *fixture = *state;
@@ -600,6 +681,8 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 TEST(test_new_host),
                 TEST(test_prepare),
+                TEST(test_gather_and_lay_the_ground),
+                TEST(test_gather_while_the_ground_cannot_be_laid),
                 TEST(test_existing_host_and_quiet_cycles),
                 TEST(test_only_what_moved_is_read),
                 TEST(test_torn_reads),

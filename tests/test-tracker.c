@@ -183,7 +183,8 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
         return answer_later(result, done, userdata);
 }
 
-int reporter_gather(Reporter *reporter, const StringSet *classes, ReporterDone done, void *userdata)
+int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
+                    ReporterDone done, void *userdata)
 {
         return answer_later(world.gather_results[world.n_gathers++], done, userdata);
 }

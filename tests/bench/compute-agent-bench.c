@@ -315,7 +315,8 @@ static int gather(Bench *bench, const ProviderTree *to, Allocations **ret, Error
                                 return error_oom(reterr);
                 }
         }
-        r = wait_done(bench, reporter_gather(bench->reporter, &classes, on_done, bench), reterr);
+        r = wait_done(bench, reporter_gather(bench->reporter, &classes, to, on_done, bench),
+                      reterr);
         if (r > 0)
                 return error_setf(reterr, EREMOTEIO, "The gathering: %.200s", bench->error.text);
         if (r == 0)
