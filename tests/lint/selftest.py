@@ -11,6 +11,15 @@ STYLE = FOLDER.parents[1] / '.clang-format'
 C = '/* SPDX-License-Identifier: LGPL-2.1-or-later */\n'
 HASH = '# SPDX-License-Identifier: LGPL-2.1-or-later\n'
 
+SPEC = HASH + '''Name: a
+Version: 1
+Release: 1
+Summary: a
+License: a
+%description
+a
+'''
+
 CLEAN = {
     'base/thing.h': C + '#pragma once\n\n#include <stdint.h>\n\n#include "base/macros.h"\n',
     'base/macros.h': C + '#pragma once\n',
@@ -27,6 +36,7 @@ CLEAN = {
     'tests/tool.py': HASH + 'VALUE = 1\n',
     'tests/tool': '#!/bin/bash\n' + HASH + 'echo "$1"\n',
     'README.md': 'What it is.\n',
+    'rpm/a.spec': SPEC,
 }
 
 
@@ -72,6 +82,9 @@ PLANTS = [
     ('facts', 'tests/lint/facts.py', HASH, 1, 'has no test_root_table'),
     ('shell', 'tests/a.sh', '#!/bin/sh\n' + HASH + 'cd $1\n', 3, 'SC2086'),
     ('shell', 'check', '#!/bin/bash\n' + HASH + 'for i in x\n', 3, 'SC'),
+    ('spec', 'rpm/a.spec', SPEC.replace('%description', '%fi'), 7, 'Unknown'),
+    ('spec', 'rpm/a.spec', SPEC + '%if 1\n', 9, 'nclosed %if'),
+    ('spec', 'configure.ac', HASH + 'AC_INIT([a], [2])\n', 2, 'a.spec has another version'),
     ('length', 'base/a.c', long_function(101), 3, 'f() has 101 lines'),
     ('length', 'base/a.c', C + '\n' * 900, 901, 'the file has 901 lines'),
     ('length', 'tests/a.py', 'def f():\n' + '    g()\n' * 100, 1, 'f() has 101 lines'),

@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""rpm understands the spec files, and their version is that of configure.ac."""
+
+import re
+import subprocess
+import sys
+
+from sources import main, need
+
+FINDING = re.compile(r'(?:error|warning): (?:line (?P<line>\d+): )?(?P<text>.*)')
+
+
+def find_complaints(root, file):
+    done = subprocess.run([need('rpmspec', 'rpm'), '--parse', file.name], cwd=root,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    found = [match for match in map(FINDING.match, done.stderr.splitlines()) if match]
+    for match in found:
+        yield file.name, int(match['line'] or 1), match['text']
+    if done.returncode != 0 and not found:
+        sys.exit('rpmspec failed:\n' + done.stderr)
+
+
+def find_version(files):
+    """Version, and line, of AC_INIT."""
+    for file in files:
+        for number, line in enumerate(file.lines if file.name == 'configure.ac' else (), 1):
+            if match := re.match(r'AC_INIT\(\[[^]]*\], \[([^]]*)\]', line):
+                return match[1], number
+    return None, 0
+
+
+def find_problems(root, files):
+    files = list(files)
+    version, number = find_version(files)
+    for file in files:
+        if not file.name.endswith('.spec'):
+            continue
+        yield from find_complaints(root, file)
+        if version and not re.search(r'^Version:\s*%s$' % re.escape(version), file.text, re.MULTILINE):
+            yield 'configure.ac', number, '%s has another version' % file.name
+
+
+if __name__ == '__main__':
+    main(find_problems)
