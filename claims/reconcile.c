@@ -383,7 +383,9 @@ static int look_at_view(const HostView *view, ReconcileProblems *problems)
                                 provider_find_inventory(provider, used->items[j].resource_class);
                         uint64_t capacity = inventory ? inventory_capacity(inventory) : 0;
 
-                        if (used->items[j].amount <= capacity)
+                        /* All reserved: it is cordoned or withheld, and what is there may stay. */
+                        if (used->items[j].amount <= capacity ||
+                            (inventory && inventory->reserved == inventory->total))
                                 continue;
                         if (reconcile_add_problem(problems, &UUID_NULL, 0,
                                                   "%s: claims and guests hold %" PRIu64

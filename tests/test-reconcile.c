@@ -431,13 +431,57 @@ static void test_layouts(void **state)
         }
 }
 
+/* More is held than there is: told, unless somebody took all of it out of use. */
+static void test_more_than_there_is(void **state)
+{
+        static const struct {
+                uint64_t total, reserved, used;
+                const char *problem; /* NULL: none */
+        } cases[] = {
+                { 4, 0, 4, NULL },
+                { 4, 0, 5, "host: claims and guests hold 5 VGPU of 4" },
+                { 4, 3, 2, "host: claims and guests hold 2 VGPU of 1" },
+                { 4, 4, 2, NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+                _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+                _cleanup_(host_view_freep) HostView *view = NULL;
+                const ClaimList claims = { 0 };
+                Inventory inventory = INVENTORY_DEFAULT(cases[i].total);
+                const Uuid root = make_guest('h');
+                ProviderTree *tree = NULL;
+                Provider *provider;
+                FactsFixture facts;
+
+                inventory.reserved = cases[i].reserved;
+                assert_int_equal(provider_tree_new(&tree), 0);
+                assert_int_equal(provider_tree_add(tree, &root, "host", NULL, &provider, NULL), 0);
+                assert_int_equal(provider_set_inventory(provider, "VGPU", &inventory), 0);
+                assert_int_equal(host_view_new(&view, tree), 0);
+                assert_int_equal(resources_set(&view->providers[0].used, "VGPU", cases[i].used), 0);
+                make_facts(&facts);
+                assert_int_equal(reconcile_make(&(ReconcileInput){ .claims = &claims,
+                                                                   .facts = &facts.facts,
+                                                                   .view = view,
+                                                                   .node = "host",
+                                                                   .boot_id = "boot" },
+                                                &memory, &reconcile),
+                                 0);
+                assert_int_equal(reconcile.problems.n_items, cases[i].problem ? 1 : 0);
+                if (cases[i].problem)
+                        assert_string_equal(reconcile.problems.items[0].text, cases[i].problem);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),  cmocka_unit_test(test_started_only),
                 cmocka_unit_test(test_away),   cmocka_unit_test(test_layouts),
                 cmocka_unit_test(test_orphan), cmocka_unit_test(test_no_orphans),
-                cmocka_unit_test(test_moved),
+                cmocka_unit_test(test_moved),  cmocka_unit_test(test_more_than_there_is),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
