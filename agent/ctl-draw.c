@@ -207,17 +207,24 @@ static uint64_t count_available(const SnapshotDevice *device)
         return most;
 }
 
-/* mdevs that live in the device and the room for more, or its virtual functions. */
+/* mdevs that live in the device, those that are promised, and the room for more, or its virtual
+ * functions. */
 static void add_slots(const Drawing *drawing, const SnapshotDevice *device, Slots *slots)
 {
         const Snapshot *snapshot = drawing->snapshot;
+        const Holder *holder;
+        size_t n_promised = 0;
 
         for (size_t i = 0; i < snapshot->n_mdevs; i++)
                 if (strcmp(snapshot->mdevs[i].parent, device->name) == 0)
                         add_slot(slots, snapshot->mdevs[i].type,
                                  holders_find_mdev(&drawing->holders, &snapshot->mdevs[i].uuid),
                                  true);
-        for (uint64_t i = 0; i < MIN(count_available(device), (uint64_t)SLOTS_MAX); i++)
+        while ((holder = holders_find_promised(&drawing->holders, device->name, n_promised))) {
+                add_slot(slots, "an mdev to be made", holder, false);
+                n_promised++;
+        }
+        for (uint64_t i = n_promised; i < MIN(count_available(device), (uint64_t)SLOTS_MAX); i++)
                 add_slot(slots, "room for an mdev", NULL, false);
         for (size_t i = 0; device->is_physical_function && i < snapshot->n_devices; i++) {
                 const SnapshotDevice *vf = &snapshot->devices[i];
@@ -402,7 +409,7 @@ static void draw_inventory(Drawing *drawing, const char *provider, const char *r
 {
         uint64_t used = ctl_json_u64(inventory, "used"),
                  capacity = ctl_json_u64(inventory, "capacity");
-        double share = capacity > 0 ? MIN((double)used / (double)capacity, 1.0) : 0;
+        double share = used >= capacity ? 1.0 : (double)used / (double)capacity;
         CtlSvg *svg = &drawing->svg;
 
         ctl_svg_text(svg, "small", MARGIN, y + 10, 24, "%s", provider);
@@ -451,7 +458,7 @@ static void draw_guest(Drawing *drawing, const Holder *holder, int y)
                 return;
         }
         ctl_svg_box(&drawing->svg, "slot", holder->colour, MARGIN, y, SLOT - 2, SLOT - 2);
-        ctl_svg_text(&drawing->svg, "small", MARGIN + 20, y + 10, 72, "%s  (%s%s)  %s",
+        ctl_svg_text(&drawing->svg, "small", MARGIN + 20, y + 10, 130, "%s  (%s%s)  %s",
                      holder->name, state,
                      holder->domain && holder->domain->n_pins == 0 ? ", floats" : "", resources);
 }

@@ -106,6 +106,20 @@ const Holder *holders_find_mdev(const Holders *holders, const Uuid *mdev)
         return find_claimed(holders, "mdev", mdev->text);
 }
 
+const Holder *holders_find_promised(const Holders *holders, const char *device, size_t number)
+{
+        const json_t *claim, *part;
+        size_t i, j;
+
+        json_array_foreach(holders->claims, i, claim)
+                json_array_foreach(json_object_get(claim, "devices"), j, part)
+                        if (strcmp(ctl_json_text(part, "device"), device) == 0 &&
+                            ctl_json_text(part, "mdev")[0] &&
+                            !json_is_true(json_object_get(part, "exists")) && number-- == 0)
+                                return find(holders, ctl_json_text(claim, "consumer"));
+        return NULL;
+}
+
 const Holder *holders_find_pci(const Holders *holders, const char *address)
 {
         if (!address[0])

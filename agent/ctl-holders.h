@@ -31,6 +31,10 @@ const Holder *holders_find_cpu(const Holders *holders, unsigned cpu);
 const Holder *holders_find_mdev(const Holders *holders, const Uuid *mdev);
 const Holder *holders_find_pci(const Holders *holders, const char *address);
 
+/* Whose claim has the mdev of that number, from 0, which is still to be made in a device (libvirt's
+ * name); NULL when there are not so many. */
+const Holder *holders_find_promised(const Holders *holders, const char *device, size_t number);
+
 /* The memory that a guest has in a cell, by what its domain asks for. */
 uint64_t holder_memory_kib(const Holder *holder, unsigned cell);
 

@@ -63,20 +63,28 @@ static const char *since(char buffer[static CTL_TEXT_MAX], uint64_t usec, const 
         return usec == 0 ? "never" : ctl_text_relative(buffer, usec, style->now_usec);
 }
 
-static int print_errors(const json_t *status, const CtlStyle *style, FILE *output)
+static int print_troubles(const json_t *status, const CtlStyle *style, FILE *output)
 {
-        static const char *const keys[] = { "hypervisor_error", "sync_error", "claim_error",
-                                            "owed_error" };
+        static const struct {
+                const char *key, *before;
+                CtlColour colour;
+        } lines[] = { { "hypervisor_error", "", CTL_RED },
+                      { "sync_error", "", CTL_RED },
+                      { "claim_error", "", CTL_RED },
+                      { "owed_error", "", CTL_RED },
+                      { "host_cordoned", "Cordoned: ", CTL_YELLOW },
+                      { "devices_cordoned", "Cordoned: ", CTL_YELLOW },
+                      { "devices_withheld", "Withheld: ", CTL_YELLOW } };
 
-        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
                 _cleanup_free_ char *text =
-                        ctl_text_escape(ctl_json_text(status, keys[i]), style->utf8);
+                        ctl_text_escape(ctl_json_text(status, lines[i].key), style->utf8);
 
                 if (!text)
                         return -ENOMEM;
                 if (text[0])
-                        fprintf(output, "  %s%s%s\n", ctl_colour(style, CTL_RED), text,
-                                ctl_colour_end(style));
+                        fprintf(output, "  %s%s%s%s\n", ctl_colour(style, lines[i].colour),
+                                lines[i].before, text, ctl_colour_end(style));
         }
         return 0;
 }
@@ -104,7 +112,7 @@ static int print_head(const json_t *status, const CtlStyle *style, FILE *output)
         if (n_owed > 0)
                 fprintf(output, ", %" PRIu64 " owed", n_owed);
         fputc('\n', output);
-        return print_errors(status, style, output);
+        return print_troubles(status, style, output);
 }
 
 static void add_usage(CtlTable *table, const char *provider, const char *resource_class,
@@ -122,7 +130,9 @@ static void add_usage(CtlTable *table, const char *provider, const char *resourc
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, capacity);
         ctl_table_cell(table, ctl_usage_colour(used, capacity), "%s %3.0f%%",
                        ctl_text_bar(bar, used, capacity, BAR_WIDTH, style->utf8),
-                       capacity > 0 ? (double)used * 100 / (double)capacity : 0.0);
+                       capacity > 0 ? (double)used * 100 / (double)capacity
+                       : used > 0   ? 100.0
+                                    : 0.0);
 }
 
 static int print_usage(const json_t *tree, const CtlStyle *style, FILE *output)

@@ -111,6 +111,22 @@ static void test_who_holds_what(void **state)
         assert_contains(svg, "(claimed, not there)  VGPU=1");
 }
 
+/* A claim whose mdev is not made yet has a place of the room that is left. */
+static void test_promised_mdevs(void **state)
+{
+        static const char claims[] =
+                "{\"claims\": [{\"consumer\": \"" GUEST_C "\", \"allocations\": [],"
+                " \"devices\": [{\"device\": \"pci_0000_41_00_0\", \"mdev\": \"" GUEST_B "\","
+                " \"exists\": false}, {\"device\": \"pci_0000_41_00_0\", \"mdev\": \"" MDEV_1
+                "\", \"exists\": true}]}]}";
+        _cleanup_(capture_done) Capture capture;
+
+        draw(&capture, HOST, TREE, claims);
+        assert_colour_of(capture.text, "an mdev to be made: " GUEST_C, "#ad69e1");
+        assert_lacks(capture.text, "room for an mdev");
+        assert_contains(capture.text, GUEST_C "  (claimed, not there)");
+}
+
 static void test_well_formed_and_the_same_again(void **state)
 {
         static const struct {
@@ -175,6 +191,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_who_holds_what),
+                cmocka_unit_test(test_promised_mdevs),
                 cmocka_unit_test(test_well_formed_and_the_same_again),
                 cmocka_unit_test(test_foreign_text),
                 cmocka_unit_test(test_many_virtual_functions_take_rows),

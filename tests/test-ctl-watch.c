@@ -55,6 +55,21 @@ static void print(Capture *capture, const CtlWatchFacts *facts, const CtlStyle *
         capture_end(capture);
 }
 
+static void test_out_of_use(void **state)
+{
+        _cleanup_json_ json_t *status = parse_status("{'node': 'host1', 'host_cordoned': 'by ann',"
+                                                     " 'devices_withheld': 'card (missing)'}"),
+                              *tree = parse_quoted("{'providers': [{'name': 'card',"
+                                                   " 'inventories': {'VGPU': {'used': 3,"
+                                                   " 'capacity': 0}}}]}");
+        const CtlWatchFacts facts = { status, tree, NULL, NULL };
+        _cleanup_(capture_done) Capture capture;
+
+        print(&capture, &facts, &STYLE_PIPE);
+        assert_contains(capture.text, "\n  Cordoned: by ann\n  Withheld: card (missing)\n");
+        assert_contains(capture.text, " 100%");
+}
+
 static void test_page(void **state)
 {
         _cleanup_json_ json_t *status = parse_status(STATUS), *tree = parse_quoted(TREE),
@@ -155,8 +170,11 @@ static void test_lacks_names(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_page),        cmocka_unit_test(test_page_of_less),
-                cmocka_unit_test(test_line),        cmocka_unit_test(test_amounts_saturate),
+                cmocka_unit_test(test_page),
+                cmocka_unit_test(test_out_of_use),
+                cmocka_unit_test(test_page_of_less),
+                cmocka_unit_test(test_line),
+                cmocka_unit_test(test_amounts_saturate),
                 cmocka_unit_test(test_lacks_names),
         };
 
