@@ -133,8 +133,7 @@ static void log_opened(const ClaimService *service, int opened, const Error *err
                 log_info("Made the claim database %s.", service->path);
                 break;
         case CLAIMS_UPGRADED:
-                log_notice("Upgraded the claim database %s; the old file is kept beside it.",
-                           service->path);
+                log_notice("Claim database %s: %s.", service->path, error->text);
                 break;
         case CLAIMS_SET_ASIDE:
                 log_event(LOG_ERR, MESSAGE_CLAIM_DB_SET_ASIDE, NULL, "%s", error->text);

@@ -144,7 +144,8 @@ int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Erro
         int r = config_load(&loaded, config, on_warning, output, reterr);
 
         /* Credentials are systemd's, and there only as long as the service runs. */
-        if (r < 0 && strstr(reterr->text, "credential") && !getenv("CREDENTIALS_DIRECTORY"))
+        if (r < 0 && strstr(reterr->text, "credential placement-") &&
+            !getenv("CREDENTIALS_DIRECTORY"))
                 return error_prefixf(reterr, r,
                                      "Without the credentials of the service, which does not run");
         if (r < 0)

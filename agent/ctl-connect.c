@@ -47,8 +47,9 @@ static const char *advice_for_token(const json_t *connect)
 
         if (strcmp(outcome, "unauthorized") == 0)
                 return "Ask for a token with the same credential (\"openstack token issue\"); then "
-                       "correct it in [placement] or its file and \"systemctl reload "
-                       "compute-agent\"";
+                       "correct it in [placement] and \"systemctl reload compute-agent\", or in "
+                       "its "
+                       "file of LoadCredential= and \"systemctl restart compute-agent\"";
         if (strcmp(outcome, "unreachable") == 0)
                 return "See that auth_url is right, that Keystone runs, and that this host reaches "
                        "it (and trusts its certificate: cafile)";

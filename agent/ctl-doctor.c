@@ -84,8 +84,8 @@ static int judge_service(const CtlFacts *facts, json_t *findings)
         if (ctl_json_text(facts->status, "claim_error")[0])
                 return ctl_doctor_add(
                         findings, "service", "bad",
-                        "See that the file system of the claim database has room, and that the "
-                        "user compute-agent may write there",
+                        "Do as it says; else see that the file system of the claim database has "
+                        "room, and that the user compute-agent may write there",
                         "Claims cannot be taken: %s", ctl_json_text(facts->status, "claim_error"));
         if (ctl_json_text(facts->status, "host_cordoned")[0])
                 return ctl_doctor_add(findings, "service", "warning",

@@ -147,17 +147,46 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
                                    : ctl_oom_or(ctl_show_print(claim, &ctl->style, stdout), reterr);
 }
 
+/* The guest of that name, as the domain has it; NULL when there is none. The caller frees. */
+static char *find_guest(const Ctl *ctl, const char *name)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        _cleanup_json_ json_t *host = NULL;
+
+        if (ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &host, NULL) != 0 ||
+            snapshot_from_json(host, &snapshot, NULL) < 0)
+                return NULL;
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                if (strcmp(snapshot->domains[i].name, name) == 0)
+                        return strdup(snapshot->domains[i].uuid.text);
+        return NULL;
+}
+
+static int find_claims(const Ctl *ctl, sd_bus *bus, json_t **ret, Error *reterr)
+{
+        const char *what = ctl->options.arguments[1];
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *guest = NULL;
+        int r = ctl_need_answer(ctl_bus_find_claims(bus, what, &document, reterr));
+
+        if (r >= 0 && json_array_size(json_object_get(document, "claims")) == 0)
+                guest = find_guest(ctl, what);
+        if (guest)
+                return ctl_need_answer(ctl_bus_find_claims(bus, guest, ret, reterr));
+        if (r >= 0)
+                *ret = TAKE_PTR(document);
+        return r;
+}
+
 /* Exit code 1 when nobody has it, so that scripts need not read. */
 int ctl_verb_who(Ctl *ctl, Error *reterr)
 {
-        const char *what = ctl->options.arguments[1];
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
         int r = ctl_connect(ctl, &bus, reterr);
 
-        if (r < 0)
-                return r;
-        r = ctl_need_answer(ctl_bus_find_claims(bus, what, &document, reterr));
+        if (r >= 0)
+                r = find_claims(ctl, bus, &document, reterr);
         if (r < 0)
                 return r;
         ctl_page(ctl);

@@ -60,8 +60,9 @@ static int read_file(const char *path, Uuid *ret, Error *reterr)
         if (r == -ENOENT || r == -ENOTDIR)
                 return 0;
         if (r < 0)
-                return error_setf(reterr, r, "%s cannot be read: %s", path,
-                                  r == -EINVAL ? "Not a regular file" : strerror(-r));
+                return error_setf(reterr, r, "%s cannot be read: %s%s", path,
+                                  r == -EINVAL ? "Not a regular file" : strerror(-r),
+                                  r == -EACCES ? "; let the user compute-agent read it" : "");
         if (parse_content(text, n, ret) < 0)
                 return error_setf(reterr, EINVAL,
                                   "%s holds no uuid; write the uuid of this host's root provider "

@@ -112,6 +112,8 @@ class TestGuests(GuestCase):
         claim, = self.of_guest(agent, running)
         self.assertEqual(claim['state'], 'confirmed')
         self.assertEqual(claim['allocations'][0]['resources'], {'VCPU': 2, 'MEMORY_MB': 40})
+        self.assertEqual(self.of_guest(agent, 'running'), [claim])
+        self.assertEqual(self.of_guest(agent, 'not-there'), [])
         claim, = self.of_guest(agent, off)
         self.assertEqual([device['mdev'] for device in claim['devices']], [DEMO_MDEV])
         self.assertEqual(self.held(agent, 'demo', 'VCPU'), 5)
