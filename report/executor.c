@@ -303,7 +303,7 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                 note_outcome(executor, REPORT_E_IN_USE, &error);
                 step->told_in_use = true;
         }
-        snprintf(step->in_use, sizeof(step->in_use), "%s", words);
+        snprintf(step->in_use, sizeof(step->in_use), "%.*s", (int)sizeof(step->in_use) - 1, words);
         if (provider_inventories_equal(&step->kept, mirrored(step))) {
                 step_note_in_use(step);
                 step_succeed(step);

@@ -151,7 +151,7 @@ static void test_counts(void **state)
 {
         ClaimRequest request = { .consumer = make_uuid("vm") };
         RequestGroup *group;
-        char name[16];
+        char name[24];
 
         for (int i = 0; i < CLAIM_GROUPS_MAX; i++) {
                 snprintf(name, sizeof(name), "_%d", i);

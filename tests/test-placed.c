@@ -217,7 +217,7 @@ static void test_64_ports(void **state)
         make_request(&wanted, request);
         assert_int_equal(group_match(view, held, &wanted), GROUP_MATCH_DONE);
         for (int i = 0; i < 64; i++) {
-                char suffix[8], name[8];
+                char suffix[16], name[16];
                 RequestGroup *group;
                 Uuid uuid;
 
