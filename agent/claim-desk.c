@@ -330,6 +330,8 @@ static void on_errand_done(ClaimTask *task, int result, const Claim *claim, bool
         ClaimDesk *desk = task->owner;
 
         claim_service_check(desk->counter.service, result);
+        if (result == 0 && task->kind == CLAIM_TASK_DEPARTURE)
+                desk->counter.n_removals++;
         drop_task(desk, task);
         (void)sd_event_source_set_enabled(desk->turn, SD_EVENT_ONESHOT);
         if (result != 0) {

@@ -294,8 +294,10 @@ static void explain_none(ClaimTask *task)
         int r = claims ? claims_explain(claims, &task->request->resources, &verdicts, &error) : 0;
 
         fit_verdicts_done(&verdicts);
-        /* What was released a moment ago is on its way out. */
-        if (r == 0 && claims && is_leaving(claims) && claim_task_retry(task))
+        /* What was released a moment ago is on its way out, or left after Placement looked. */
+        if (r == 0 && claims &&
+            (is_leaving(claims) || task->n_removals != task->counter->n_removals) &&
+            claim_task_retry(task))
                 return;
         if (r == 0) {
                 error_setf(&error, ENOSPC,
@@ -379,6 +381,7 @@ static void write_claim(ClaimTask *task)
                 write_chosen_here(task);
                 return;
         }
+        task->n_removals = task->counter->n_removals;
         r = candidates_read(&task->call, task->session, &task->request->resources,
                             &task->counter->root, CANDIDATES_MAX, on_candidates, task, &error);
         if (r < 0)

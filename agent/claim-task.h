@@ -16,7 +16,8 @@ typedef struct ClaimCounter {
         Uuid root;
         ClaimMode mode;
         bool with_placement;
-        bool away; /* Placement did not answer last */
+        bool away;           /* Placement did not answer last */
+        uint64_t n_removals; /* that Placement was told of */
 } ClaimCounter;
 
 typedef struct ClaimTask ClaimTask;
@@ -57,6 +58,7 @@ struct ClaimTask {
         ConsumersCall *call;
         Consumer *seen, *target; /* as Placement has it; target: who a move goes to */
         CandidateList *candidates;
+        uint64_t n_removals; /* of the counter, when Placement was asked for candidates */
         size_t next_candidate;
         Error words; /* of the last candidate */
         uint64_t begun_usec;

@@ -14,7 +14,8 @@ struct ConsumersCall {
         FakeKind kind;
         Uuid uuid;
         Allocations *written;
-        ResourceRequest request;
+        CandidateList
+                *candidates; /* as they were when they were asked for: others write meanwhile */
         ConsumersDone done;
         void *userdata;
 };
@@ -246,7 +247,7 @@ static void answer_well(ConsumersCall *call, int *result, ConsumersAnswer *answe
         if (call->kind == FAKE_WRITE)
                 answer->status = write_all(call->written, result);
         else if (call->kind == FAKE_CANDIDATES)
-                answer->candidates = find_candidates(&call->request);
+                answer->candidates = TAKE_PTR(call->candidates);
         else if (found)
                 assert_int_equal(consumer_copy(&answer->consumer, found), 0);
         else
@@ -320,7 +321,7 @@ ConsumersCall *consumers_cancel(ConsumersCall *call)
                 return NULL;
         sd_event_source_disable_unref(call->source);
         allocations_free(call->written);
-        resource_request_done(&call->request);
+        candidate_list_free(call->candidates);
         free(call);
         return NULL;
 }
@@ -361,7 +362,7 @@ int candidates_read(ConsumersCall **ret, Session *session, const ResourceRequest
                     Error *reterr)
 {
         *ret = begin_call(FAKE_CANDIDATES, done, userdata);
-        assert_int_equal(resource_request_copy(&(*ret)->request, request), 0);
+        (*ret)->candidates = find_candidates(request);
         return 0;
 }
 

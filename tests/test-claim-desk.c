@@ -482,6 +482,24 @@ static void test_placed_behind_a_release(void **state)
                 }
 }
 
+/* Whenever it asks: a release of all is on its way to Placement, which finds room after it. */
+static void test_claimed_behind_a_release(void **state)
+{
+        for (int n = 0; n < 8; n++) {
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VGPU=2" }));
+                assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+                claim_desk_settle(agent.desk);
+                for (int i = 0; i < n; i++)
+                        assert_true(sd_event_run(agent.event, 0) >= 0);
+                if (!do_step(&agent, &(Step){ CLAIM, "j", "VGPU=2" }))
+                        fail_msg("claimed after %d events: refused", n);
+                agent_end(&agent);
+        }
+}
+
 /* The same request while one is under way is answered with what that one gets. */
 static void test_twice_at_once(void **state)
 {
@@ -611,6 +629,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(test_courses),
                 TEST(test_trouble_at_every_request),
+                TEST(test_claimed_behind_a_release),
                 TEST(test_placed_behind_a_release),
                 TEST(test_twice_at_once),
                 TEST(test_one_after_the_other),
