@@ -12,17 +12,15 @@
 #include "agent/bus-log.h"
 #include "agent/bus-objects.h"
 #include "agent/bus-operations.h"
+#include "agent/bus-properties.h"
 #include "agent/polkit.h"
-#include "agent/status-text.h"
 #include "agent/tree-json.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
-#define STATUS_TEXT_MAX 1024
-
 struct BusService {
-        BusConfig config;
+        BusFacts facts; /* first: the properties are read from it */
         sd_event *event;
         sd_event_source *retry_timer;
         sd_bus *bus;      /* NULL while there is none */
@@ -31,7 +29,6 @@ struct BusService {
         BusObjects *objects;
         BusOperations *operations;
         uint64_t n_cycles_told; /* of the tracker */
-        ClaimDebts debts;       /* as of the last change */
 };
 
 /* Answers with the text of a JSON document; takes the reference. */
@@ -71,10 +68,10 @@ static int add_cordons(json_t *document, const ProviderTree *tree, const BusConf
 static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
-        const ProviderTree *tree = tracker_get_tree(service->config.tracker);
-        const Snapshot *snapshot = tracker_get_snapshot(service->config.tracker);
-        const TrackerStatus *status = tracker_get_status(service->config.tracker);
-        Claims *claims = claim_service_get(service->config.claims);
+        const ProviderTree *tree = tracker_get_tree(service->facts.config.tracker);
+        const Snapshot *snapshot = tracker_get_snapshot(service->facts.config.tracker);
+        const TrackerStatus *status = tracker_get_status(service->facts.config.tracker);
+        Claims *claims = claim_service_get(service->facts.config.claims);
         _cleanup_(allocations_freep) Allocations *usage = NULL;
         json_t *document;
 
@@ -84,11 +81,13 @@ static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *e
                                                  ? status->hypervisor_error.text
                                                  : "The host was not polled yet");
         if (claims)
-                claim_service_check(service->config.claims, claims_usage(claims, &usage, NULL));
-        document = tree_to_json(tree, usage, &service->config.root, snapshot->nodename,
+                claim_service_check(service->facts.config.claims,
+                                    claims_usage(claims, &usage, NULL));
+        document = tree_to_json(tree, usage, &service->facts.config.root, snapshot->nodename,
                                 sync_state_to_text(status->sync_state));
-        if (document && (add_sharing(document, tracker_get_sharing(service->config.tracker)) < 0 ||
-                         add_cordons(document, tree, &service->config) < 0)) {
+        if (document &&
+            (add_sharing(document, tracker_get_sharing(service->facts.config.tracker)) < 0 ||
+             add_cordons(document, tree, &service->facts.config) < 0)) {
                 json_decref(document);
                 return -ENOMEM;
         }
@@ -100,7 +99,7 @@ static int method_get_plan(sd_bus_message *call, void *userdata, sd_bus_error *e
         BusService *service = userdata;
         _cleanup_(plan_freep) Plan *plan = NULL;
         Error words = ERROR_NULL;
-        int r = tracker_plan(service->config.tracker, &plan, &words);
+        int r = tracker_plan(service->facts.config.tracker, &plan, &words);
 
         if (r < 0)
                 return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s", error_text(&words, r));
@@ -110,8 +109,8 @@ static int method_get_plan(sd_bus_message *call, void *userdata, sd_bus_error *e
 static int method_discover(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
-        const Snapshot *snapshot = tracker_get_snapshot(service->config.tracker);
-        const TrackerStatus *status = tracker_get_status(service->config.tracker);
+        const Snapshot *snapshot = tracker_get_snapshot(service->facts.config.tracker);
+        const TrackerStatus *status = tracker_get_status(service->facts.config.tracker);
 
         if (!snapshot)
                 return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s",
@@ -153,7 +152,7 @@ static int do_audit(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        const BusConfig *config = &((BusService *)userdata)->config;
+        const BusConfig *config = &((BusService *)userdata)->facts.config;
 
         return bus_cordon(call, config->cordon, config->tracker, config->claims, &config->root,
                           error);
@@ -161,7 +160,7 @@ static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        const BusConfig *config = &((BusService *)userdata)->config;
+        const BusConfig *config = &((BusService *)userdata)->facts.config;
 
         return bus_uncordon(call, config->cordon, config->tracker, config->claims, error);
 }
@@ -176,7 +175,7 @@ static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
         static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
         {                                                                               \
                 BusService *service = userdata;                                         \
-                int r = bus_##name(call, service->config.claims, error);                \
+                int r = bus_##name(call, service->facts.config.claims, error);          \
                                                                                         \
                 bus_service_changed(service);                                           \
                 return r;                                                               \
@@ -186,7 +185,7 @@ static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
         {                                                                                   \
                 BusService *service = userdata;                                             \
                                                                                             \
-                return bus_##name(call, service->config.claims, error);                     \
+                return bus_##name(call, service->facts.config.claims, error);               \
         }
 
 CHANGING_METHOD(confirm)
@@ -200,12 +199,13 @@ READING_METHOD(list_problems)
 READING_METHOD(explain)
 
 /* Methods that take their course. */
-#define DESK_METHOD(name)                                                                     \
-        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)       \
-        {                                                                                     \
-                BusService *service = userdata;                                               \
-                                                                                              \
-                return bus_##name(call, service->config.claims, service->config.desk, error); \
+#define DESK_METHOD(name)                                                                         \
+        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)           \
+        {                                                                                         \
+                BusService *service = userdata;                                                   \
+                                                                                                  \
+                return bus_##name(call, service->facts.config.claims, service->facts.config.desk, \
+                                  error);                                                         \
         }
 
 DESK_METHOD(claim)
@@ -263,123 +263,6 @@ GUARDED(cordon, POLKIT_ACTION_MANAGE)
 GUARDED(uncordon, POLKIT_ACTION_MANAGE)
 
 /* Properties: one getter each for texts, times and counts, told apart by name. */
-
-static size_t count_providers(const BusService *service)
-{
-        const ProviderTree *tree = tracker_get_tree(service->config.tracker);
-
-        return tree ? tree->n_providers : 0;
-}
-
-static const char *text_or_none(const char *text)
-{
-        return text ? text : "";
-}
-
-static const char *make_status_text(const BusService *service, char line[static STATUS_TEXT_MAX])
-{
-        return status_text(
-                &(const StatusFacts){
-                        .status = tracker_get_status(service->config.tracker),
-                        .claim_error = claim_service_error(service->config.claims),
-                        .n_providers = count_providers(service),
-                        .n_claims = claim_service_count(service->config.claims),
-                        .debts = service->debts,
-                        .debt_trouble = claim_desk_get_trouble(service->config.desk),
-                },
-                line, STATUS_TEXT_MAX);
-}
-
-static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        const TrackerStatus *status = tracker_get_status(service->config.tracker);
-        const Snapshot *snapshot = tracker_get_snapshot(service->config.tracker);
-        char line[STATUS_TEXT_MAX];
-        const char *text = "";
-
-        if (strcmp(property, "Version") == 0)
-                text = PACKAGE_VERSION;
-        else if (strcmp(property, "NodeName") == 0)
-                text = snapshot ? snapshot->nodename : "";
-        else if (strcmp(property, "RootProvider") == 0)
-                text = service->config.root.text;
-        else if (strcmp(property, "Driver") == 0)
-                text = service->config.driver;
-        else if (strcmp(property, "SyncState") == 0)
-                text = sync_state_to_text(status->sync_state);
-        else if (strcmp(property, "SyncError") == 0)
-                text = status->sync_error.text;
-        else if (strcmp(property, "HypervisorError") == 0)
-                text = status->hypervisor_error.text;
-        else if (strcmp(property, "ClaimError") == 0)
-                text = claim_service_error(service->config.claims)->text;
-        else if (strcmp(property, "ReshapeAccess") == 0)
-                text = reshape_access_to_text(status->reshape_access);
-        else if (strcmp(property, "OwedError") == 0)
-                text = claim_debts_sum(&service->debts) > 0
-                               ? claim_desk_get_trouble(service->config.desk)
-                               : "";
-        else if (strcmp(property, "HostCordoned") == 0)
-                text = text_or_none(cordon_host_words(service->config.cordon));
-        else if (strcmp(property, "DevicesCordoned") == 0)
-                text = text_or_none(cordon_device_words(service->config.cordon));
-        else if (strcmp(property, "StatusText") == 0)
-                text = make_status_text(service, line);
-        return sd_bus_message_append(reply, "s", text);
-}
-
-static int get_withheld(sd_bus *bus, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        _cleanup_free_ char *text = tracker_describe_withheld(service->config.tracker);
-
-        return text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
-}
-
-static int get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        const TrackerStatus *status = tracker_get_status(service->config.tracker);
-        const ReporterStatistics *statistics = tracker_get_statistics(service->config.tracker);
-        uint64_t number = 0;
-
-        if (strcmp(property, "LastSyncUSec") == 0)
-                number = status->last_sync_usec;
-        else if (strcmp(property, "SyncStateSinceUSec") == 0)
-                number = status->sync_since_usec;
-        else if (strcmp(property, "LastPollUSec") == 0)
-                number = status->last_poll_usec;
-        else if (strcmp(property, "NRequests") == 0)
-                number = statistics->n_requests;
-        else if (strcmp(property, "NWrites") == 0)
-                number = statistics->n_writes;
-        else if (strcmp(property, "NConflicts") == 0)
-                number = statistics->n_conflicts;
-        return sd_bus_message_append(reply, "t", number);
-}
-
-static int get_count(sd_bus *bus, const char *path, const char *interface, const char *property,
-                     sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        uint64_t count = 0;
-
-        if (strcmp(property, "NProviders") == 0)
-                count = count_providers(service);
-        else if (strcmp(property, "NClaims") == 0)
-                count = claim_service_count(service->config.claims);
-        else if (strcmp(property, "NOwedWrites") == 0)
-                count = service->debts.n_claims;
-        else if (strcmp(property, "NOwedRemovals") == 0)
-                count = service->debts.n_departures;
-        else if (strcmp(property, "NOwedMoves") == 0)
-                count = service->debts.n_handovers;
-        return sd_bus_message_append(reply, "u", (uint32_t)count);
-}
 
 /* sd-bus lets everybody call: where not everybody may, the method asks. */
 #define FREE SD_BUS_VTABLE_UNPRIVILEGED
@@ -447,33 +330,38 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Uncordon", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", error),
                                 method_uncordon, FREE),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, FREE),
-        SD_BUS_PROPERTY("Version", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("RootProvider", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Driver", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NodeName", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("SyncState", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("SyncError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("HypervisorError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("ClaimError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("ReshapeAccess", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("OwedError", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("HostCordoned", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("DevicesCordoned", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("DevicesWithheld", "s", get_withheld, 0,
+        SD_BUS_PROPERTY("Version", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("RootProvider", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Driver", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NodeName", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("SyncState", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("SyncError", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("HypervisorError", "s", bus_get_text, 0,
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("StatusText", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("SyncStateSinceUSec", "t", get_number, 0,
+        SD_BUS_PROPERTY("ClaimError", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("ReshapeAccess", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("OwedError", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("HostCordoned", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("DevicesCordoned", "s", bus_get_text, 0,
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("LastSyncUSec", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("LastPollUSec", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NRequests", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NWrites", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NConflicts", "t", get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NProviders", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NClaims", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NOwedWrites", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NOwedRemovals", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NOwedMoves", "u", get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("DevicesWithheld", "s", bus_get_withheld, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("StatusText", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("SyncStateSinceUSec", "t", bus_get_number, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("LastSyncUSec", "t", bus_get_number, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("LastPollUSec", "t", bus_get_number, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NRequests", "t", bus_get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NWrites", "t", bus_get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NConflicts", "t", bus_get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NProviders", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NClaims", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NOwedWrites", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NOwedRemovals", "u", bus_get_count, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NOwedMoves", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_VTABLE_END,
 };
 
@@ -492,7 +380,7 @@ static void close_bus(BusService *service)
 static void settle(BusService *service)
 {
         if (!service->settled)
-                service->config.settled(service->config.userdata);
+                service->facts.config.settled(service->facts.config.userdata);
         service->settled = true;
 }
 
@@ -593,7 +481,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
 
         if (!service)
                 return -ENOMEM;
-        service->config = *config;
+        service->facts.config = *config;
         service->event = sd_event_ref(event);
         r = sd_event_add_time_relative(event, &service->retry_timer, CLOCK_MONOTONIC,
                                        BUS_RETRY_USEC, USEC_PER_SEC, on_retry, service);
@@ -602,10 +490,10 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
         r = bus_objects_new(&service->objects, event, config->claims);
         if (r >= 0)
-                r = bus_operations_new(&service->operations, event, &service->config);
+                r = bus_operations_new(&service->operations, event, &service->facts.config);
         if (r < 0)
                 return r;
-        service->debts = claim_desk_count_debts(config->desk);
+        service->facts.debts = claim_desk_count_debts(config->desk);
         (void)on_retry(service->retry_timer, 0, service);
         claim_service_watch(config->claims, on_claim, service);
         *ret = TAKE_PTR(service);
@@ -616,7 +504,7 @@ BusService *bus_service_free(BusService *service)
 {
         if (!service)
                 return NULL;
-        claim_service_watch(service->config.claims, NULL, NULL);
+        claim_service_watch(service->facts.config.claims, NULL, NULL);
         if (service->bus)
                 (void)sd_bus_flush(service->bus);
         close_bus(service);
@@ -632,27 +520,27 @@ void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *
 {
         if (!service)
                 return;
-        service->config.tracker = tracker;
-        service->config.driver = driver;
+        service->facts.config.tracker = tracker;
+        service->facts.config.driver = driver;
         service->n_cycles_told = 0;
 }
 
 /* Once a cycle. */
 static void update_objects(BusService *service)
 {
-        uint64_t n_cycles = tracker_get_status(service->config.tracker)->n_cycles;
+        uint64_t n_cycles = tracker_get_status(service->facts.config.tracker)->n_cycles;
 
         if (n_cycles == service->n_cycles_told)
                 return;
         service->n_cycles_told = n_cycles;
-        bus_objects_update(service->objects, tracker_get_tree(service->config.tracker),
-                           tracker_get_snapshot(service->config.tracker));
+        bus_objects_update(service->objects, tracker_get_tree(service->facts.config.tracker),
+                           tracker_get_snapshot(service->facts.config.tracker));
 }
 
 void bus_service_changed(BusService *service)
 {
         update_objects(service);
-        service->debts = claim_desk_count_debts(service->config.desk);
+        service->facts.debts = claim_desk_count_debts(service->facts.config.desk);
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return;
         (void)sd_bus_emit_properties_changed(
