@@ -549,7 +549,7 @@ int main(int argc, char *argv[])
                         .token = "admin",
                         .max_connections = 4,
                         .connect_timeout_usec = 5 * USEC_PER_SEC,
-                        .timeout_usec = 60 * USEC_PER_SEC,
+                        .timeout_usec = 600 * USEC_PER_SEC,
                         .user_agent = "compute-agent-bench",
                 },
         };

@@ -29,7 +29,7 @@ int scheduler_new(Scheduler **ret, sd_event *event, const char *endpoint, Error 
                 .endpoint = endpoint,
                 .max_connections = 4,
                 .connect_timeout_usec = 5 * USEC_PER_SEC,
-                .timeout_usec = 60 * USEC_PER_SEC,
+                .timeout_usec = 600 * USEC_PER_SEC,
                 .user_agent = "compute-agent-bench",
         };
         int r;
