@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* An audit goes gather → the consumers of claims that hold nothing here, one by one → decide →
- * heal, finding by finding → done. Claims are looked at again right before each write: one may have
- * come or gone while Placement was asked. */
+ * heal (agent/healer.h) → done. */
 
 #include "agent/auditor.h"
 
@@ -13,16 +12,13 @@
 
 #include "agent/audit-json.h"
 #include "agent/claim-build.h"
-#include "agent/claim-share.h"
+#include "agent/healer.h"
 #include "agent/migration-match.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "claims/claims-move.h"
 #include "claims/claims-placement.h"
 #include "report/consumers.h"
-
-#define EVACUATED_REASON "evacuated"
-#define ATTEMPTS_MAX     3 /* to write one consumer */
 
 typedef enum AuditorKind {
         AUDITOR_LOOK,
@@ -53,15 +49,12 @@ struct Auditor {
         AuditInput input;
         Audit audit;
         AuditResult *results;
-        size_t finding; /* that is being healed */
-        ClaimTold told; /* how Placement has its consumer then */
-        unsigned n_attempts;
+        Healer *healer;
         AuditorDone done;
         void *userdata;
 };
 
 static void read_next(Auditor *auditor);
-static void heal_on(Auditor *auditor);
 
 int auditor_new(Auditor **ret, const AuditorConfig *config)
 {
@@ -79,6 +72,7 @@ int auditor_new(Auditor **ret, const AuditorConfig *config)
 
 static void clear(Auditor *auditor)
 {
+        auditor->healer = healer_free(auditor->healer);
         auditor->call = consumers_cancel(auditor->call);
         auditor->consumers = allocations_free(auditor->consumers);
         claim_list_done(&auditor->claims);
@@ -89,7 +83,7 @@ static void clear(Auditor *auditor)
         auditor->aliases = NULL;
         auditor->wanted = NULL;
         auditor->results = NULL;
-        auditor->n_wanted = auditor->n_read = auditor->finding = 0;
+        auditor->n_wanted = auditor->n_read = 0;
 }
 
 Auditor *auditor_free(Auditor *auditor)
@@ -147,8 +141,9 @@ const json_t *auditor_get_document(const Auditor *auditor)
 
 void auditor_get_progress(const Auditor *auditor, Progress *ret)
 {
-        if (auditor->results)
-                *ret = (Progress){ "healing", auditor->finding, auditor->audit.n_items };
+        if (auditor->healer)
+                *ret = (Progress){ "healing", healer_get_position(auditor->healer),
+                                   auditor->audit.n_items };
         else if (auditor->wanted)
                 *ret = (Progress){ "reading claims", auditor->n_read, auditor->n_wanted };
         else
@@ -223,272 +218,6 @@ static void fail(Auditor *auditor, int result, const Error *words)
                 error_setf(&error, result < 0 ? result : EIO, "%s",
                            result < 0 ? strerror(-result) : report_outcome_to_text(result));
         finish(auditor, &error);
-}
-
-/* Healing */
-
-static AuditResult *result_of(Auditor *auditor)
-{
-        return &auditor->results[auditor->finding];
-}
-
-static void note_failure(Auditor *auditor, int result, const Error *words)
-{
-        AuditResult *note = result_of(auditor);
-
-        note->outcome = AUDIT_FAILED;
-        error_setf(&note->error, result < 0 ? result : EIO, "%s",
-                   words->code || result > 0 ? words->text : strerror(-result));
-        /* the others cannot go better */
-        if (!report_outcome_is_fatal(result))
-                return;
-        for (size_t i = auditor->finding + 1; i < auditor->audit.n_items; i++)
-                auditor->results[i] = *note;
-        auditor->finding = auditor->audit.n_items;
-}
-
-/* What nobody wrote is ours from here on, and goes when the claim ends: as a debt that is paid
- * (agent/claim-errand.c), which the desk looks at should this write fail. */
-static void mark_untold(Auditor *auditor, const AuditFinding *finding)
-{
-        Claims *claims = claim_service_get(auditor->config.claims);
-
-        if (finding->type == AUDIT_UNTOLD && claims)
-                (void)claims_set_standing(claims, finding->claim_id, CLAIM_STANDING_NONE,
-                                          CLAIM_STANDING_SENT, &auditor->told, NULL);
-}
-
-/* Placement has what the claim holds, and the generation that it got by it. */
-static void note_told(Auditor *auditor, const AuditFinding *finding)
-{
-        Claims *claims = claim_service_get(auditor->config.claims);
-        _cleanup_(claim_freep) Claim *claim = NULL;
-
-        if (finding->remedy != AUDIT_REMEDY_WRITE_CLAIM || !claims ||
-            claims_find(claims, &finding->consumer, false, &claim, NULL) != 0)
-                return;
-        (void)claims_set_standing(claims, claim->id, claim->standing,
-                                  claim->standing == CLAIM_STANDING_SENT ? CLAIM_STANDING_WRITTEN
-                                                                         : claim->standing,
-                                  &auditor->told, NULL);
-}
-
-static void note_healed(Auditor *auditor)
-{
-        const AuditFinding *finding = &auditor->audit.items[auditor->finding];
-
-        result_of(auditor)->outcome = AUDIT_HEALED;
-        note_told(auditor, finding);
-        log_event(LOG_NOTICE, MESSAGE_AUDIT_HEALED,
-                  LOG_FIELDS(LOG_FIELD_CONSUMER, finding->consumer.text),
-                  finding->remedy == AUDIT_REMEDY_RELEASE_SHARE
-                          ? "Removed from Placement what has no owner here: %s."
-                          : "Told Placement what the claim holds: %s.",
-                  finding->text);
-}
-
-static int end_claim(Auditor *auditor, const AuditFinding *finding)
-{
-        Claims *claims = claim_service_get(auditor->config.claims);
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        Error error = ERROR_NULL;
-        char id[24];
-        int r = claims ? claims_release(claims, finding->claim_id, EVACUATED_REASON, &error)
-                       : -ENODATA;
-
-        if (r != 0)
-                return r == CLAIM_E_NOT_FOUND ? 0 : (note_failure(auditor, -EIO, &error), r);
-        snprintf(id, sizeof(id), "%" PRId64, finding->claim_id);
-        result_of(auditor)->outcome = AUDIT_HEALED;
-        log_event(LOG_NOTICE, MESSAGE_CLAIM_EVACUATED,
-                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, finding->consumer.text),
-                  "Released claim %s: guest %s does not run here, and all that it holds in "
-                  "Placement is on other hosts.",
-                  id, finding->consumer.text);
-        if (claims_get(claims, finding->claim_id, &claim, NULL) == 0)
-                claim_service_tell(auditor->config.claims, CLAIM_EVENT_REMOVED, claim);
-        return 0;
-}
-
-/* The claim as it is now; NULL when the finding is of no living claim. */
-static int get_claim(Auditor *auditor, const AuditFinding *finding, Claim **ret, Error *reterr)
-{
-        Claims *claims = claim_service_get(auditor->config.claims);
-        int r = claims ? claims_find(claims, &finding->consumer, false, ret, reterr) : -ENODATA;
-
-        return r == CLAIM_E_NOT_FOUND ? 0 : r;
-}
-
-static int make_new_consumer(const Claim *claim, Consumer **ret)
-{
-        _cleanup_(consumer_freep) Consumer *consumer = NULL;
-
-        if (consumer_new(&consumer, &claim->consumer) < 0)
-                return -ENOMEM;
-        consumer->project_id =
-                strdup(claim->project_id[0] ? claim->project_id : CONSUMER_UNKNOWN_ID);
-        consumer->user_id = strdup(claim->user_id[0] ? claim->user_id : CONSUMER_UNKNOWN_ID);
-        consumer->type = strdup(claim->consumer_type[0] ? claim->consumer_type : "INSTANCE");
-        if (!consumer->project_id || !consumer->user_id || !consumer->type)
-                return -ENOMEM;
-        *ret = TAKE_PTR(consumer);
-        return 0;
-}
-
-static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata);
-
-/* How Placement has it when it is written. */
-static int keep_told(Auditor *auditor, const Consumer *edited, Error *reterr)
-{
-        Claims *claims = claim_service_get(auditor->config.claims);
-        const HostView *view;
-        int r = claims ? claims_host(claims, &view, reterr) : -ENODATA;
-
-        if (r == 0)
-                auditor->told = claim_share_told(view, edited, true);
-        return r;
-}
-
-/* 1 when a write is under way. */
-static int write_consumer(Auditor *auditor, const AuditFinding *finding, Error *reterr)
-{
-        const Consumer *held = allocations_find(auditor->consumers, &finding->consumer);
-        _cleanup_(consumer_freep) Consumer *fresh = NULL, *edited = NULL;
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        int r = get_claim(auditor, finding, &claim, reterr);
-
-        if (r != 0)
-                return r < 0 ? r : -EBUSY;
-        /* it was claimed meanwhile, or the claim ended */
-        if ((finding->remedy == AUDIT_REMEDY_RELEASE_SHARE) == (claim != NULL))
-                return 0;
-        if (!held && !claim)
-                return 0;
-        if (!held && make_new_consumer(claim, &fresh) < 0)
-                return error_oom(reterr);
-        r = audit_edit(&auditor->input, finding->remedy, held ? held : fresh, claim, &edited);
-        if (r != 0)
-                return r < 0 ? error_oom(reterr) : 0;
-        r = keep_told(auditor, edited, reterr);
-        if (r != 0)
-                return r < 0 ? r : -EBUSY;
-        mark_untold(auditor, finding);
-        r = consumers_write(&auditor->call, reporter_get_session(auditor->reporter), edited, NULL,
-                            on_written, auditor, reterr);
-        return r < 0 ? r : 1;
-}
-
-static void next_finding(Auditor *auditor)
-{
-        auditor->finding++;
-        auditor->n_attempts = 0;
-        heal_on(auditor);
-}
-
-/* A write of ours may have been done though it was answered with a conflict: a connection that
- * breaks makes curl send it twice. */
-static bool is_put_right(Auditor *auditor, const AuditFinding *finding)
-{
-        const Consumer *held = allocations_find(auditor->consumers, &finding->consumer);
-        _cleanup_(consumer_freep) Consumer *edited = NULL;
-        _cleanup_(claim_freep) Claim *claim = NULL;
-
-        if (finding->remedy == AUDIT_REMEDY_RELEASE_SHARE)
-                return !held || !audit_holds_here(&auditor->input, held);
-        return held && get_claim(auditor, finding, &claim, NULL) == 0 && claim &&
-               audit_edit(&auditor->input, finding->remedy, held, claim, &edited) == 1;
-}
-
-/* Takes the consumer as it is now; true when it was written since it was looked at. */
-static bool replace_consumer(Auditor *auditor, Consumer **fresh)
-{
-        const Consumer *old = allocations_find(auditor->consumers, &(*fresh)->uuid);
-        bool written = (old ? old->generation : -1) != (*fresh)->generation;
-
-        (void)allocations_remove(auditor->consumers, &(*fresh)->uuid);
-        if ((*fresh)->n_allocations > 0 && allocations_add(auditor->consumers, *fresh) == 0)
-                *fresh = NULL;
-        return written;
-}
-
-/* Who wrote it meanwhile knows better than what was found before. */
-static void on_read_again(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
-{
-        Auditor *auditor = userdata;
-        Error words = ERROR_NULL;
-
-        auditor->call = NULL;
-        if (result != REPORT_DONE) {
-                note_failure(auditor, result, error);
-                next_finding(auditor);
-        } else if (!replace_consumer(auditor, &answer->consumer)) {
-                heal_on(auditor);
-        } else {
-                if (is_put_right(auditor, &auditor->audit.items[auditor->finding])) {
-                        note_healed(auditor);
-                } else {
-                        error_setf(&words, EBUSY, "Somebody else wrote it meanwhile");
-                        note_failure(auditor, REPORT_E_CONFLICT, &words);
-                }
-                next_finding(auditor);
-        }
-}
-
-static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
-{
-        Auditor *auditor = userdata;
-        const AuditFinding *finding = &auditor->audit.items[auditor->finding];
-        Error words = *error;
-        int r;
-
-        auditor->call = NULL;
-        if (result == REPORT_E_CONFLICT && ++auditor->n_attempts < ATTEMPTS_MAX) {
-                r = consumers_read(&auditor->call, reporter_get_session(auditor->reporter),
-                                   &finding->consumer, on_read_again, auditor, &words);
-                if (r >= 0)
-                        return;
-                result = r;
-        }
-        if (result == REPORT_DONE)
-                note_healed(auditor);
-        else
-                note_failure(auditor, result, &words);
-        next_finding(auditor);
-}
-
-/* 1 when something is under way. */
-static int heal_one(Auditor *auditor, const AuditFinding *finding)
-{
-        Error error = ERROR_NULL;
-        int r;
-
-        if (finding->remedy == AUDIT_REMEDY_END_CLAIM) {
-                (void)end_claim(auditor, finding);
-                return 0;
-        }
-        if (auditor->kind != AUDITOR_HEAL)
-                return 0;
-        if (finding->remedy == AUDIT_REMEDY_ADOPT) {
-                claim_service_look_again(auditor->config.claims);
-                result_of(auditor)->outcome = AUDIT_HEALED;
-                return 0;
-        }
-        if (finding->remedy == AUDIT_REMEDY_NONE)
-                return 0;
-        r = write_consumer(auditor, finding, &error);
-        if (r < 0)
-                note_failure(auditor, r, &error);
-        return MAX(r, 0);
-}
-
-static void heal_on(Auditor *auditor)
-{
-        while (auditor->finding < auditor->audit.n_items) {
-                if (heal_one(auditor, &auditor->audit.items[auditor->finding]) > 0)
-                        return;
-                auditor->finding++;
-        }
-        finish(auditor, NULL);
 }
 
 /* Deciding */
@@ -582,17 +311,40 @@ static int decide(Auditor *auditor, Error *reterr)
         return 0;
 }
 
+static void on_healed(void *userdata)
+{
+        finish(userdata, NULL);
+}
+
+static int heal(Auditor *auditor, Error *reterr)
+{
+        const HealerOrder order = {
+                .claims = auditor->config.claims,
+                .reporter = auditor->reporter,
+                .input = &auditor->input,
+                .audit = &auditor->audit,
+                .consumers = auditor->consumers,
+                .results = auditor->results,
+                .everything = auditor->kind == AUDITOR_HEAL,
+        };
+
+        if (healer_new(&auditor->healer, &order, on_healed, auditor) < 0)
+                return error_oom(reterr);
+        healer_run(auditor->healer);
+        return 0;
+}
+
 static void go_on(Auditor *auditor)
 {
         Error error = ERROR_NULL;
         int r = decide(auditor, &error);
 
+        if (r == 0 && auditor->kind != AUDITOR_LOOK)
+                r = heal(auditor, &error);
+        else if (r == 0)
+                finish(auditor, NULL);
         if (r != 0)
                 fail(auditor, r < 0 ? r : -EBUSY, &error);
-        else if (auditor->kind == AUDITOR_LOOK)
-                finish(auditor, NULL);
-        else
-                heal_on(auditor);
 }
 
 /* Reading */

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Finding by finding: write → done, or conflict → read again → write, while nobody else wrote. */
+
+#include "agent/healer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/claim-share.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "report/consumers.h"
+
+#define EVACUATED_REASON "evacuated"
+#define ATTEMPTS_MAX     3 /* to write one consumer */
+
+struct Healer {
+        HealerOrder order;
+        size_t finding; /* that is being healed */
+        ClaimTold told; /* how Placement has its consumer then */
+        unsigned n_attempts;
+        ConsumersCall *call;
+        HealerDone done;
+        void *userdata;
+};
+
+int healer_new(Healer **ret, const HealerOrder *order, HealerDone done, void *userdata)
+{
+        Healer *healer = calloc(1, sizeof(Healer));
+
+        if (!healer)
+                return -ENOMEM;
+        *healer = (Healer){ .order = *order, .done = done, .userdata = userdata };
+        *ret = healer;
+        return 0;
+}
+
+Healer *healer_free(Healer *healer)
+{
+        if (!healer)
+                return NULL;
+        consumers_cancel(healer->call);
+        free(healer);
+        return NULL;
+}
+
+size_t healer_get_position(const Healer *healer)
+{
+        return healer->finding;
+}
+
+static AuditResult *result_of(Healer *healer)
+{
+        return &healer->order.results[healer->finding];
+}
+
+static void note_failure(Healer *healer, int result, const Error *words)
+{
+        AuditResult *note = result_of(healer);
+
+        note->outcome = AUDIT_FAILED;
+        error_setf(&note->error, result < 0 ? result : EIO, "%s",
+                   words->code || result > 0 ? words->text : strerror(-result));
+        /* the others cannot go better */
+        if (!report_outcome_is_fatal(result))
+                return;
+        for (size_t i = healer->finding + 1; i < healer->order.audit->n_items; i++)
+                healer->order.results[i] = *note;
+        healer->finding = healer->order.audit->n_items;
+}
+
+/* What nobody wrote is ours from here on, and goes when the claim ends: as a debt that is paid
+ * (agent/claim-errand.c), which the desk looks at should this write fail. */
+static void mark_untold(Healer *healer, const AuditFinding *finding)
+{
+        Claims *claims = claim_service_get(healer->order.claims);
+
+        if (finding->type == AUDIT_UNTOLD && claims)
+                (void)claims_set_standing(claims, finding->claim_id, CLAIM_STANDING_NONE,
+                                          CLAIM_STANDING_SENT, &healer->told, NULL);
+}
+
+/* Placement has what the claim holds, and the generation that it got by it. */
+static void note_told(Healer *healer, const AuditFinding *finding)
+{
+        Claims *claims = claim_service_get(healer->order.claims);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (finding->remedy != AUDIT_REMEDY_WRITE_CLAIM || !claims ||
+            claims_find(claims, &finding->consumer, false, &claim, NULL) != 0)
+                return;
+        (void)claims_set_standing(claims, claim->id, claim->standing,
+                                  claim->standing == CLAIM_STANDING_SENT ? CLAIM_STANDING_WRITTEN
+                                                                         : claim->standing,
+                                  &healer->told, NULL);
+}
+
+static void note_healed(Healer *healer)
+{
+        const AuditFinding *finding = &healer->order.audit->items[healer->finding];
+
+        result_of(healer)->outcome = AUDIT_HEALED;
+        note_told(healer, finding);
+        log_event(LOG_NOTICE, MESSAGE_AUDIT_HEALED,
+                  LOG_FIELDS(LOG_FIELD_CONSUMER, finding->consumer.text),
+                  finding->remedy == AUDIT_REMEDY_RELEASE_SHARE
+                          ? "Removed from Placement what has no owner here: %s."
+                          : "Told Placement what the claim holds: %s.",
+                  finding->text);
+}
+
+static int end_claim(Healer *healer, const AuditFinding *finding)
+{
+        Claims *claims = claim_service_get(healer->order.claims);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Error error = ERROR_NULL;
+        char id[24];
+        int r = claims ? claims_release(claims, finding->claim_id, EVACUATED_REASON, &error)
+                       : -ENODATA;
+
+        if (r != 0)
+                return r == CLAIM_E_NOT_FOUND ? 0 : (note_failure(healer, -EIO, &error), r);
+        snprintf(id, sizeof(id), "%" PRId64, finding->claim_id);
+        result_of(healer)->outcome = AUDIT_HEALED;
+        log_event(LOG_NOTICE, MESSAGE_CLAIM_EVACUATED,
+                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, finding->consumer.text),
+                  "Released claim %s: guest %s does not run here, and all that it holds in "
+                  "Placement is on other hosts.",
+                  id, finding->consumer.text);
+        if (claims_get(claims, finding->claim_id, &claim, NULL) == 0)
+                claim_service_tell(healer->order.claims, CLAIM_EVENT_REMOVED, claim);
+        return 0;
+}
+
+/* The claim as it is now; NULL when the finding is of no living claim. */
+static int get_claim(Healer *healer, const AuditFinding *finding, Claim **ret, Error *reterr)
+{
+        Claims *claims = claim_service_get(healer->order.claims);
+        int r = claims ? claims_find(claims, &finding->consumer, false, ret, reterr) : -ENODATA;
+
+        return r == CLAIM_E_NOT_FOUND ? 0 : r;
+}
+
+static int make_new_consumer(const Claim *claim, Consumer **ret)
+{
+        _cleanup_(consumer_freep) Consumer *consumer = NULL;
+
+        if (consumer_new(&consumer, &claim->consumer) < 0)
+                return -ENOMEM;
+        consumer->project_id =
+                strdup(claim->project_id[0] ? claim->project_id : CONSUMER_UNKNOWN_ID);
+        consumer->user_id = strdup(claim->user_id[0] ? claim->user_id : CONSUMER_UNKNOWN_ID);
+        consumer->type = strdup(claim->consumer_type[0] ? claim->consumer_type : "INSTANCE");
+        if (!consumer->project_id || !consumer->user_id || !consumer->type)
+                return -ENOMEM;
+        *ret = TAKE_PTR(consumer);
+        return 0;
+}
+
+static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata);
+
+/* How Placement has it when it is written. */
+static int keep_told(Healer *healer, const Consumer *edited, Error *reterr)
+{
+        Claims *claims = claim_service_get(healer->order.claims);
+        const HostView *view;
+        int r = claims ? claims_host(claims, &view, reterr) : -ENODATA;
+
+        if (r == 0)
+                healer->told = claim_share_told(view, edited, true);
+        return r;
+}
+
+/* 1 when a write is under way. */
+static int write_consumer(Healer *healer, const AuditFinding *finding, Error *reterr)
+{
+        const Consumer *held = allocations_find(healer->order.consumers, &finding->consumer);
+        _cleanup_(consumer_freep) Consumer *fresh = NULL, *edited = NULL;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r = get_claim(healer, finding, &claim, reterr);
+
+        if (r != 0)
+                return r < 0 ? r : -EBUSY;
+        /* it was claimed meanwhile, or the claim ended */
+        if ((finding->remedy == AUDIT_REMEDY_RELEASE_SHARE) == (claim != NULL))
+                return 0;
+        if (!held && !claim)
+                return 0;
+        if (!held && make_new_consumer(claim, &fresh) < 0)
+                return error_oom(reterr);
+        r = audit_edit(healer->order.input, finding->remedy, held ? held : fresh, claim, &edited);
+        if (r != 0)
+                return r < 0 ? error_oom(reterr) : 0;
+        r = keep_told(healer, edited, reterr);
+        if (r != 0)
+                return r < 0 ? r : -EBUSY;
+        mark_untold(healer, finding);
+        r = consumers_write(&healer->call, reporter_get_session(healer->order.reporter), edited,
+                            NULL, on_written, healer, reterr);
+        return r < 0 ? r : 1;
+}
+
+static void next_finding(Healer *healer)
+{
+        healer->finding++;
+        healer->n_attempts = 0;
+        healer_run(healer);
+}
+
+/* A write of ours may have been done though it was answered with a conflict: a connection that
+ * breaks makes curl send it twice. */
+static bool is_put_right(Healer *healer, const AuditFinding *finding)
+{
+        const Consumer *held = allocations_find(healer->order.consumers, &finding->consumer);
+        _cleanup_(consumer_freep) Consumer *edited = NULL;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (finding->remedy == AUDIT_REMEDY_RELEASE_SHARE)
+                return !held || !audit_holds_here(healer->order.input, held);
+        return held && get_claim(healer, finding, &claim, NULL) == 0 && claim &&
+               audit_edit(healer->order.input, finding->remedy, held, claim, &edited) == 1;
+}
+
+/* Takes the consumer as it is now; true when it was written since it was looked at. */
+static bool replace_consumer(Healer *healer, Consumer **fresh)
+{
+        const Consumer *old = allocations_find(healer->order.consumers, &(*fresh)->uuid);
+        bool written = (old ? old->generation : -1) != (*fresh)->generation;
+
+        (void)allocations_remove(healer->order.consumers, &(*fresh)->uuid);
+        if ((*fresh)->n_allocations > 0 && allocations_add(healer->order.consumers, *fresh) == 0)
+                *fresh = NULL;
+        return written;
+}
+
+/* Who wrote it meanwhile knows better than what was found before. */
+static void on_read_again(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        Healer *healer = userdata;
+        Error words = ERROR_NULL;
+
+        healer->call = NULL;
+        if (result != REPORT_DONE) {
+                note_failure(healer, result, error);
+                next_finding(healer);
+        } else if (!replace_consumer(healer, &answer->consumer)) {
+                healer_run(healer);
+        } else {
+                if (is_put_right(healer, &healer->order.audit->items[healer->finding])) {
+                        note_healed(healer);
+                } else {
+                        error_setf(&words, EBUSY, "Somebody else wrote it meanwhile");
+                        note_failure(healer, REPORT_E_CONFLICT, &words);
+                }
+                next_finding(healer);
+        }
+}
+
+static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        Healer *healer = userdata;
+        const AuditFinding *finding = &healer->order.audit->items[healer->finding];
+        Error words = *error;
+        int r;
+
+        healer->call = NULL;
+        if (result == REPORT_E_CONFLICT && ++healer->n_attempts < ATTEMPTS_MAX) {
+                r = consumers_read(&healer->call, reporter_get_session(healer->order.reporter),
+                                   &finding->consumer, on_read_again, healer, &words);
+                if (r >= 0)
+                        return;
+                result = r;
+        }
+        if (result == REPORT_DONE)
+                note_healed(healer);
+        else
+                note_failure(healer, result, &words);
+        next_finding(healer);
+}
+
+/* 1 when something is under way. */
+static int heal_one(Healer *healer, const AuditFinding *finding)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        if (finding->remedy == AUDIT_REMEDY_END_CLAIM) {
+                (void)end_claim(healer, finding);
+                return 0;
+        }
+        if (!healer->order.everything)
+                return 0;
+        if (finding->remedy == AUDIT_REMEDY_ADOPT) {
+                claim_service_look_again(healer->order.claims);
+                result_of(healer)->outcome = AUDIT_HEALED;
+                return 0;
+        }
+        if (finding->remedy == AUDIT_REMEDY_NONE)
+                return 0;
+        r = write_consumer(healer, finding, &error);
+        if (r < 0)
+                note_failure(healer, r, &error);
+        return MAX(r, 0);
+}
+
+void healer_run(Healer *healer)
+{
+        while (healer->finding < healer->order.audit->n_items) {
+                if (heal_one(healer, &healer->order.audit->items[healer->finding]) > 0)
+                        return;
+                healer->finding++;
+        }
+        /* The healer may be gone after this. */
+        healer->done(healer->userdata);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Does about the findings of an audit what is asked for, one after the other. Claims are looked at
+ * again right before each write: one may have come or gone while Placement was asked. It writes
+ * with the consumer's generation, reads again what moved meanwhile, and lets be what somebody else
+ * wrote. Main thread; nothing blocks but the claim database's own disk. */
+
+#include "agent/audit-json.h"
+#include "agent/claim-service.h"
+#include "report/reporter.h"
+
+/* Borrowed, until done is called. */
+typedef struct HealerOrder {
+        ClaimService *claims;
+        Reporter *reporter;
+        const AuditInput *input;
+        const Audit *audit;
+        Allocations *consumers; /* who was read; those that are read again are replaced */
+        AuditResult *results;   /* one for each finding: what became of it is noted there */
+        bool everything;        /* false: claims of evacuated guests end, and nothing is written */
+} HealerOrder;
+
+typedef struct Healer Healer;
+
+/* Called once, also from inside healer_run(). */
+typedef void (*HealerDone)(void *userdata);
+
+/* -ENOMEM. */
+int healer_new(Healer **ret, const HealerOrder *order, HealerDone done, void *userdata);
+
+/* Cancels what is under way. NULL is allowed; returns NULL. */
+Healer *healer_free(Healer *healer);
+
+/* Begins. The healer may be gone when it returns. */
+void healer_run(Healer *healer);
+
+/* How many findings it is done with. */
+size_t healer_get_position(const Healer *healer);
