@@ -230,8 +230,8 @@ static bool is_built(const Auditor *auditor, const Claim *claim)
         if (built_usec == 0 || claim->created_usec < built_usec || claim->project_id[0] ||
             claim->state != CLAIM_STATE_CONFIRMED || claim->resize_target)
                 return false;
-        for (size_t i = 0; i < claim->n_mappings; i++)
-                if (claim->mappings[i].suffix[0])
+        for (size_t i = 0; i < claim->mappings.n_items; i++)
+                if (claim->mappings.items[i].suffix[0])
                         return false;
         return true;
 }

@@ -104,18 +104,18 @@ int bus_append_mappings(sd_bus_message *m, const Claim *claim)
 {
         int r = sd_bus_message_open_container(m, 'a', "{sas}");
 
-        for (size_t i = 0, next; r >= 0 && i < claim->n_mappings; i = next) {
-                const char *suffix = claim->mappings[i].suffix;
+        for (size_t i = 0, next; r >= 0 && i < claim->mappings.n_items; i = next) {
+                const char *suffix = claim->mappings.items[i].suffix;
 
                 if ((r = sd_bus_message_open_container(m, 'e', "sas")) < 0 ||
                     (r = sd_bus_message_append(m, "s", suffix)) < 0 ||
                     (r = sd_bus_message_open_container(m, 'a', "s")) < 0)
                         return r;
-                for (next = i;
-                     next < claim->n_mappings && strcmp(claim->mappings[next].suffix, suffix) == 0;
+                for (next = i; next < claim->mappings.n_items &&
+                               strcmp(claim->mappings.items[next].suffix, suffix) == 0;
                      next++)
-                        if ((r = sd_bus_message_append(m, "s",
-                                                       claim->mappings[next].provider.text)) < 0)
+                        if ((r = sd_bus_message_append(
+                                     m, "s", claim->mappings.items[next].provider.text)) < 0)
                                 return r;
                 if ((r = sd_bus_message_close_container(m)) < 0)
                         return r;

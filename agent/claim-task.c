@@ -228,7 +228,6 @@ static void put(ClaimTask *task)
 {
         const ClaimRequest *request = task->request;
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
-        _cleanup_(request_mappings_done) RequestMappings mappings = REQUEST_MAPPINGS_INIT;
         Error error = ERROR_NULL;
         int r = consumer_copy(&consumer, task->seen);
 
@@ -237,12 +236,9 @@ static void put(ClaimTask *task)
         if (r >= 0)
                 r = claim_task_name(consumer, request->project_id, request->user_id,
                                     request->consumer_type);
-        for (size_t i = 0; r >= 0 && i < task->claim->n_mappings; i++)
-                r = request_mappings_add(&mappings, task->claim->mappings[i].suffix,
-                                         &task->claim->mappings[i].provider);
         if (r >= 0)
-                r = consumers_write(&task->call, task->session, consumer, &mappings, on_put, task,
-                                    &error);
+                r = consumers_write(&task->call, task->session, consumer, &task->claim->mappings,
+                                    on_put, task, &error);
         if (r < 0) {
                 undo(task, "nothing was sent");
                 claim_task_fail(task, r, &error);

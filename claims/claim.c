@@ -75,15 +75,13 @@ Claim *claim_free(Claim *claim)
                 resources_done(&claim->allocations[i].resources);
                 free(claim->provider_names[i]);
         }
-        for (size_t i = 0; i < claim->n_mappings; i++)
-                free(claim->mappings[i].suffix);
         for (size_t i = 0; i < claim->n_devices; i++)
                 claim_device_done(&claim->devices[i]);
         layout_done(&claim->layout);
         free(claim->devices);
         free(claim->allocations);
         free(claim->provider_names);
-        free(claim->mappings);
+        request_mappings_done(&claim->mappings);
         free(claim->host);
         free(claim->node);
         free(claim->project_id);
@@ -123,36 +121,6 @@ static int insert_allocation(Claim *claim, size_t position, const Uuid *provider
         return 0;
 }
 
-static int order_mapping(const void *key, const void *item)
-{
-        const ClaimMapping *a = key, *b = item;
-        int order = strcmp(a->suffix, b->suffix);
-
-        return order ? order : uuid_order(&a->provider, &b->provider);
-}
-
-static int add_mapping(Claim *claim, const char *suffix, const Uuid *provider)
-{
-        ClaimMapping key = { .suffix = (char *)suffix, .provider = *provider };
-        size_t position;
-        bool found;
-        char *copy;
-
-        position = array_find(claim->mappings, sizeof(key), claim->n_mappings, &key, order_mapping,
-                              &found);
-        if (found)
-                return 0;
-        if (array_grow(&claim->mappings, sizeof(ClaimMapping), claim->n_mappings,
-                       &claim->n_mappings_allocated) < 0)
-                return -ENOMEM;
-        copy = strdup(suffix);
-        if (!copy)
-                return -ENOMEM;
-        array_open(claim->mappings, sizeof(ClaimMapping), &claim->n_mappings, position);
-        claim->mappings[position] = (ClaimMapping){ .suffix = copy, .provider = *provider };
-        return 0;
-}
-
 int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, const char *suffix,
               const char *resource_class, uint64_t amount)
 {
@@ -172,7 +140,7 @@ int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, con
         r = resources_add(&claim->allocations[position].resources, resource_class, amount);
         if (r < 0)
                 return r;
-        return add_mapping(claim, suffix, provider);
+        return request_mappings_add(&claim->mappings, suffix, provider);
 }
 
 void claim_device_done(ClaimDevice *device)

@@ -4,6 +4,7 @@
 /* One claim as it stands in the store, and lists of them. Plain data, no policy. */
 
 #include "base/allocation.h"
+#include "base/request-mappings.h"
 #include "claims/layout.h"
 
 /* Ended claims that the history keeps, the newest. */
@@ -67,12 +68,6 @@ typedef struct ClaimTold {
         uint64_t until_sec; /* by Placement's clock: it was written until then; 0: not known */
 } ClaimTold;
 
-/* Which provider a request group got something from. The unsuffixed group can have several. */
-typedef struct ClaimMapping {
-        char *suffix; /* "" for the unsuffixed group */
-        Uuid provider;
-} ClaimMapping;
-
 /* A device that a claim has for itself: a mediated device, which exists or is to be made, or a
  * whole PCI device: no type and no mdev then. */
 typedef struct ClaimDevice {
@@ -100,9 +95,8 @@ typedef struct Claim {
         char *boot_id; /* of the boot that the claim was made in; "" when unknown */
         Allocation *allocations; /* what it holds: provider and resources, sorted by provider */
         size_t n_allocations;
-        char **provider_names;  /* name of each allocation's provider, same order */
-        ClaimMapping *mappings; /* by suffix, then provider */
-        size_t n_mappings, n_mappings_allocated;
+        char **provider_names; /* name of each allocation's provider, same order */
+        RequestMappings mappings;
         ClaimDevice *devices; /* in the order in which they were given */
         size_t n_devices, n_devices_allocated;
         Layout layout; /* where its CPUs and memory are; no cells: not said */

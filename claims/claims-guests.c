@@ -444,9 +444,9 @@ static uint64_t count_named(const Claim *claim, const Uuid *provider)
 
 static const char *suffix_of(const Claim *claim, const Uuid *provider)
 {
-        for (size_t i = 0; i < claim->n_mappings; i++)
-                if (uuid_equal(&claim->mappings[i].provider, provider))
-                        return claim->mappings[i].suffix;
+        for (size_t i = 0; i < claim->mappings.n_items; i++)
+                if (uuid_equal(&claim->mappings.items[i].provider, provider))
+                        return claim->mappings.items[i].suffix;
         return "";
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What claims.c (requests) and claims-guests.c (guests that are there already) share. */
+/* What claims.c (requests), claims-guests.c (guests that are there already), claims-devices.c and
+ * claims-providers.c (the host) share. */
 
 #include <systemd/sd-id128.h>
 

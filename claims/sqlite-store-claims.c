@@ -293,15 +293,26 @@ int sqlite_store_get(Store *base, int64_t id, Claim **ret, Error *reterr)
         return get_from(store, STATEMENT_GET_ENDED, id, ret, reterr);
 }
 
-static int list_from(SqliteStore *store, StatementId from, ClaimList *list, Error *reterr)
+/* text NULL: the query has no parameter. */
+static int add_from(SqliteStore *store, StatementId from, const char *text, ClaimList *list,
+                    Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r;
+        int r = sqlite_store_query(store, from, &statement, reterr, text ? "s" : "", text);
 
-        r = sqlite_store_query(store, from, &statement, reterr, "");
+        return r < 0 ? r : read_claims(store, statement, list, reterr);
+}
+
+static int list_from(Store *base, StatementId from, const char *text, ClaimList *ret, Error *reterr)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = add_from((SqliteStore *)base, from, text, &list, reterr);
+
         if (r < 0)
                 return r;
-        return read_claims(store, statement, list, reterr);
+        *ret = list;
+        list = (ClaimList){ 0 };
+        return 0;
 }
 
 int sqlite_store_list(Store *base, bool history, ClaimList *ret, Error *reterr)
@@ -314,9 +325,9 @@ int sqlite_store_list(Store *base, bool history, ClaimList *ret, Error *reterr)
         r = sqlite_begin_read(store->sqlite, reterr);
         if (r < 0)
                 return r;
-        r = list_from(store, STATEMENT_LIST, &list, reterr);
+        r = add_from(store, STATEMENT_LIST, NULL, &list, reterr);
         if (r == 0 && history)
-                r = list_from(store, STATEMENT_LIST_ENDED, &list, reterr);
+                r = add_from(store, STATEMENT_LIST_ENDED, NULL, &list, reterr);
         sqlite_rollback(store->sqlite);
         if (r < 0)
                 return r;
@@ -327,52 +338,18 @@ int sqlite_store_list(Store *base, bool history, ClaimList *ret, Error *reterr)
 
 int sqlite_store_list_device(Store *base, const char *device, ClaimList *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r;
-
-        r = sqlite_store_query(store, STATEMENT_LIST_DEVICE, &statement, reterr, "s", device);
-        if (r < 0)
-                return r;
-        r = read_claims(store, statement, &list, reterr);
-        if (r < 0)
-                return r;
-        *ret = list;
-        list = (ClaimList){ 0 };
-        return 0;
+        return list_from(base, STATEMENT_LIST_DEVICE, device, ret, reterr);
 }
 
 int sqlite_store_list_standing(Store *base, ClaimStanding standing, ClaimList *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r;
-
-        r = sqlite_store_query(store, STATEMENT_LIST_STANDING, &statement, reterr, "s",
-                               claim_standing_to_text(standing));
-        if (r < 0)
-                return r;
-        r = read_claims(store, statement, &list, reterr);
-        if (r < 0)
-                return r;
-        *ret = list;
-        list = (ClaimList){ 0 };
-        return 0;
+        return list_from(base, STATEMENT_LIST_STANDING, claim_standing_to_text(standing), ret,
+                         reterr);
 }
 
 int sqlite_store_list_laid_out(Store *base, ClaimList *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = list_from(store, STATEMENT_LIST_LAID_OUT, &list, reterr);
-
-        if (r < 0)
-                return r;
-        *ret = list;
-        list = (ClaimList){ 0 };
-        return 0;
+        return list_from(base, STATEMENT_LIST_LAID_OUT, NULL, ret, reterr);
 }
 
 int sqlite_store_taken(Store *base, const char *device, StringSet *ret, Error *reterr)

@@ -22,11 +22,11 @@ static void test_add(void **state)
         assert_int_equal(claim_sum(claim, "VGPU"), 5);
         assert_int_equal(claim_sum(claim, "VCPU"), 5);
         assert_int_equal(claim_sum(claim, "DISK_GB"), 0);
-        assert_int_equal(claim->n_mappings, 3);
-        assert_string_equal(claim->mappings[0].suffix, "");
-        assert_true(uuid_equal(&claim->mappings[0].provider, low));
-        assert_string_equal(claim->mappings[2].suffix, "_Z");
-        assert_true(uuid_equal(&claim->mappings[2].provider, &a));
+        assert_int_equal(claim->mappings.n_items, 3);
+        assert_string_equal(claim->mappings.items[0].suffix, "");
+        assert_true(uuid_equal(&claim->mappings.items[0].provider, low));
+        assert_string_equal(claim->mappings.items[2].suffix, "_Z");
+        assert_true(uuid_equal(&claim->mappings.items[2].provider, &a));
         assert_int_equal(claim_add(claim, &a, "a", "", "VGPU", UINT64_MAX), -EOVERFLOW);
         assert_int_equal(claim_sum(claim, "VGPU"), 5);
 }

@@ -154,9 +154,9 @@ static void compare_claim(Model *model, const Claim *claim)
         assert_int_equal(claim_sum(claim, "VGPU"), expected->vgpus);
         snprintf(gpu, sizeof(gpu), "gpu_%zu", expected->gpu);
         uuid = make_uuid(gpu);
-        for (size_t i = 0; i < claim->n_mappings; i++)
-                if (strcmp(claim->mappings[i].suffix, "_G") == 0)
-                        assert_string_equal(claim->mappings[i].provider.text, uuid.text);
+        for (size_t i = 0; i < claim->mappings.n_items; i++)
+                if (strcmp(claim->mappings.items[i].suffix, "_G") == 0)
+                        assert_string_equal(claim->mappings.items[i].provider.text, uuid.text);
         if (expected->confirmed)
                 assert_int_equal(claim->expires_usec, 0);
         else if (expected->expires)

@@ -363,9 +363,9 @@ static void test_placed(void **state)
                          0);
         assert_false(ambiguous);
         text = format_claim(claim);
-        assert_int_equal(claim->n_mappings, 2);
-        assert_string_equal(claim->mappings[1].suffix, "_G");
-        assert_true(uuid_equal(&claim->mappings[1].provider, &gpu));
+        assert_int_equal(claim->mappings.n_items, 2);
+        assert_string_equal(claim->mappings.items[1].suffix, "_G");
+        assert_true(uuid_equal(&claim->mappings.items[1].provider, &gpu));
         assert_non_null(strstr(text, "VGPU=1 on gpu"));
         claim_free(claim);
         consumer_free(holding);

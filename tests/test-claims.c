@@ -67,11 +67,11 @@ static void test_claim(void **state)
         assert_int_equal(claim->n_allocations, 2);
         assert_int_equal(claim_sum(claim, "VCPU"), 2);
         assert_int_equal(claim_sum(claim, "VGPU"), 1);
-        assert_int_equal(claim->n_mappings, 2);
-        assert_string_equal(claim->mappings[0].suffix, "");
-        assert_string_equal(claim->mappings[0].provider.text, make_uuid("host").text);
-        assert_string_equal(claim->mappings[1].suffix, "_G");
-        assert_string_equal(claim->mappings[1].provider.text, make_uuid("gpu_a").text);
+        assert_int_equal(claim->mappings.n_items, 2);
+        assert_string_equal(claim->mappings.items[0].suffix, "");
+        assert_string_equal(claim->mappings.items[0].provider.text, make_uuid("host").text);
+        assert_string_equal(claim->mappings.items[1].suffix, "_G");
+        assert_string_equal(claim->mappings.items[1].provider.text, make_uuid("gpu_a").text);
 
         /* It is on disk, in the specification's columns too. */
         assert_sql(fixture->path,
@@ -237,7 +237,7 @@ static void test_release(void **state)
         assert_int_equal(ended->state, CLAIM_STATE_RELEASED);
         assert_int_equal(strlen(ended->end_reason), 254);
         assert_holds(ended, text);
-        assert_int_equal(ended->n_mappings, claim->n_mappings);
+        assert_int_equal(ended->mappings.n_items, claim->mappings.n_items);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 0);
         assert_sql(fixture->path, "SELECT count(*) FROM usages", "0");
         assert_sql(fixture->path, "SELECT count(*) FROM allocations", "0");

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The host that claims are made of, as it is told. */
+
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "claims/claims-internal.h"
+
+/* STORE_E_RACE: to be tried again. */
+static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *wanted = NULL;
+        int r;
+
+        r = claims_load_view(claims, reterr);
+        if (r < 0)
+                return r;
+        r = host_view_merge(&wanted, claims->view, tree, reterr);
+        if (r < 0)
+                return r;
+        if (host_view_same_host(claims->view, wanted))
+                return 0;
+        return claims->store->engine->write_host(claims->store, claims->view, wanted, reterr);
+}
+
+static int set_providers(Claims *claims, const ProviderTree *tree, Error *reterr)
+{
+        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
+                int r = claims_begin_attempt(claims, attempt, reterr);
+
+                if (r < 0)
+                        return r;
+                r = set_providers_once(claims, tree, reterr);
+                claims->store->engine->drop_turn(claims->store);
+                if (r != STORE_E_RACE)
+                        return r;
+        }
+        return claims_lost_race(reterr);
+}
+
+static int place_claim(Claims *claims, const StoreUnplaced *claim, Error *reterr)
+{
+        _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        size_t root;
+        int r;
+
+        r = claims_load_view(claims, reterr);
+        if (r < 0)
+                return r;
+        if (!host_view_root(claims->view, claims->node, &root))
+                return 0;
+        if (resources_set(&resources, "VCPU", claim->vcpus) < 0 ||
+            resources_set(&resources, "MEMORY_MB", claim->memory_mb) < 0 ||
+            resources_set(&resources, "DISK_GB", claim->disk_gb) < 0 ||
+            fit_force(claims->view, claims->node, &resources, &fit) < 0)
+                return error_oom(reterr);
+        return claims->store->engine->place(claims->store, claim, claims->view, &fit, reterr);
+}
+
+/* Claims of schema version 1 hold amounts of the node as a whole. What is promised stays promised,
+ * whether it fits or not. One that another writer placed or released meanwhile is done. */
+static int place_unplaced(Claims *claims, Error *reterr)
+{
+        int64_t after = 0;
+
+        for (;;) {
+                _cleanup_free_ char *node = NULL;
+                StoreUnplaced claim;
+                int r;
+
+                r = claims->store->engine->next_unplaced(claims->store, after, &claim, reterr);
+                if (r != 0)
+                        return r < 0 ? r : 0;
+                node = claim.node;
+                r = STORE_E_RACE;
+                for (int i = 0; i < CLAIM_ATTEMPTS_MAX && r == STORE_E_RACE; i++) {
+                        r = claims_begin_attempt(claims, i, reterr);
+                        if (r == 0)
+                                r = place_claim(claims, &claim, reterr);
+                        claims->store->engine->drop_turn(claims->store);
+                }
+                if (r < 0)
+                        return r;
+                after = claim.id;
+                log_debug("Claim %" PRIi64 " of schema version 1 was counted on this host",
+                          claim.id);
+        }
+}
+
+int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr)
+{
+        int r;
+
+        r = set_providers(claims, tree, reterr);
+        if (r != 0)
+                return claims_finish(r);
+        return claims_finish(place_unplaced(claims, reterr));
+}
