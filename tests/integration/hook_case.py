@@ -2,16 +2,12 @@
 """What the tests of libvirt's hook share: a real libvirtd that runs computectl for real guests."""
 
 import subprocess
-import unittest
 import uuid
 
 from tests.env.agent import Agent, build_folder
-from tests.env.bus import Bus
-from tests.env.fakesys import demo_host
-from tests.env.libvirtd import Libvirtd, guest_xml
-from tests.env.placement import Placement
-from tests.env.proxy import Proxy
-from tests.env.scratch import EnvTimeout, Scratch, wait_until
+from tests.env.libvirtd import guest_xml
+from tests.env.scratch import EnvTimeout, wait_until
+from tests.integration.placement_case import HostCase
 
 
 def install_hook(libvirtd, bus, agent, program=None):
@@ -33,26 +29,15 @@ def virsh_words(libvirtd, *args, timeout=120):
     return done.stderr
 
 
-class HookCase(unittest.TestCase):
+class HookCase(HostCase):
     """A libvirtd, an agent and (unless told) a Placement, behind a proxy, for a class; no claim and no guest before a test."""
 
-    with_placement = True
     options = {}
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.bus = Bus(cls.scratch)
-        cls.bus.start()
-        cls.libvirtd = Libvirtd(demo_host(), cls.scratch)
-        placement = None
-        if cls.with_placement:
-            cls.placement = Placement(cls.scratch)
-            cls.placement.start()
-            cls.proxy = Proxy(cls.placement.port).listen()
-            cls.scratch.on_close(cls.proxy.close)
-            placement = cls.proxy.endpoint
+        super().setUpClass()
+        placement = cls.proxy.endpoint if cls.with_placement else None
         cls.agent = Agent(cls.scratch, placement, bus=cls.bus, uri=cls.libvirtd.uri, options={
             'hook': {'enabled': True, 'timeout': 20}, **cls.options})
         install_hook(cls.libvirtd, cls.bus, cls.agent, cls.hook_program())

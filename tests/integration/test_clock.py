@@ -7,11 +7,9 @@ import unittest
 import uuid
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
 from tests.env.clock import YEAR, build_shim, write_offset
-from tests.env.libvirtd import Libvirtd, guest_xml
-from tests.env.fakesys import demo_host
-from tests.env.scratch import Scratch
+from tests.env.libvirtd import guest_xml
+from tests.integration.placement_case import HostCase
 
 
 class ShiftedAgent(Agent):
@@ -33,14 +31,12 @@ class ShiftedAgent(Agent):
                 'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
 
 
-class TestClock(unittest.TestCase):
+class TestClock(HostCase):
+    with_placement = False
+
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.bus = Bus(cls.scratch)
-        cls.bus.start()
-        cls.libvirtd = Libvirtd(demo_host(), cls.scratch)
+        super().setUpClass()
         cls.libvirtd.start()
 
     def setUp(self):

@@ -9,31 +9,20 @@ import uuid
 
 from tests.env import faults
 from tests.env.agent import Agent
-from tests.env.bus import Bus
-from tests.env.fakesys import demo_host
 from tests.env.hosts import DEMO_MDEV
-from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
-from tests.env.placement import Placement
-from tests.env.proxy import Proxy
-from tests.env.scratch import EnvError, Scratch, wait_until
+from tests.env.libvirtd import guest_xml, mdev_xml
+from tests.env.scratch import EnvError, wait_until
+from tests.integration.placement_case import HostCase
 from tests.integration.test_agent import GPU_A, GPU_B
 
 GUEST = {'VCPU': 1, 'MEMORY_MB': 32}  # of tests.env.libvirtd.guest_xml()
 RESOURCES = 'VCPU=1,MEMORY_MB=32'
 
 
-class TestGuestsPlaced(unittest.TestCase):
+class TestGuestsPlaced(HostCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.placement = Placement(cls.scratch)
-        cls.placement.start()
-        cls.proxy = Proxy(cls.placement.port).listen()
-        cls.scratch.on_close(cls.proxy.close)
-        cls.bus = Bus(cls.scratch)
-        cls.bus.start()
-        cls.libvirtd = Libvirtd(demo_host(), cls.scratch)
+        super().setUpClass()
         cls.libvirtd.start()
         cls.addClassCleanup(cls.libvirtd.destroy_guests)
         cls.agent = Agent(cls.scratch, cls.proxy.endpoint, cls.libvirtd.uri, cls.bus, {
@@ -65,31 +54,10 @@ class TestGuestsPlaced(unittest.TestCase):
         for claim in self.agent.ctl_json('claims')['claims']:
             self.agent.ctl('release', claim['id'])
         self.agent.ctl('sync')
-        for provider in (self.root, self.other, *self.vgpus):
-            held = self.api('GET', '/resource_providers/%s/allocations' % provider)['allocations']
-            for consumer in held:
-                self.placement.request('DELETE', '/allocations/' + consumer, record=False)
-
-    @classmethod
-    def api(cls, method, path, body=None):
-        answer = cls.placement.request(method, path, body, record=False)
-        assert answer.status < 300, (method, path, answer.status, answer.text)
-        return answer.json
-
-    def put(self, consumer, held):
-        """What a scheduler writes; the status of the answer."""
-        now = self.api('GET', '/allocations/' + consumer)
-        return self.placement.request('PUT', '/allocations/' + consumer, {
-            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
-            'project_id': 'project', 'user_id': 'user', 'consumer_type': 'INSTANCE',
-            'consumer_generation': now.get('consumer_generation')}, record=False).status
-
-    def place(self, consumer, held):
-        self.assertEqual(self.put(consumer, held), 204)
+        self.delete_consumers(self.root, self.other, *self.vgpus)
 
     def held(self, consumer=None):
-        found = self.api('GET', '/allocations/' + (consumer or self.guest))['allocations']
-        return {provider: item['resources'] for provider, item in found.items()}
+        return super().held(consumer or self.guest)
 
     def wait_held(self, held):
         wait_until(lambda: self.held() == held, 30, 'Placement to have %s' % held)

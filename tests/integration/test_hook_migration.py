@@ -9,10 +9,9 @@ from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.fakesys import simple_host
 from tests.env.libvirtd import Libvirtd, guest_xml
-from tests.env.placement import Placement
-from tests.env.proxy import Proxy
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 from tests.integration.hook_case import install_hook, virsh_words
+from tests.integration.placement_case import PlacementCase
 
 GUEST = {'VCPU': 1, 'MEMORY_MB': 32}
 
@@ -43,15 +42,10 @@ class Side:
         return self.libvirtd.virsh('list', '--name').split()
 
 
-class TestMigration(unittest.TestCase):
+class TestMigration(PlacementCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.placement = Placement(cls.scratch)
-        cls.placement.start()
-        cls.proxy = Proxy(cls.placement.port).listen()
-        cls.scratch.on_close(cls.proxy.close)
+        super().setUpClass()
         cls.source, cls.target = [Side(cls.scratch, name, cls.proxy.endpoint)
                                   for name in ('source', 'target')]
 
@@ -73,12 +67,8 @@ class TestMigration(unittest.TestCase):
             for claim in side.claims():
                 side.agent.ctl('release', claim['id'])
 
-    def held(self):
-        found = self.placement.get('/allocations/' + self.guest)['allocations']
-        return {provider: item['resources'] for provider, item in found.items()}
-
     def wait_held(self, expected):
-        wait_until(lambda: self.held() == expected, 60, 'Placement to have %s' % expected, step=0.1)
+        wait_until(lambda: self.held(self.guest) == expected, 60, 'Placement to have %s' % expected, step=0.1)
 
     def migrate(self, source, target, *options, channel=None):
         """What virsh said when it failed, else ''."""

@@ -10,9 +10,8 @@ import uuid
 from tests.env import faults
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
-from tests.env.placement import Placement
-from tests.env.proxy import Proxy
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
+from tests.integration.placement_case import PlacementCase
 
 PCI = [{'name': 'pci_0000_%d1_00_0' % n, 'address': '0000:%d1:00.0' % n} for n in (4, 8)]
 
@@ -22,20 +21,14 @@ def inventory(total):
             'allocation_ratio': 1.0}
 
 
-class PlacementClaimCase(unittest.TestCase):
+class PlacementClaimCase(PlacementCase):
     """One Placement, one bus and one agent of a static host; each test leaves it without claims."""
 
     mode = 'auto'
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.placement = Placement(cls.scratch)
-        cls.placement.start()
-        cls.proxy = Proxy(cls.placement.port)
-        cls.proxy.listen()
-        cls.scratch.on_close(cls.proxy.close)
+        super().setUpClass()
         cls.bus = Bus(cls.scratch)
         cls.bus.start()
         cls.agent = cls.make_agent('one')
@@ -83,16 +76,7 @@ class PlacementClaimCase(unittest.TestCase):
         for claim in self.claims():
             self.agent.ctl('release', claim['id'])
         self.agent.ctl('sync')
-        for provider in (self.root, *self.nics, self.other):
-            found = self.api('GET', '/resource_providers/%s/allocations' % provider)
-            for consumer in found['allocations']:
-                self.placement.request('DELETE', '/allocations/' + consumer, record=False)
-
-    @classmethod
-    def api(cls, method, path, body=None):
-        answer = cls.placement.request(method, path, body, record=False)
-        assert answer.status < 300, (method, path, answer.status, answer.text)
-        return answer.json
+        self.delete_consumers(self.root, *self.nics, self.other)
 
     def claims(self, agent=None):
         return (agent or self.agent).ctl_json('claims')['claims']
@@ -106,21 +90,6 @@ class PlacementClaimCase(unittest.TestCase):
         done = self.claim(resources, consumer, *more, agent=agent, check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn(words, done.stderr)
-
-    def held(self, consumer):
-        found = self.api('GET', '/allocations/' + consumer)['allocations']
-        return {provider: item['resources'] for provider, item in found.items()}
-
-    def place(self, consumer, allocations, generation=None):
-        """What a scheduler writes."""
-        self.api('PUT', '/allocations/' + consumer, {
-            'allocations': {provider: {'resources': resources}
-                            for provider, resources in allocations.items()},
-            'project_id': 'project', 'user_id': 'user', 'consumer_generation': generation,
-            'consumer_type': 'INSTANCE'})
-
-    def generation(self, consumer):
-        return self.api('GET', '/allocations/' + consumer).get('consumer_generation')
 
     def requests(self, mark):
         return [request[:2] for request in self.placement.requests_since(mark)]
@@ -383,7 +352,7 @@ class TestClaims(PlacementClaimCase):
             consumer = str(uuid.uuid4())
             words = 'Consumer %s was placed here again' % consumer
             with self.release_unheard('VCPU=1', consumer):
-                self.place(consumer, {self.root: amounts}, self.generation(consumer))
+                self.place(consumer, {self.root: amounts})
             self.agent.ctl('sync')
             wait_until(lambda: words in self.agent.log(), 20, 'the release')
             self.assertEqual(self.held(consumer), {self.root: amounts})
@@ -414,8 +383,7 @@ class TestClaims(PlacementClaimCase):
     def test_what_was_evacuated_before_a_release_is_told_goes(self):
         consumer = str(uuid.uuid4())
         with self.release_unheard('VCPU=1', consumer):
-            self.place(consumer, {self.root: {'VCPU': 1}, self.other: {'VCPU': 1}},
-                       self.generation(consumer))
+            self.place(consumer, {self.root: {'VCPU': 1}, self.other: {'VCPU': 1}})
         self.agent.ctl('sync')
         wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 1}}, 20, 'the removal')
 
