@@ -379,6 +379,12 @@ class TestClaims(PlacementClaimCase):
                 self.agent.ctl('sync')
                 wait_until(lambda: words in self.agent.log() or not self.held(consumer), 20, 'the release')
                 self.assertEqual(self.held(consumer), left)
+                # Who comes for it has it all the same.
+                claim = self.claim('VCPU=1', consumer)['id']
+                self.assertEqual(self.held(consumer), share)
+                self.agent.ctl('release', claim)
+                self.agent.ctl('sync')
+                wait_until(lambda: self.held(consumer) == left, 20, 'whose it is')
 
     def test_what_was_evacuated_before_a_release_is_told_goes(self):
         consumer = str(uuid.uuid4())
