@@ -3,12 +3,21 @@
 
 import unittest
 
+from tests.env import faults
 from tests.env.bus import Bus
 from tests.env.fakesys import demo_host
 from tests.env.libvirtd import Libvirtd
 from tests.env.placement import Placement
 from tests.env.proxy import Proxy
 from tests.env.scratch import Scratch
+
+# From some request on.
+TROUBLES = {
+    'cut before': lambda **match: faults.Cut('before', **match),
+    'cut after': lambda **match: faults.Cut('after', **match),
+    '500': lambda **match: faults.server_error(**match),
+    '409': lambda **match: faults.conflict(times=1, **match),
+}
 
 
 class PlacementCase(unittest.TestCase):

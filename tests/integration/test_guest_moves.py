@@ -23,16 +23,10 @@ from tests.env.bus import Bus
 from tests.env.fakesys import simple_host
 from tests.env.libvirtd import Libvirtd, guest_xml
 from tests.env.scratch import EnvError, EnvTimeout, wait_until
-from tests.integration.placement_case import PlacementCase
+from tests.integration.placement_case import TROUBLES, PlacementCase
 
 HOW_MANY = os.environ.get('COMPUTE_AGENT_MOVES', '1')
 SEED = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
-TROUBLES = {
-    'cut before': lambda **match: faults.Cut('before', **match),
-    'cut after': lambda **match: faults.Cut('after', **match),
-    '500': lambda **match: faults.server_error(**match),
-    '409': lambda **match: faults.conflict(times=1, **match),
-}
 GUEST = {'VCPU': 1, 'MEMORY_MB': 32}
 LARGER = {'VCPU': 2, 'MEMORY_MB': 48}
 # No course, and no step, sends as many.
@@ -175,11 +169,11 @@ class TestCourses(MoveCase):
         self.at_once(lambda host: host.agent.running() and host.agent.ctl('sync', check=False))
 
     def start_agent(self, host):
-        """And see what comes of the start."""
-        host.agent.start()
         self.step(self.come_up, host.agent)
 
     def come_up(self, agent):
+        """The start is made once; its first cycle may be in vain."""
+        agent.start()
         state = wait_until(lambda: self.state_after_start(agent), 30, 'the first cycle')
         if state != 'synced':
             raise EnvError(state)
@@ -410,10 +404,58 @@ class TestCourses(MoveCase):
         self.step(self.here.agent.ctl, 'sync')
         yield {self.guest: []}, set()
 
-    def test_two_agents_for_the_last_vgpu(self):
-        """Two services of one host, each with books of its own; a guest runs with all of the rest."""
+    def second_agent(self):
+        """Another service of the first host, with books of its own."""
         second = Host(self.scratch, self.proxy.endpoint, 'compute-1', self.here.libvirtd, self.here.root)
         self.addCleanup(second.agent.stop)
+        return second
+
+    def promise_nothing_alone(self, *hosts):
+        """While Placement is away they would both promise it, each by its own books."""
+        for host in hosts:
+            self.addCleanup(host.agent.restart)
+            self.addCleanup(host.agent.configure, {'agent': {'claim_mode': None}})
+            host.agent.configure({'agent': {'claim_mode': 'write'}})
+            host.agent.restart()
+            host.agent.wait_state('synced')
+
+    def race(self, racers):
+        """Who got the VGPU; more than one never does."""
+        with concurrent.futures.ThreadPoolExecutor(len(racers)) as pool:
+            done = list(pool.map(lambda one: one[1].agent.ctl(
+                'claim', '--consumer', one[0], '--resources', 'VGPU=1', check=False), racers.items()))
+        winners = [racer for racer, one in zip(racers, done) if one.returncode == 0]
+        self.assertLessEqual(len(winners), 1)
+        if not winners:
+            raise EnvError(''.join(one.stderr for one in done))
+        return winners[0]
+
+    def course_two_agents_for_the_last_vgpu_of_all(self):
+        if len(self.hosts) == 2:
+            second = self.second_agent()
+            second.tree = self.here.tree
+            self.hosts = (*self.hosts, second)
+            self.addCleanup(delattr, self, 'hosts')
+            self.promise_nothing_alone(self.here, second)
+        second, crowd = self.hosts[2], str(uuid.uuid4())
+        (first, n_first), (last, n_last) = self.here.vgpus.items()
+        self.place(crowd, {first: {'VGPU': n_first}, last: {'VGPU': n_last - 1}})
+        racers = {self.guest: self.here, self.migration: second}
+        winner = self.step(self.race, racers)
+        loser, = set(racers) - {winner}
+        self.forget_trouble()
+        again = racers[loser].agent.ctl('claim', '--consumer', loser, '--resources', 'VGPU=1', check=False)
+        self.assertEqual((again.returncode, 'Placement has no candidate' in again.stderr), (1, True), again.stderr)
+        self.assertEqual([self.held(one) for one in (winner, loser)], [{last: {'VGPU': 1}}, {}])
+        self.assertEqual([len(host.claims()) for host in racers.values()],
+                         [int(one == winner) for one in racers])
+        self.placement.request('DELETE', '/allocations/' + crowd, record=False)
+        self.release(racers[winner], racers[winner].agent.ctl_json('claims')['claims'][0]['id'])
+        yield {one: [] for one in racers}, set()
+
+    def test_two_agents_for_the_last_vgpu(self):
+        """A guest runs with all of the rest."""
+        second = self.second_agent()
         (first, n_first), (last, n_last) = self.here.vgpus.items()
         self.guest = str(uuid.uuid4())
         self.place(self.guest, {self.here.root: GUEST, first: {'VGPU': n_first}})

@@ -6,7 +6,9 @@ none is left over, none is there twice.
 """
 
 import concurrent.futures
+import itertools
 import os
+import random
 import statistics
 import sys
 import unittest
@@ -15,6 +17,7 @@ from tests.env import faults
 from tests.env.agent import build_folder
 from tests.env.scratch import wait_until
 from tests.integration.hook_case import HookCase
+from tests.integration.placement_case import TROUBLES
 
 GUESTS = int(os.environ.get('COMPUTE_AGENT_GUESTS', '6'))
 KILLS = int(os.environ.get('COMPUTE_AGENT_KILLS', '2'))
@@ -47,9 +50,9 @@ class TestCrowd(HookCase):
         with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
             return dict(zip(names, pool.map(function, names)))
 
-    def define_all(self, **kwargs):
+    def define_all(self, n=GUESTS, **kwargs):
         return {name: self.define(name, **kwargs)
-                for name in ['guest-%d' % i for i in range(GUESTS)]}
+                for name in ['guest-%d' % i for i in range(n)]}
 
     def start_all(self, guests):
         """Those that started, and what was said of the others."""
@@ -118,6 +121,33 @@ class TestCrowd(HookCase):
     def test_placement_fails_now_and_then(self):
         self.run_crowd('Placement fails', faults.server_error(every=3), faults.Cut('after', every=4),
                        faults.Cut('before', every=5))
+
+    def in_trouble(self, fault, act, guests, consumers):
+        """libvirt does not see it; what Placement is told meets it, and in the end it was told. Whether it was met."""
+        expected = {consumer: GUEST for consumer in consumers}
+        with self.proxy.fault(fault):
+            act(guests)
+            self.check_claims(consumers)
+            wait_until(lambda: fault.hits or self.allocations() == expected, 60, 'the trouble, or to be past it')
+        self.check_all(consumers, GUEST)
+        return fault.hits > 0
+
+    def test_placement_fails_at_each_request(self):
+        """Of the start and of the stop of two guests at once."""
+        whole, dice = 'COMPUTE_AGENT_GUESTS' in os.environ, random.Random(os.environ.get('COMPUTE_AGENT_SEED', '1'))
+        guests = self.define_all(2, memory_mib=16)
+        for name, trouble in TROUBLES.items() if whole else [dice.choice(list(TROUBLES.items()))]:
+            for n in itertools.count() if whole else [dice.randrange(4)]:
+                hits = None
+                with self.subTest(trouble=name, n=n):
+                    hits = [self.in_trouble(trouble(skip=n), act, guests, consumers)
+                            for act, consumers in ((self.start_all, guests.values()), (self.stop_all, []))]
+                if hits is None:
+                    return
+                if not any(hits):
+                    break
+            if whole:
+                print('%s: two guests at once, at each of %d requests' % (name, n), file=sys.stderr)
 
     def test_placement_hangs(self):
         """libvirt does not wait for it."""
