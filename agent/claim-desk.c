@@ -369,6 +369,24 @@ static void release_pending(ClaimDesk *desk, Claims *claims)
                         take_back(claims, list.claims[i]);
 }
 
+/* Something may have been moved to it that no claim of it tells of yet: what is there says nothing
+ * of what an earlier claim left, until it is known what became of the move. */
+static bool is_moved_to(Claims *claims, const Uuid *consumer)
+{
+        ClaimHandover handover;
+        int64_t after = 0;
+
+        while (claims_next_handover(claims, after, &handover, NULL) == 0) {
+                bool is = uuid_equal(&handover.to, consumer);
+
+                after = handover.id;
+                claim_handover_done(&handover);
+                if (is)
+                        return true;
+        }
+        return false;
+}
+
 static ClaimTask *next_departure(ClaimDesk *desk, Claims *claims)
 {
         ClaimDeparture departure;
@@ -377,7 +395,8 @@ static ClaimTask *next_departure(ClaimDesk *desk, Claims *claims)
                 ClaimTask *task;
 
                 desk->after_departure = departure.id;
-                if (find_task(desk, &departure.consumer))
+                if (find_task(desk, &departure.consumer) ||
+                    is_moved_to(claims, &departure.consumer))
                         continue;
                 task = add_task(desk, CLAIM_TASK_DEPARTURE, &departure.consumer, on_errand_done);
                 if (task) {

@@ -352,21 +352,35 @@ static void assert_end(Agent *agent, const Course *course, const char *what)
         assert_store_sane(agent->fixture->path);
 }
 
+/* Of which request the trouble is: one of the course, or one of each step; and of all behind it? */
+typedef enum Reach { ONCE, ON, ONCE_IN_EACH_STEP, ON_IN_EACH_STEP, _REACH_MAX } Reach;
+
+static bool goes_on(Reach reach)
+{
+        return reach == ON || reach == ON_IN_EACH_STEP;
+}
+
 /* How often the trouble came. */
 static unsigned take(Fixture *fixture, const Course *course, ClaimMode mode, FakeTrouble trouble,
-                     unsigned skip, bool on, Arrival arrival)
+                     unsigned skip, Reach reach, Arrival arrival)
 {
+        static const char *const names[_REACH_MAX] = { "once", "and on", "once in each step",
+                                                       "and on in each step" };
         unsigned hits = 0;
         char what[100];
         Agent agent;
 
         snprintf(what, sizeof(what), "mode %d, trouble %d of request %u (%s), arrival %d", mode,
-                 trouble, skip, on ? "and on" : "once", arrival);
+                 trouble, skip, names[reach], arrival);
         agent_begin(&agent, fixture, mode);
         agent.pauses = trouble >= FAKE_TROUBLE_RACE;
-        fake_placement_trouble(trouble, skip, on);
+        fake_placement_trouble(trouble, skip, goes_on(reach));
         for (size_t i = 0; i < STEPS_MAX && course->steps[i].operation != NOTHING; i++) {
-                bool done = do_step(&agent, &course->steps[i]);
+                bool done;
+
+                if (reach >= ONCE_IN_EACH_STEP)
+                        fake_placement_trouble(trouble, skip, goes_on(reach));
+                done = do_step(&agent, &course->steps[i]);
 
                 if (fake_placement_get_hits() > 0) {
                         hits += fake_placement_get_hits();
@@ -397,7 +411,7 @@ static unsigned get_stride(void)
 /* *n counts the cases. Whether the trouble comes is known of those that are taken; the last one is.
  */
 static unsigned walk(Fixture *fixture, const Course *course, ClaimMode mode, FakeTrouble trouble,
-                     bool on, unsigned *n)
+                     Reach reach, unsigned *n)
 {
         unsigned n_taken = 0;
 
@@ -405,7 +419,7 @@ static unsigned walk(Fixture *fixture, const Course *course, ClaimMode mode, Fak
                 for (unsigned skip = 0; skip < REQUESTS_MAX; skip++) {
                         if ((*n)++ % get_stride() != 0)
                                 continue;
-                        if (take(fixture, course, mode, trouble, skip, on, arrival) == 0)
+                        if (take(fixture, course, mode, trouble, skip, reach, arrival) == 0)
                                 break;
                         n_taken++;
                 }
@@ -421,7 +435,7 @@ static void test_courses(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(courses); i++)
                 for (ClaimMode mode = CLAIM_MODE_AUTO; mode < _CLAIM_MODE_MAX; mode++)
                         if (mode != CLAIM_MODE_VERIFY)
-                                (void)take(*state, &courses[i], mode, FAKE_TROUBLE_NONE, 0, false,
+                                (void)take(*state, &courses[i], mode, FAKE_TROUBLE_NONE, 0, ONCE,
                                            AT_ONCE);
 }
 
@@ -432,13 +446,13 @@ static void test_trouble_at_every_request(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(courses); i++)
                 for (FakeTrouble trouble = FAKE_TROUBLE_LOST; trouble < _FAKE_TROUBLE_MAX;
                      trouble++)
-                        for (int on = 0; on < 2; on++) {
+                        for (Reach reach = 0; reach < _REACH_MAX; reach++) {
                                 /* It would be tried for too long. */
-                                if (on && trouble >= FAKE_TROUBLE_RACE)
+                                if (goes_on(reach) && trouble >= FAKE_TROUBLE_RACE)
                                         continue;
-                                n += walk(*state, &courses[i], CLAIM_MODE_AUTO, trouble, on,
+                                n += walk(*state, &courses[i], CLAIM_MODE_AUTO, trouble, reach,
                                           &n_cases);
-                                n += walk(*state, &courses[i], CLAIM_MODE_WRITE, trouble, on,
+                                n += walk(*state, &courses[i], CLAIM_MODE_WRITE, trouble, reach,
                                           &n_cases);
                         }
         print_message("%u requests met trouble\n", n);
