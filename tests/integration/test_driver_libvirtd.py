@@ -257,7 +257,7 @@ class TestTrouble(LibvirtdCase):
                 lines = len(probe.lines())
                 self.libvirtd.kill()
                 failure, _ = probe.wait('failed', lines)
-                self.assertIn('running?', self.last_failure(probe) or failure)
+                self.assertIn('see that libvirtd', self.last_failure(probe) or failure)
                 self.libvirtd.start()
                 lines = len(probe.lines())
                 host = probe.snapshot(lines)
@@ -285,7 +285,7 @@ class TestTrouble(LibvirtdCase):
         """The first failure may be that of the call under way; the next is that of connecting."""
         def look():
             failures = [line for line in probe.lines() if line.startswith('failed ')]
-            return failures[-1] if failures and 'running?' in failures[-1] else None
+            return failures[-1] if failures and 'see that libvirtd' in failures[-1] else None
         return wait_until(look, 10, 'a failure to connect')
 
     def test_loss_between_polls_is_reported_at_once(self):
