@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Claims over D-Bus: the capacity rules, what survives, and who may."""
 
+import concurrent.futures
 import json
 import os
 import socket
@@ -59,6 +60,17 @@ class TestRules(ClaimCase):
         agent.ctl('release', self.claims(agent)[0]['id'])
         self.claim(agent, 'VGPU=1')
         self.refused(agent, 'VGPU=1', 'VGPU')
+
+    def test_f4_1874664_many_at_once_fill_both_gpus(self):
+        """All that a request for many asks for, as long as the two cards have it: not only what one has."""
+        agent = self.start_agent()
+        total = self.vgpus(agent, GPU_A) + self.vgpus(agent, GPU_B)
+        with concurrent.futures.ThreadPoolExecutor(total) as pool:
+            list(pool.map(lambda _: self.claim(agent, 'VCPU=1,VGPU=1'), range(total)))
+        self.assertEqual([self.held(agent, gpu, 'VGPU') for gpu in (GPU_A, GPU_B)],
+                         [self.vgpus(agent, gpu) for gpu in (GPU_A, GPU_B)])
+        self.refused(agent, 'VCPU=1,VGPU=1', 'VGPU')
+        self.assertEqual(len(self.claims(agent)), total)
 
     def test_the_same_claim_twice_is_one_and_another_is_refused(self):
         agent = self.start_agent()
