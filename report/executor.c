@@ -7,7 +7,7 @@
  *
  * Most steps are one request. Two answers lead to more: an inventory in use (who holds it is read,
  * and a set that keeps the used classes is sent) and a name that is taken (its holder is looked
- * up). A reshape is followed by one GET of the tree, because its answer tells no generations. */
+ * up). */
 
 #include "report/executor.h"
 
@@ -426,31 +426,6 @@ static void on_holder(int result, const SessionAnswer *answer, const Error *erro
         pump(executor);
 }
 
-/* The answer to "what are the generations after the reshape?" */
-static void on_reshaped_tree(int result, const SessionAnswer *answer, const Error *error,
-                             void *userdata)
-{
-        _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
-        ExecutorStep *step = userdata;
-        Executor *executor = step->executor;
-        Error words = *error;
-
-        step->call = NULL;
-        if (result == REPORT_DONE && placement_read_tree(answer->body, &providers, &words) < 0)
-                result = REPORT_E_UNAVAILABLE;
-        if (result == REPORT_DONE &&
-            step_after_reshape(executor->plan, executor->mirror, &providers) < 0)
-                result = error_oom(&words);
-        executor->batch_done = true;
-        if (result == REPORT_DONE) {
-                step_succeed(step);
-        } else {
-                step_forget(step->step, executor->mirror);
-                step_fail(step, result, &words);
-        }
-        pump(executor);
-}
-
 /* One provider may be the reason, or the role: nothing was changed, and each inventory can go in a
  * request of its own. */
 static void batch_refused(ExecutorStep *step, const Error *error)
@@ -460,20 +435,16 @@ static void batch_refused(ExecutorStep *step, const Error *error)
 
 static void step_done(ExecutorStep *step, const json_t *body)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         Executor *executor = step->executor;
         Error error = ERROR_NULL;
         int r;
 
+        executor->batch_done |= step->step->op == PLAN_RESHAPE;
         r = step_apply(executor->plan, step->step, executor->mirror, body, &error);
-        if (r < 0) {
+        if (r < 0)
                 step_fail(step, r == -EBADMSG ? REPORT_E_UNAVAILABLE : r, &error);
-        } else if (step->step->op == PLAN_RESHAPE) {
-                r = placement_get_tree(&executor->plan->reshaped[0], &request);
-                step_detour(step, r, &request, on_reshaped_tree);
-        } else {
+        else
                 step_succeed(step);
-        }
 }
 
 static void step_refused(ExecutorStep *step, int result, const Error *error)

@@ -323,9 +323,11 @@ int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
 
 int placement_probe_reshaper(PlacementRequest *ret)
 {
-        int r = fill_with_body(ret, "POST", format_path("/reshaper"), json_object());
+        int r = placement_request_fill(ret, "POST", format_path("/reshaper"), NULL);
 
-        if (r >= 0)
-                ret->harmless = true;
-        return r;
+        if (r < 0)
+                return r;
+        ret->harmless = true;
+        ret->body = strdup("");
+        return ret->body ? 0 : -ENOMEM;
 }

@@ -98,5 +98,6 @@ typedef struct PlacementReshapeItem {
 int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                             const Allocations *allocations, PlacementRequest *ret, Error *reterr);
 
-/* A reshape of nothing, which no Placement does: 400 from one that would do a real one. */
+/* A reshape with an empty body, which no Placement does: 400 from one that would do a real one, and
+ * in fewer words than about JSON that lacks something. */
 int placement_probe_reshaper(PlacementRequest *ret);

@@ -117,6 +117,52 @@ static int apply_put(const Plan *plan, const PlanStep *step, Mirror *mirror, con
         return mirror_write(mirror, step_get_provider(plan, step), part_of(step->op), generation);
 }
 
+static bool is_allocated(const Allocations *allocations, const Uuid *uuid)
+{
+        for (size_t i = 0; allocations && i < allocations->n_consumers; i++)
+                if (consumer_find(allocations->consumers[i], uuid))
+                        return true;
+        return false;
+}
+
+/* How far a reshape raises a generation (facts E6): the union of old and new inventories, the
+ * allocations, the final inventories; the first is left out when the final set is empty. */
+static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desired)
+{
+        int64_t rise = is_allocated(plan->allocations, uuid) ? 1 : 0;
+
+        if (plan_is_reshaped(plan, uuid))
+                rise += desired && desired->n_inventories > 0 ? 2 : 1;
+        return rise;
+}
+
+static int settle(const Plan *plan, Mirror *mirror, const Provider *current, int64_t before)
+{
+        const Provider *desired = provider_tree_find(plan->desired, &current->uuid);
+        Provider emptied = { .uuid = current->uuid };
+        int64_t after = before + rise_of(plan, &current->uuid, desired);
+
+        if (plan_is_reshaped(plan, &current->uuid))
+                current = desired ? desired : &emptied;
+        return mirror_write(mirror, current, MIRROR_INVENTORIES, after);
+}
+
+/* A reshape tells no generations, but it was done only because those that were sent were right, and
+ * how far it raises them is known. */
+static int apply_reshape(const Plan *plan, Mirror *mirror)
+{
+        const ProviderTree *tree = mirror_get_tree(mirror);
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < tree->n_providers; i++) {
+                int64_t before = mirror_get_generation(mirror, &tree->providers[i]->uuid);
+
+                if (before >= 0)
+                        r = settle(plan, mirror, tree->providers[i], before);
+        }
+        return r;
+}
+
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr)
 {
@@ -142,7 +188,8 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
                 mirror_remove(mirror, &step->provider);
                 return 0;
         case PLAN_RESHAPE:
-                return 0;
+                r = apply_reshape(plan, mirror);
+                break;
         default:
                 r = apply_put(plan, step, mirror, body, reterr);
         }
@@ -163,53 +210,6 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         default:
                 mirror_forget(mirror, &step->provider);
         }
-}
-
-static bool is_allocated(const Allocations *allocations, const Uuid *uuid)
-{
-        for (size_t i = 0; allocations && i < allocations->n_consumers; i++)
-                if (consumer_find(allocations->consumers[i], uuid))
-                        return true;
-        return false;
-}
-
-/* How far a reshape raises a generation (facts E6): the union of old and new inventories, the
- * allocations, the final inventories; the first is left out when the final set is empty. */
-static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desired)
-{
-        int64_t rise = is_allocated(plan->allocations, uuid) ? 1 : 0;
-
-        if (plan_is_reshaped(plan, uuid))
-                rise += desired && desired->n_inventories > 0 ? 2 : 1;
-        return rise;
-}
-
-static int settle(const Plan *plan, Mirror *mirror, const PlacementProvider *item)
-{
-        int64_t before = mirror_get_generation(mirror, &item->uuid);
-        const Provider *desired = provider_tree_find(plan->desired, &item->uuid);
-        const Provider *current = provider_tree_find(mirror_get_tree(mirror), &item->uuid);
-        Provider emptied = { .uuid = item->uuid };
-
-        if (before < 0 || before + rise_of(plan, &item->uuid, desired) != item->generation) {
-                mirror_forget(mirror, &item->uuid);
-                return 0;
-        }
-        if (plan_is_reshaped(plan, &item->uuid))
-                current = desired ? desired : &emptied;
-        return mirror_write(mirror, current, MIRROR_INVENTORIES, item->generation);
-}
-
-int step_after_reshape(const Plan *plan, Mirror *mirror, const PlacementProviders *providers)
-{
-        if (providers->n_items != mirror_get_tree(mirror)->n_providers) {
-                mirror_forget_all(mirror);
-                return 0;
-        }
-        for (size_t i = 0; i < providers->n_items; i++)
-                if (settle(plan, mirror, &providers->items[i]) < 0)
-                        return -ENOMEM;
-        return 0;
 }
 
 /* Who holds something of a class. */

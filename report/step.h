@@ -18,20 +18,16 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
 /* The provider of a step in the plan's desired tree; NULL for steps without one and deletions. */
 const Provider *step_get_provider(const Plan *plan, const PlanStep *step);
 
-/* Takes the answer to a step that went well. A reshape tells no generations: see
- * step_after_reshape. -EBADMSG for an answer that is not Placement's, -ENOMEM; the provider is
- * forgotten then. */
+/* Takes the answer to a step that went well. A reshape tells no generations: they are those that it
+ * must have made of the old ones, and should somebody have written since, the next write is a
+ * conflict, or the next refresh finds others. -EBADMSG for an answer that is not Placement's,
+ * -ENOMEM; the provider is forgotten then. */
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr);
 
 /* It is not known what became of the step, or Placement holds something else than the mirror:
  * whatever it touches must be read again. */
 void step_forget(const PlanStep *step, Mirror *mirror);
-
-/* Takes the tree as listed right after a reshape. A provider whose generation rose by just what the
- * reshape makes of it was touched by nobody else, and has what was sent; all others are forgotten.
- * -ENOMEM. */
-int step_after_reshape(const Plan *plan, Mirror *mirror, const PlacementProviders *providers);
 
 /* What can be sent when classes of the provider are in use and cannot go: the desired inventories
  * and the mirror's records of those classes that somebody holds something of. inventories (of ret,

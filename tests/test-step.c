@@ -191,71 +191,39 @@ static void test_apply_bad_answers(void **state)
         }
 }
 
-/* The list of the providers of a mirror with these generations, in the order of its tree. */
-static PlacementProviders list_of(const Mirror *mirror, const int64_t *generations)
+/* Facts E6: host keeps VCPU and loses VGPU (+2), old is emptied (+1), a gets VGPU and the
+ * allocation
+ * (+3), b is not touched. */
+static void test_apply_reshape(void **state)
 {
-        const ProviderTree *tree = mirror_get_tree(mirror);
-        PlacementProviders list = PLACEMENT_PROVIDERS_INIT;
+        _cleanup_(mirror_freep) Mirror *mirror =
+                mirror_of("host VCPU=8 VGPU=4 | old<host VGPU=1 | a<host | b<host");
+        _cleanup_(plan_freep) Plan *plan =
+                plan_of("host VCPU=8 | a<host VGPU=4 | b<host", mirror, "a");
 
-        list.items = calloc(tree->n_providers, sizeof(PlacementProvider));
-        assert_non_null(list.items);
-        for (size_t i = 0; i < tree->n_providers; i++)
-                list.items[list.n_items++] = (PlacementProvider){
-                        .uuid = tree->providers[i]->uuid,
-                        .parent = tree->providers[i]->parent,
-                        .name = strdup(tree->providers[i]->name),
-                        .generation = generations[i],
-                };
-        return list;
+        assert_int_equal(plan->steps[0].op, PLAN_RESHAPE);
+        assert_int_equal(apply(plan, 0, mirror, NULL), 0);
+        assert_int_equal(generation_of(mirror, "host"), 12);
+        assert_int_equal(generation_of(mirror, "old"), 11);
+        assert_int_equal(generation_of(mirror, "a"), 13);
+        assert_int_equal(generation_of(mirror, "b"), 10);
+        assert_null(provider_find_inventory(provider_of(mirror, "host"), "VGPU"));
+        assert_int_equal(provider_of(mirror, "old")->n_inventories, 0);
+        assert_int_equal(provider_find_inventory(provider_of(mirror, "a"), "VGPU")->total, 4);
 }
 
-static void test_after_reshape(void **state)
+/* What was not known before is not known after it, whatever the reshape did. */
+static void test_apply_reshape_beside_a_stale_provider(void **state)
 {
-        /* host keeps VCPU and loses VGPU (+2), old is emptied (+1), a gets VGPU and the allocation
-         * (+3), b is not touched (0). */
-        static const struct {
-                int64_t host, old, a, b;
-                bool host_fresh, old_fresh, a_fresh, b_fresh;
-        } cases[] = {
-                { 12, 11, 13, 10, true, true, true, true },
-                { 13, 11, 13, 10, false, true, true, true },
-                { 12, 12, 13, 10, true, false, true, true },
-                { 12, 11, 12, 10, true, true, false, true },
-                { 12, 11, 13, 11, true, true, true, false },
-        };
+        _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8 VGPU=4 | a<host | b<host");
+        _cleanup_(plan_freep) Plan *plan =
+                plan_of("host VCPU=8 | a<host VGPU=4 | b<host", mirror, "a");
+        Uuid b = fixture_uuid("b");
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(mirror_freep) Mirror *mirror =
-                        mirror_of("host VCPU=8 VGPU=4 | old<host VGPU=1 | a<host | b<host");
-                _cleanup_(plan_freep) Plan *plan =
-                        plan_of("host VCPU=8 | a<host VGPU=4 | b<host", mirror, "a");
-                _cleanup_(placement_providers_done) PlacementProviders list = list_of(
-                        mirror, (int64_t[]){ cases[i].host, cases[i].old, cases[i].a, cases[i].b });
-
-                assert_int_equal(step_after_reshape(plan, mirror, &list), 0);
-                assert_int_equal(generation_of(mirror, "host") == cases[i].host,
-                                 cases[i].host_fresh);
-                assert_int_equal(generation_of(mirror, "old") == cases[i].old, cases[i].old_fresh);
-                assert_int_equal(generation_of(mirror, "a") == cases[i].a, cases[i].a_fresh);
-                assert_int_equal(generation_of(mirror, "b") == cases[i].b, cases[i].b_fresh);
-                if (cases[i].a_fresh)
-                        assert_non_null(provider_find_inventory(provider_of(mirror, "a"), "VGPU"));
-                if (cases[i].host_fresh)
-                        assert_null(provider_find_inventory(provider_of(mirror, "host"), "VGPU"));
-                if (cases[i].old_fresh)
-                        assert_int_equal(provider_of(mirror, "old")->n_inventories, 0);
-        }
-}
-
-static void test_after_reshape_of_another_tree(void **state)
-{
-        _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8 VGPU=4 | a<host");
-        _cleanup_(plan_freep) Plan *plan = plan_of("host VCPU=8 | a<host VGPU=4", mirror, "a");
-        PlacementProviders empty = PLACEMENT_PROVIDERS_INIT;
-
-        assert_int_equal(step_after_reshape(plan, mirror, &empty), 0);
-        assert_int_equal(generation_of(mirror, "host"), -1);
-        assert_int_equal(generation_of(mirror, "a"), -1);
+        mirror_forget(mirror, &b);
+        assert_int_equal(apply(plan, 0, mirror, NULL), 0);
+        assert_int_equal(generation_of(mirror, "a"), 13);
+        assert_int_equal(generation_of(mirror, "b"), -1);
 }
 
 #define ONE "cccccccc-0000-4000-8000-000000000001"
@@ -353,8 +321,8 @@ int main(void)
                 cmocka_unit_test(test_apply),
                 cmocka_unit_test(test_move),
                 cmocka_unit_test(test_apply_bad_answers),
-                cmocka_unit_test(test_after_reshape),
-                cmocka_unit_test(test_after_reshape_of_another_tree),
+                cmocka_unit_test(test_apply_reshape),
+                cmocka_unit_test(test_apply_reshape_beside_a_stale_provider),
                 cmocka_unit_test(test_keep_used),
                 cmocka_unit_test(test_keep_used_cuts_its_words),
         };

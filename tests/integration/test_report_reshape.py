@@ -46,6 +46,14 @@ class TestReshape(ReportCase):
     def held(self, name):
         return {key: value['resources'] for key, value in self.consumer(name)['allocations'].items()}
 
+    def publish_settled(self, tree, consumers):
+        """Publishes it, and looks again in the same process: each generation is the one it knew, so
+        nothing but the list is read. (The same consumers once more are refused.)"""
+        first, second = self.rounds(tree, allocations=consumers, rounds=2)
+        self.assertEqual(first['outcome'], 'done', first['error'])
+        self.assertEqual((second['requests'] - second['writes'], second['writes']), (1, 1))
+        return first
+
     def assert_moved(self):
         self.assertEqual(self.held('guest-a'), {
             uid('host'): {'VCPU': 2}, uid('host_gpu0'): {'VGPU': 1},
@@ -87,8 +95,7 @@ class TestReshape(ReportCase):
             allocations = consumers[uid(name)]['allocations']
             amount = allocations.pop(uid('host_gpu%d' % number))['resources']['VGPU']
             allocations[uid('host')]['resources']['VGPU'] = amount
-        self.publish_done({'providers': flat(), 'remove': ['host_gpu0', 'host_gpu1']},
-                          allocations=consumers)
+        self.publish_settled({'providers': flat(), 'remove': ['host_gpu0', 'host_gpu1']}, consumers)
         self.assert_remote(flat())
         self.assertEqual(self.held('guest-b'), {uid('host'): {'VCPU': 2, 'VGPU': 2}})
 
@@ -105,7 +112,7 @@ class TestReshape(ReportCase):
         tree = nested()
         for number, item in enumerate(tree):
             item['inventories']['CUSTOM_EVERYWHERE'] = inventory(number + 1)
-        self.publish_done(tree, allocations=self.moved())
+        self.publish_settled(tree, self.moved())
         self.assert_remote(tree)
         self.assert_moved()
 
@@ -115,6 +122,10 @@ class TestReshape(ReportCase):
         after = self.consumer('guest-a')
         for key in ('project_id', 'user_id', 'consumer_type'):
             self.assertEqual(after[key], before[key])
+
+    def test_generations_after_it_are_known(self):
+        self.publish_settled(nested(), self.moved())
+        self.assert_moved()
 
     def test_without_types(self):
         consumers = self.moved()
