@@ -213,6 +213,8 @@ static int judge_connection(const CtlFacts *facts, json_t *findings)
 
 static int judge_identity(const CtlFacts *facts, json_t *findings)
 {
+        const char *node;
+
         if (facts->identity_error.code)
                 return ctl_doctor_add(findings, "identity", "bad",
                                       "\"computectl identity show\" tells more", "%s",
@@ -221,8 +223,9 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
                 return ctl_identity_judge(facts->identity, findings);
         if (!is_running(facts))
                 return 0;
+        node = ctl_json_text(facts->status, "node");
         return ctl_doctor_add(findings, "identity", "ok", NULL, "This host is %s (%s)",
-                              ctl_json_text(facts->status, "node"),
+                              node[0] != '\0' ? node : "not polled yet",
                               ctl_json_text(facts->status, "root"));
 }
 

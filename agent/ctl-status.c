@@ -183,7 +183,8 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
         int r;
 
         if ((r = print_field(style, output, CTL_PLAIN, "Node", "%s",
-                             ctl_json_text(status, "node"))) < 0 ||
+                             has_text(status, "node") ? ctl_json_text(status, "node")
+                                                      : "not known before the first poll")) < 0 ||
             (r = print_field(style, output, CTL_PLAIN, "Root", "%s",
                              ctl_json_text(status, "root"))) < 0 ||
             (r = print_timed_field(style, output, "Driver", ctl_json_text(status, "driver"),

@@ -86,6 +86,16 @@ static void test_page(void **state)
                 "    Version: 1.0\n");
 }
 
+static void test_before_the_first_poll(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+
+        print("{\"driver\": \"libvirt\", \"node\": \"\", \"sync_state\": \"pending\"}", STYLE_PIPE,
+              &capture);
+        assert_contains(capture.text, "Node: not known before the first poll\n");
+        assert_contains(capture.text, "Driver: libvirt; not polled yet\n");
+}
+
 static void test_a_missing_role_is_shown(void **state)
 {
         _cleanup_(capture_done) Capture refused, allowed;
@@ -183,6 +193,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_verdict_table),
                 cmocka_unit_test(test_page),
+                cmocka_unit_test(test_before_the_first_poll),
                 cmocka_unit_test(test_a_missing_role_is_shown),
                 cmocka_unit_test(test_errors_are_shown_and_harmless),
                 cmocka_unit_test(test_cordons_are_shown),
