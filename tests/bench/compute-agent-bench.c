@@ -4,26 +4,31 @@
  * and prints one JSON object a line for each measured step.
  *
  *   compute-agent-bench --workload FILE --endpoint URL [--server-pid PID]… [--connections N]
- *                       [--rep N]
+ *                       [--rep N] [--floor]
  *
  * FILE has the form "rt-workload/1": "root", "states" {name: {"providers", "allocations"}},
- * "consumers", and "steps" of
- *   publish   empty Placement → a state, by a client that knows nothing of it
- *   cycle     the same state n times; "refresh" means nothing here: every cycle notices what
- * changed toggle    n cycles through states claim     what a scheduler writes: this client never
- * writes allocations but in a reshape reshape   as after a start: the consumers of what moves
- * are read, then inventories and they move together preload and rt_claim take no request of this
- * client (a claim is a transaction in the host's own database); a line says so. Lines: {"workload",
- * "mode": "compute-agent", "rep", "label", "k", "wall_ms", "client_cpu_ms", "server_cpu_ms",
- * "requests"}, for claims also {"label":
- * "<label>:latency", "n", "median_ms", "p99_ms"}, and at last {"label": "verify", "providers",
- * "expected", "mismatches"} from what a new client reads back. */
+ * "consumers", and "steps", whose "op" is one of these:
+ *   - publish: empty Placement → a state, by a client that knows nothing of it.
+ *   - cycle: the same state n times. "refresh" means nothing here: every cycle notices a change.
+ *   - toggle: n cycles through states.
+ *   - claim: what a scheduler writes; this client never writes allocations but in a reshape.
+ *   - reshape: as after a start. The consumers of what moves are read, then inventories and
+ *     allocations move together. With --floor these consumers are read once more by libcurl alone,
+ *     which has a line "LABEL, libcurl alone".
+ *   - preload, rt_claim: no request of this client (a claim is a transaction in the host's own
+ *     database); a line says so.
+ *
+ * Lines: {"workload", "mode": "compute-agent", "rep", "label", "k", "wall_ms", "client_cpu_ms",
+ * "server_cpu_ms", "requests"}, for claims also {"label": "<label>:latency", "n", "median_ms",
+ * "p99_ms"}, and at last {"label": "verify", "providers", "expected", "mismatches"} from what a new
+ * client reads back. */
 
 #include <getopt.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "report/reporter.h"
+#include "tests/bench/floor.h"
 #include "tests/bench/meter.h"
 #include "tests/bench/scheduler.h"
 #include "tests/tree-file.h"
@@ -43,6 +48,7 @@ typedef struct Bench {
         const char *name, *root_name;
         Uuid root;
         int rep;
+        bool with_floor;
         const json_t *state; /* the last one */
         bool moved;          /* the consumers hold what the state says */
 
@@ -82,13 +88,12 @@ static uint64_t count_requests(const Bench *bench)
                scheduler_get_requests(bench->scheduler);
 }
 
-static void print_meter(const Bench *bench, const char *label, json_int_t k, uint64_t before)
+static void print_meter(const Bench *bench, const char *label, json_int_t k, uint64_t n_requests)
 {
         print_line(bench, label, k,
                    json_pack("{sf sf sf sI}", "wall_ms", bench->meter.wall_ms, "client_cpu_ms",
                              bench->meter.client_cpu_ms, "server_cpu_ms",
-                             bench->meter.server_cpu_ms, "requests",
-                             (json_int_t)(count_requests(bench) - before)));
+                             bench->meter.server_cpu_ms, "requests", (json_int_t)n_requests));
 }
 
 /* The reporter, one attempt at a time. */
@@ -186,7 +191,7 @@ static int measure_cycle(Bench *bench, const char *label, json_int_t k, Error *r
         r = cycle(bench, reterr);
         meter_end(&bench->meter);
         if (r >= 0)
-                print_meter(bench, label, k, before);
+                print_meter(bench, label, k, count_requests(bench) - before);
         return r;
 }
 
@@ -267,7 +272,7 @@ static int step_claim(Bench *bench, const json_t *step, const char *label, Error
         meter_end(&bench->meter);
         if (r < 0 || n == 0)
                 return r;
-        print_meter(bench, label, 0, before);
+        print_meter(bench, label, 0, count_requests(bench) - before);
         print_latency(bench, label, ms, n);
         return 0;
 }
@@ -342,6 +347,21 @@ static int reshape(Bench *bench, Error *reterr)
         return r > 0 ? error_setf(reterr, ESTALE, "The reshape: %.200s", bench->error.text) : r;
 }
 
+static int measure_floor(Bench *bench, const char *of, Error *reterr)
+{
+        const json_t *consumers = json_object_get(bench->workload, "consumers");
+        char label[100];
+        int r;
+
+        meter_begin(&bench->meter);
+        r = floor_read(bench->config.endpoint, consumers, reterr);
+        meter_end(&bench->meter);
+        snprintf(label, sizeof(label), "%s, libcurl alone", of);
+        if (r >= 0)
+                print_meter(bench, label, 0, json_array_size(consumers));
+        return r;
+}
+
 static int step_reshape(Bench *bench, const json_t *step, const char *label, Error *reterr)
 {
         uint64_t before;
@@ -359,8 +379,8 @@ static int step_reshape(Bench *bench, const json_t *step, const char *label, Err
         if (r < 0)
                 return r;
         bench->moved = true;
-        print_meter(bench, label, 0, before);
-        return 0;
+        print_meter(bench, label, 0, count_requests(bench) - before);
+        return bench->with_floor ? measure_floor(bench, label, reterr) : 0;
 }
 
 static int run_step(Bench *bench, const json_t *step, Error *reterr)
@@ -512,6 +532,7 @@ static int parse_options(Bench *bench, int argc, char *argv[])
                 { "server-pid", required_argument, NULL, 'p' },
                 { "connections", required_argument, NULL, 'c' },
                 { "rep", required_argument, NULL, 'r' },
+                { "floor", no_argument, NULL, 'f' },
                 { 0 },
         };
         int c;
@@ -534,6 +555,9 @@ static int parse_options(Bench *bench, int argc, char *argv[])
                         break;
                 case 'r':
                         bench->rep = atoi(optarg);
+                        break;
+                case 'f':
+                        bench->with_floor = true;
                         break;
                 default:
                         return -EINVAL;
@@ -559,7 +583,7 @@ int main(int argc, char *argv[])
 
         if (parse_options(&bench, argc, argv) < 0) {
                 fprintf(stderr, "usage: compute-agent-bench --workload FILE --endpoint URL "
-                                "[--server-pid PID]... [--connections N] [--rep N]\n");
+                                "[--server-pid PID]... [--connections N] [--rep N] [--floor]\n");
                 return 2;
         }
         bench.meter.servers = bench.servers;

@@ -8,6 +8,7 @@ Runs compute-agent-bench over made-up hosts against a private Placement (gunicor
 over PostgreSQL, each run with an empty database and a new server. --nova names a folder with a nova_bench.py that runs
 Nova's own resource tracker through the same workload files: then each workload runs with both, one after the other on the same server,
 and the table has the ratios. Medians of the runs (of all cycles of all runs, for steps that repeat).
+"reshape, libcurl alone" is what the reads of a reshape take in libcurl and the kernel, beside Nova's whole reshape.
 """
 
 import argparse
@@ -51,7 +52,7 @@ def run(argv, **kwargs):
 def run_agent(placement, path, rep):
     pids = sum([['--server-pid', pid] for pid in placement.pids()], [])
     return run([build_folder() / 'compute-agent-bench', '--workload', path, '--endpoint', placement.endpoint,
-                '--rep', rep, *pids])
+                '--rep', rep, '--floor', *pids])
 
 
 class Nova:
@@ -90,7 +91,7 @@ def medians(collected):
 
 def print_table(database, name, ours, novas):
     for label, row in ours.items():
-        nova = novas.get(label)
+        nova = novas.get(label.removesuffix(', libcurl alone'))
         text = '%-10s %-11s %-26s %5.0f %9.1f %9.2f %9.1f' % (
             database, name, label, row['requests'], row['wall_ms'], row['client_cpu_ms'], row['server_cpu_ms'])
         if nova:
