@@ -15,13 +15,25 @@
 #include "claims/claim-file.h"
 #include "claims/sqlite-store-internal.h"
 
+/* When it is first run: a statement takes some kilobytes, and most hosts never run most of them. */
+static int prepare(SqliteStore *store, StatementId id, Error *reterr)
+{
+        if (store->statements[id])
+                return 0;
+        return sqlite_prepare(store->sqlite, sqlite_store_sql[id], &store->statements[id], reterr);
+}
+
 int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
                        const char *types, ...)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = store->statements[id];
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         va_list ap;
         int r;
 
+        r = prepare(store, id, reterr);
+        if (r < 0)
+                return r;
+        statement = store->statements[id];
         va_start(ap, types);
         r = sqlite_bindv(store->sqlite, statement, reterr, types, ap);
         va_end(ap);
@@ -34,10 +46,14 @@ int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, E
 int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error *reterr,
                      const char *types, ...)
 {
-        sqlite3_stmt *statement = store->statements[id];
+        sqlite3_stmt *statement;
         va_list ap;
         int r;
 
+        r = prepare(store, id, reterr);
+        if (r < 0)
+                return r;
+        statement = store->statements[id];
         va_start(ap, types);
         r = sqlite_bindv(store->sqlite, statement, reterr, types, ap);
         va_end(ap);
@@ -556,19 +572,20 @@ static int read_everything(SqliteStore *store, Error *reterr)
         return sqlite_store_list(&store->store, true, &list, reterr);
 }
 
-/* Prepares the statements, which fails when a table or column is missing, and reads all rows. */
+/* Prepares each statement, which fails when a table or column is missing, and reads all rows. */
 static int verify(Sqlite *sqlite, void *context, Error *reterr)
 {
         SqliteStore *store = context;
         int r = 0;
 
         store->sqlite = sqlite;
-        for (size_t i = 0; r == 0 && i < _STATEMENT_MAX; i++)
-                r = sqlite_prepare(sqlite, sqlite_store_sql[i], &store->statements[i], reterr);
+        for (StatementId id = 0; r == 0 && id < _STATEMENT_MAX; id++) {
+                r = prepare(store, id, reterr);
+                finalize_statements(store);
+        }
         if (r == 0)
                 r = read_everything(store, reterr);
-        if (r < 0)
-                finalize_statements(store);
+        finalize_statements(store);
         store->sqlite = NULL;
         return r;
 }
