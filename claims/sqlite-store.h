@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The SQLite engine of the store: one local file in WAL mode with synchronous=FULL, statements
- * prepared at open. Several processes may have the file open. */
+/* The SQLite engine of the store: one local file in WAL mode with synchronous=FULL. All statements
+ * are tried at open, and each is prepared when it is first run. Several processes may have the file
+ * open. */
 
 #include "claims/store.h"
 

@@ -6,8 +6,7 @@
  * prerequisite failed is simply never started.
  *
  * Most steps are one request. Two answers lead to more: an inventory in use (who holds it is read,
- * and a set that keeps the used classes is sent) and a name that is taken (its holder is looked
- * up). */
+ * and a set that keeps the used classes is sent) and a taken name (its holder is looked up). */
 
 #include "report/executor.h"
 

@@ -136,15 +136,18 @@ static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desir
         return rise;
 }
 
-static int settle(const Plan *plan, Mirror *mirror, const Provider *current, int64_t before)
+static int settle(const Plan *plan, Mirror *mirror, const Provider *current)
 {
         const Provider *desired = provider_tree_find(plan->desired, &current->uuid);
         Provider emptied = { .uuid = current->uuid };
-        int64_t after = before + rise_of(plan, &current->uuid, desired);
+        int64_t before = mirror_get_generation(mirror, &current->uuid);
+        int64_t rise = rise_of(plan, &current->uuid, desired);
 
+        if (before < 0 || rise == 0)
+                return 0;
         if (plan_is_reshaped(plan, &current->uuid))
                 current = desired ? desired : &emptied;
-        return mirror_write(mirror, current, MIRROR_INVENTORIES, after);
+        return mirror_write(mirror, current, MIRROR_INVENTORIES, before + rise);
 }
 
 /* A reshape tells no generations, but it was done only because those that were sent were right, and
@@ -154,12 +157,8 @@ static int apply_reshape(const Plan *plan, Mirror *mirror)
         const ProviderTree *tree = mirror_get_tree(mirror);
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < tree->n_providers; i++) {
-                int64_t before = mirror_get_generation(mirror, &tree->providers[i]->uuid);
-
-                if (before >= 0)
-                        r = settle(plan, mirror, tree->providers[i], before);
-        }
+        for (size_t i = 0; r >= 0 && i < tree->n_providers; i++)
+                r = settle(plan, mirror, tree->providers[i]);
         return r;
 }
 

@@ -191,9 +191,8 @@ static void test_apply_bad_answers(void **state)
         }
 }
 
-/* Facts E6: host keeps VCPU and loses VGPU (+2), old is emptied (+1), a gets VGPU and the
- * allocation
- * (+3), b is not touched. */
+/* Facts E6: host keeps VCPU and loses VGPU (+2), old is emptied (+1), a gets VGPU and what is
+ * allocated of it (+3), b is not touched. */
 static void test_apply_reshape(void **state)
 {
         _cleanup_(mirror_freep) Mirror *mirror =

@@ -52,7 +52,6 @@ class TestReshape(ReportCase):
         first, second = self.rounds(tree, allocations=consumers, rounds=2)
         self.assertEqual(first['outcome'], 'done', first['error'])
         self.assertEqual((second['requests'] - second['writes'], second['writes']), (1, 1))
-        return first
 
     def assert_moved(self):
         self.assertEqual(self.held('guest-a'), {
