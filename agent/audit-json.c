@@ -2,6 +2,7 @@
 
 #include "agent/audit-json.h"
 
+#include "agent/audit-picture.h"
 #include "base/json.h"
 
 static json_t *finding_to_json(const AuditFinding *finding, const AuditResult *result)
@@ -66,14 +67,6 @@ static json_t *devices_to_json(const Claim *claim)
         return json_incref(array);
 }
 
-static const Claim *claim_of(const AuditInput *input, const Uuid *consumer)
-{
-        for (size_t i = 0; i < input->claims->n_claims; i++)
-                if (uuid_equal(&input->claims->claims[i]->consumer, consumer))
-                        return input->claims->claims[i];
-        return NULL;
-}
-
 /* Host CPUs that the claim has for its guest; NULL when out of memory. */
 static char *cpus_of(const Claim *claim)
 {
@@ -90,10 +83,11 @@ static char *cpus_of(const Claim *claim)
         return text;
 }
 
-static json_t *consumer_to_json(const AuditInput *input, const Consumer *consumer)
+static json_t *consumer_to_json(const AuditPicture *picture, const Consumer *consumer,
+                                const Claim *claim)
 {
-        const HostDomain *domain = host_facts_find_domain(input->facts, &consumer->uuid);
-        const Claim *claim = claim_of(input, &consumer->uuid);
+        const AuditInput *input = picture->input;
+        const HostDomain *domain = audit_picture_domain(picture, &consumer->uuid);
         _cleanup_free_ char *cpus = cpus_of(claim);
 
         return cpus ? json_pack("{ss ss ss ss ss sI so so so ss}", "consumer", consumer->uuid.text,
@@ -108,18 +102,30 @@ static json_t *consumer_to_json(const AuditInput *input, const Consumer *consume
                     : NULL;
 }
 
-static json_t *consumers_to_json(const AuditInput *input)
+static json_t *list_consumers(const AuditPicture *picture)
 {
+        const Allocations *consumers = picture->input->consumers;
         _cleanup_json_ json_t *array = json_array();
+        bool resized;
 
-        for (size_t i = 0; array && i < input->consumers->n_consumers; i++) {
-                const Consumer *consumer = input->consumers->consumers[i];
+        for (size_t i = 0; array && i < consumers->n_consumers; i++) {
+                const Consumer *consumer = consumers->consumers[i];
+                const Claim *claim = audit_picture_claim(picture, &consumer->uuid, &resized);
 
-                if ((audit_holds_here(input, consumer) || claim_of(input, &consumer->uuid)) &&
-                    json_array_append_new(array, consumer_to_json(input, consumer)) < 0)
+                if ((claim || audit_holds_here(picture->input, consumer)) &&
+                    json_array_append_new(array, consumer_to_json(picture, consumer, claim)) < 0)
                         return NULL;
         }
         return json_incref(array);
+}
+
+static json_t *consumers_to_json(const AuditInput *input)
+{
+        AuditPicture picture = { 0 };
+        json_t *array = audit_picture_make(input, &picture) < 0 ? NULL : list_consumers(&picture);
+
+        audit_picture_done(&picture);
+        return array;
 }
 
 json_t *audit_to_json(const AuditInput *input, const Audit *audit, const AuditResult *results)

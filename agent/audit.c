@@ -1,21 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each consumer, each claim and each guest is looked at once. A remedy that writes something, or
+ * ends a claim, is named only where it is certain: where it is not, the finding says what it waits
+ * for, or who has to look. */
+
 #include "agent/audit.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
+#include "agent/audit-picture.h"
 #include "base/array.h"
+#include "claims/reconcile.h"
+
+#define REASON_SIZE 400
+
+typedef struct AuditLook {
+        const AuditInput *input;
+        AuditPicture picture;
+        const AuditMemory *memory;
+        AuditMemory next; /* what is remembered of this time */
+        Audit *audit;
+} AuditLook;
 
 const char *audit_type_to_text(AuditType type)
 {
         static const char *const names[_AUDIT_TYPE_MAX] = {
                 [AUDIT_LEAKED] = "leaked",       [AUDIT_MIGRATION] = "migration",
-                [AUDIT_UNTOLD] = "untold",       [AUDIT_AMOUNT] = "amount",
-                [AUDIT_PROVIDER] = "provider",   [AUDIT_UNCLAIMED] = "unclaimed",
-                [AUDIT_EVACUATED] = "evacuated", [AUDIT_ELSEWHERE] = "elsewhere",
-                [AUDIT_WITHDRAWN] = "withdrawn",
+                [AUDIT_UNTOLD] = "untold",       [AUDIT_UNHELD] = "unheld",
+                [AUDIT_AMOUNT] = "amount",       [AUDIT_PROVIDER] = "provider",
+                [AUDIT_UNCLAIMED] = "unclaimed", [AUDIT_EVACUATED] = "evacuated",
+                [AUDIT_ELSEWHERE] = "elsewhere", [AUDIT_WITHDRAWN] = "withdrawn",
         };
 
         return names[type];
@@ -48,9 +64,12 @@ void audit_memory_done(AuditMemory *memory)
         *memory = (AuditMemory){ 0 };
 }
 
-_printf_(6, 7) static int add(Audit *audit, AuditType type, AuditRemedy remedy,
+/* why: what keeps it from being put right, "" when nothing does. */
+_printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remedy, const char *why,
                               const Uuid *consumer, int64_t claim_id, const char *format, ...)
 {
+        Audit *audit = look->audit;
+        _cleanup_free_ char *what = NULL;
         char *text = NULL;
         va_list ap;
         int r;
@@ -59,13 +78,13 @@ _printf_(6, 7) static int add(Audit *audit, AuditType type, AuditRemedy remedy,
             0)
                 return -ENOMEM;
         va_start(ap, format);
-        r = vasprintf(&text, format, ap);
+        r = vasprintf(&what, format, ap);
         va_end(ap);
-        if (r < 0)
+        if (r < 0 || asprintf(&text, "%s%s%s", what, why[0] ? "; " : "", why) < 0)
                 return -ENOMEM;
         audit->items[audit->n_items++] = (AuditFinding){
                 .type = type,
-                .remedy = remedy,
+                .remedy = why[0] ? AUDIT_REMEDY_NONE : remedy,
                 .consumer = *consumer,
                 .claim_id = claim_id,
                 .text = text,
@@ -73,22 +92,10 @@ _printf_(6, 7) static int add(Audit *audit, AuditType type, AuditRemedy remedy,
         return 0;
 }
 
-/* The share of this host */
-
-static const Provider *own_provider(const AuditInput *input, const Uuid *uuid)
+static int let_be(AuditLook *look)
 {
-        const Provider *provider = provider_tree_find(input->tree, uuid);
-
-        return provider && provider_tree_in_subtree(input->tree, provider, &input->root) ? provider
-                                                                                         : NULL;
-}
-
-bool audit_holds_here(const AuditInput *input, const Consumer *consumer)
-{
-        for (size_t i = 0; i < consumer->n_allocations; i++)
-                if (own_provider(input, &consumer->allocations[i].provider))
-                        return true;
-        return false;
+        look->audit->n_in_flight++;
+        return 0;
 }
 
 static int write_share(const AuditInput *input, const Consumer *consumer, FILE *file)
@@ -97,7 +104,7 @@ static int write_share(const AuditInput *input, const Consumer *consumer, FILE *
 
         for (size_t i = 0; i < consumer->n_allocations; i++) {
                 const Allocation *held = &consumer->allocations[i];
-                const Provider *provider = own_provider(input, &held->provider);
+                const Provider *provider = audit_own_provider(input, &held->provider);
                 _cleanup_free_ char *amounts = NULL;
 
                 if (!provider)
@@ -125,71 +132,12 @@ static char *format_share(const AuditInput *input, const Consumer *consumer)
         return NULL;
 }
 
-/* Is it a class that a guest tells by itself? */
-static bool is_told(const HostFacts *facts, const char *resource_class)
-{
-        static const char *const always[] = { "VCPU", "PCPU", "MEMORY_MB" };
-
-        for (size_t i = 0; i < ARRAY_SIZE(always); i++)
-                if (strcmp(always[i], resource_class) == 0)
-                        return true;
-        for (size_t i = 0; i < facts->n_devices; i++)
-                if (strcmp(facts->devices[i].resource_class, resource_class) == 0)
-                        return true;
-        for (size_t i = 0; i < facts->n_pci; i++)
-                if (strcmp(facts->pci[i].resource_class, resource_class) == 0)
-                        return true;
-        return false;
-}
-
-static bool is_compared(const AuditInput *input, const Claim *claim, const char *resource_class)
-{
-        return is_told(input->facts, resource_class) || claim_sum(claim, resource_class) > 0;
-}
-
-/* Who is who */
-
-static const Claim *find_claim(const AuditInput *input, const Uuid *consumer, bool *ret_resized)
-{
-        const Claim *found = NULL;
-
-        *ret_resized = false;
-        for (size_t i = 0; i < input->claims->n_claims; i++) {
-                const Claim *claim = input->claims->claims[i];
-
-                if (!uuid_equal(&claim->consumer, consumer))
-                        continue;
-                *ret_resized = *ret_resized || found || claim->resize_target;
-                found = claim;
-        }
-        return found;
-}
-
-/* Has a migration the claim of this guest? */
-static bool is_moved(const AuditInput *input, const Uuid *guest)
-{
-        for (size_t i = 0; i < input->claims->n_claims; i++)
-                if (uuid_equal(&input->claims->claims[i]->guest, guest))
-                        return true;
-        return false;
-}
-
-/* Is it a migration that is under way, or the guest of one? */
-static bool is_moving(const AuditInput *input, const Uuid *consumer)
-{
-        for (size_t i = 0; i < input->n_aliases; i++)
-                if (uuid_equal(&input->aliases[i].consumer, consumer) ||
-                    uuid_equal(&input->aliases[i].guest, consumer))
-                        return true;
-        return false;
-}
+/* How long it is as it is */
 
 static bool is_young(const AuditInput *input, uint64_t now_usec, uint64_t since_usec)
 {
         return now_usec < since_usec || now_usec - since_usec < input->grace_usec;
 }
-
-/* Consumers without claim and guest */
 
 static int order_seen(const void *a, const void *b)
 {
@@ -197,123 +145,135 @@ static int order_seen(const void *a, const void *b)
                           &((const struct AuditSeen *)b)->consumer);
 }
 
-/* Who writes a consumer has something in mind with it: it is new again. */
-static uint64_t seen_since(const AuditMemory *memory, const Consumer *consumer, uint64_t now)
+static const struct AuditSeen *find_seen(const AuditMemory *memory, const Uuid *consumer)
 {
-        const struct AuditSeen key = { .consumer = consumer->uuid }, *found = NULL;
+        const struct AuditSeen key = { .consumer = *consumer };
 
-        if (memory->n_items > 0)
-                found = bsearch(&key, memory->items, memory->n_items, sizeof(key), order_seen);
-        return found && found->generation == consumer->generation ? found->since_usec : now;
+        return memory->n_items > 0
+                       ? bsearch(&key, memory->items, memory->n_items, sizeof(key), order_seen)
+                       : NULL;
 }
 
-static int look_at_stranger(const AuditInput *input, const Consumer *consumer,
-                            const AuditMemory *memory, AuditMemory *next, Audit *ret)
+/* Who writes a consumer has something in mind with it: it is new again. So is one that lost its
+ * claim or its guest. */
+static int remember(AuditLook *look, const Consumer *consumer, bool stranger)
 {
-        uint64_t since = seen_since(memory, consumer, input->boot_usec);
-        bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
-        _cleanup_free_ char *share = NULL;
+        const struct AuditSeen *before = find_seen(look->memory, &consumer->uuid);
+        AuditMemory *next = &look->next;
+        bool same = before && before->generation == consumer->generation &&
+                    before->stranger == stranger;
 
-        if (is_moving(input, &consumer->uuid)) {
-                ret->n_in_flight++;
-                return 0;
-        }
         if (array_grow(&next->items, sizeof(struct AuditSeen), next->n_items, &next->n_allocated) <
             0)
                 return -ENOMEM;
         /* consumers are sorted, so this is, too */
-        next->items[next->n_items++] = (struct AuditSeen){ .consumer = consumer->uuid,
-                                                           .generation = consumer->generation,
-                                                           .since_usec = since };
-        if (is_young(input, input->boot_usec, since)) {
-                ret->n_in_flight++;
-                return 0;
-        }
-        share = format_share(input, consumer);
-        if (!share)
-                return -ENOMEM;
-        return add(ret, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE,
-                   &consumer->uuid, 0, "%s %s holds %.500s, and has neither claim nor guest",
-                   migration ? "migration" : "consumer", consumer->uuid.text, share);
-}
-
-/* A claim beside what its consumer holds */
-
-static uint64_t sum_here(const AuditInput *input, const Consumer *consumer,
-                         const char *resource_class)
-{
-        uint64_t sum = 0;
-
-        for (size_t i = 0; i < consumer->n_allocations; i++)
-                if (own_provider(input, &consumer->allocations[i].provider))
-                        sum += resources_get(&consumer->allocations[i].resources, resource_class);
-        return sum;
-}
-
-static uint64_t claimed_of(const Claim *claim, const Uuid *provider, const char *resource_class)
-{
-        for (size_t i = 0; i < claim->n_allocations; i++)
-                if (uuid_equal(&claim->allocations[i].provider, provider))
-                        return resources_get(&claim->allocations[i].resources, resource_class);
+        next->items[next->n_items++] =
+                (struct AuditSeen){ .consumer = consumer->uuid,
+                                    .generation = consumer->generation,
+                                    .stranger = stranger,
+                                    .since_usec =
+                                            same ? before->since_usec : look->input->boot_usec };
         return 0;
 }
 
-/* The first class of a list that the two have in different amounts; NULL when there is none. */
-static const char *differing_sum(const AuditInput *input, const Claim *claim,
-                                 const Consumer *consumer, const Resources *classes)
+static bool is_new(const AuditLook *look, const Consumer *consumer)
 {
-        for (size_t i = 0; i < classes->n_items; i++) {
-                const char *name = classes->items[i].resource_class;
+        const struct AuditSeen *seen = find_seen(&look->next, &consumer->uuid);
 
-                if (is_compared(input, claim, name) &&
-                    claim_sum(claim, name) != sum_here(input, consumer, name))
-                        return name;
+        return !seen || is_young(look->input, look->input->boot_usec, seen->since_usec);
+}
+
+/* Consumers without claim and guest */
+
+static int look_at_stranger(AuditLook *look, const Consumer *consumer)
+{
+        const AuditInput *input = look->input;
+        bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
+        _cleanup_free_ char *share = NULL;
+
+        if (is_new(look, consumer) || audit_picture_may_be_migration(&look->picture, consumer))
+                return let_be(look);
+        share = format_share(input, consumer);
+        if (!share)
+                return -ENOMEM;
+        return add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE,
+                   input->waits ? input->waits : "", &consumer->uuid, 0,
+                   "%s %s holds %.500s, and has neither claim nor guest",
+                   migration ? "migration" : "consumer", consumer->uuid.text, share);
+}
+
+static int look_at_consumer(AuditLook *look, const Consumer *consumer)
+{
+        bool resized, stranger;
+
+        if (!audit_holds_here(look->input, consumer))
+                return 0;
+        look->audit->n_consumers++;
+        stranger = !audit_picture_claim(&look->picture, &consumer->uuid, &resized) &&
+                   !audit_picture_domain(&look->picture, &consumer->uuid);
+        if (remember(look, consumer, stranger) < 0)
+                return -ENOMEM;
+        return stranger ? look_at_stranger(look, consumer) : 0;
+}
+
+/* A claim that Placement has otherwise */
+
+/* What claim and guest disagree about; "" when they agree. */
+static int find_disagreement(const AuditLook *look, const Claim *claim,
+                             char ret[static REASON_SIZE])
+{
+        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        _cleanup_(reconcile_problems_done) ReconcileProblems problems = { 0 };
+
+        ret[0] = '\0';
+        if (!uuid_empty(&claim->guest)) {
+                snprintf(ret, REASON_SIZE, "its guest is being moved");
+        } else if (!domain) {
+                snprintf(ret, REASON_SIZE, "its guest is not here");
+        } else if (reconcile_compare(claim, domain, look->input->facts, &problems) < 0) {
+                return -ENOMEM;
+        } else if (problems.n_items > 0) {
+                snprintf(ret, REASON_SIZE, "%s", problems.items[0].text);
+        } else if (claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU") < domain->vcpus ||
+                   claim_sum(claim, "MEMORY_MB") < domain->memory_mb) {
+                snprintf(ret, REASON_SIZE, "its guest has more than this host counts");
         }
-        return NULL;
+        return 0;
 }
 
-static const char *find_differing_sum(const AuditInput *input, const Claim *claim,
-                                      const Consumer *consumer)
+/* Why Placement is not told what the claim holds; "" when it may be. Only what claim and guest
+ * agree about is written, so that no guest loses what it has. */
+static int find_reason(const AuditLook *look, const Claim *claim, const Consumer *consumer,
+                       char ret[static REASON_SIZE])
 {
-        const char *name = NULL;
-
-        for (size_t i = 0; !name && i < claim->n_allocations; i++)
-                name = differing_sum(input, claim, consumer, &claim->allocations[i].resources);
-        for (size_t i = 0; !name && i < consumer->n_allocations; i++)
-                if (own_provider(input, &consumer->allocations[i].provider))
-                        name = differing_sum(input, claim, consumer,
-                                             &consumer->allocations[i].resources);
-        return name;
+        if (find_disagreement(look, claim, ret) < 0)
+                return -ENOMEM;
+        if (!ret[0] && look->input->waits)
+                snprintf(ret, REASON_SIZE, "%s", look->input->waits);
+        else if (!ret[0] && consumer && is_new(look, consumer))
+                snprintf(ret, REASON_SIZE,
+                         "left as it is, since it was written or first seen "
+                         "a moment ago");
+        return 0;
 }
 
-/* The sums are equal: then something is more on some provider of the consumer if anywhere. */
-static const char *find_differing_provider(const AuditInput *input, const Claim *claim,
-                                           const Consumer *consumer, const Provider **ret)
+/* Devices and cells say where it is; what nothing binds is where Placement has it. */
+static bool is_bound(const Claim *claim, const char *resource_class)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                for (size_t j = 0; j < claim->n_devices; j++)
+                        if (uuid_equal(&claim->devices[j].provider,
+                                       &claim->allocations[i].provider) &&
+                            resources_get(&claim->allocations[i].resources, resource_class) > 0)
+                                return true;
+        return claim->layout.n_cells > 0;
+}
+
+static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         for (size_t i = 0; i < consumer->n_allocations; i++) {
                 const Allocation *held = &consumer->allocations[i];
-                const Provider *provider = own_provider(input, &held->provider);
-
-                for (size_t j = 0; provider && j < held->resources.n_items; j++) {
-                        const ResourceAmount *item = &held->resources.items[j];
-
-                        if (!is_compared(input, claim, item->resource_class) ||
-                            claimed_of(claim, &held->provider, item->resource_class) ==
-                                    item->amount)
-                                continue;
-                        *ret = provider;
-                        return item->resource_class;
-                }
-        }
-        return NULL;
-}
-
-static int look_at_withdrawn(const AuditInput *input, const Claim *claim, const Consumer *consumer,
-                             Audit *ret)
-{
-        for (size_t i = 0; i < consumer->n_allocations; i++) {
-                const Allocation *held = &consumer->allocations[i];
-                const Provider *provider = own_provider(input, &held->provider);
+                const Provider *provider = audit_own_provider(look->input, &held->provider);
 
                 for (size_t j = 0; provider && j < held->resources.n_items; j++) {
                         const char *name = held->resources.items[j].resource_class;
@@ -321,7 +281,7 @@ static int look_at_withdrawn(const AuditInput *input, const Claim *claim, const 
 
                         if (inventory && inventory_capacity(inventory) > 0)
                                 continue;
-                        return add(ret, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, &consumer->uuid,
+                        return add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &consumer->uuid,
                                    claim->id,
                                    "claim %" PRId64 " of %s holds %s of %.60s, which gives nothing "
                                    "any more",
@@ -331,173 +291,159 @@ static int look_at_withdrawn(const AuditInput *input, const Claim *claim, const 
         return 0;
 }
 
-static int compare(const AuditInput *input, const Claim *claim, const Consumer *consumer,
-                   Audit *ret)
+static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        const char *name = find_differing_sum(input, claim, consumer);
+        const AuditInput *input = look->input;
+        const char *name = audit_find_differing_sum(input, claim, consumer);
         const Provider *provider = NULL;
+        char why[REASON_SIZE];
+        bool sums = name;
 
-        if (name)
-                return add(ret, AUDIT_AMOUNT, AUDIT_REMEDY_WRITE_CLAIM, &claim->consumer, claim->id,
-                           "claim %" PRId64 " of %s has %" PRIu64 " %s, Placement %" PRIu64,
-                           claim->id, claim->consumer.text, claim_sum(claim, name), name,
-                           sum_here(input, consumer, name));
-        name = find_differing_provider(input, claim, consumer, &provider);
-        if (name)
-                return add(ret, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, &claim->consumer,
+        if (!name)
+                name = audit_find_differing_provider(input, claim, consumer, &provider);
+        if (!name)
+                return look_at_withdrawn(look, claim, consumer);
+        if (audit_picture_may_be_moving(&look->picture, consumer, claim))
+                return let_be(look);
+        if (find_reason(look, claim, consumer, why) < 0)
+                return -ENOMEM;
+        if (sums)
+                return add(look, AUDIT_AMOUNT, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer,
                            claim->id,
-                           "claim %" PRId64 " of %s has its %s elsewhere than on %.60s, where "
-                           "Placement has it",
-                           claim->id, claim->consumer.text, name, provider->name);
-        return look_at_withdrawn(input, claim, consumer, ret);
+                           "claim %" PRId64 " of %s has %" PRIu64 " %s, Placement "
+                           "%" PRIu64,
+                           claim->id, claim->consumer.text, claim_sum(claim, name), name,
+                           audit_sum_here(input, consumer, name));
+        if (!why[0] && !is_bound(claim, name))
+                snprintf(why, sizeof(why), "nothing of its guest is bound to either");
+        return add(look, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
+                   "claim %" PRId64 " of %s has its %s elsewhere than on %.60s, where Placement "
+                   "has it",
+                   claim->id, claim->consumer.text, name, provider->name);
 }
 
-/* The consumer holds nothing here. */
-static int look_at_untold(const AuditInput *input, const Claim *claim, const Consumer *consumer,
-                          Audit *ret)
-{
-        const HostDomain *domain = host_facts_find_domain(input->facts, &claim->consumer);
+/* A claim whose consumer holds nothing here */
 
-        if (!consumer && is_young(input, input->now_usec, claim->created_usec)) {
-                ret->n_in_flight++;
-                return 0;
-        }
-        if (!consumer)
-                return add(ret, AUDIT_UNTOLD, AUDIT_REMEDY_WRITE_CLAIM, &claim->consumer, claim->id,
-                           "claim %" PRId64 " of %s has no allocations in Placement", claim->id,
-                           claim->consumer.text);
+static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *consumer)
+{
+        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+
+        if (audit_picture_may_be_moving(&look->picture, consumer, NULL))
+                return let_be(look);
         if (domain && domain->running)
-                return add(ret, AUDIT_ELSEWHERE, AUDIT_REMEDY_NONE, &claim->consumer, claim->id,
+                return add(look, AUDIT_ELSEWHERE, AUDIT_REMEDY_NONE, "", &claim->consumer,
+                           claim->id,
                            "guest %.60s runs here (claim %" PRId64
                            "), and all its allocations are on other hosts",
                            domain->name, claim->id);
-        return add(ret, AUDIT_EVACUATED, AUDIT_REMEDY_END_CLAIM, &claim->consumer, claim->id,
+        return add(look, AUDIT_EVACUATED, AUDIT_REMEDY_END_CLAIM,
+                   look->input->waits ? look->input->waits : "", &claim->consumer, claim->id,
                    "claim %" PRId64 " of %s, which does not run here and has all its allocations "
                    "on other hosts",
                    claim->id, claim->consumer.text);
 }
 
-static int look_at_claim(const AuditInput *input, const Claim *claim, Audit *ret)
+/* Placement knows nothing of it. What somebody else wrote there, and took away, is not given back.
+ */
+static int look_at_untold(AuditLook *look, const Claim *claim)
 {
-        const Consumer *consumer = allocations_find(input->consumers, &claim->consumer);
+        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        char why[REASON_SIZE];
+
+        if (is_young(look->input, look->input->now_usec, claim->created_usec))
+                return let_be(look);
+        if (claim->standing == CLAIM_STANDING_WRITTEN) {
+                if (find_reason(look, claim, NULL, why) < 0)
+                        return -ENOMEM;
+                return add(look, AUDIT_UNTOLD, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer,
+                           claim->id,
+                           "claim %" PRId64 " of %s has no allocations in Placement any more",
+                           claim->id, claim->consumer.text);
+        }
+        if (!domain)
+                return add(look, AUDIT_UNHELD, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                           "claim %" PRId64 " of %s has neither a guest here nor allocations in "
+                           "Placement",
+                           claim->id, claim->consumer.text);
+        return add(look, AUDIT_UNHELD, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                   "guest %.60s %s here (claim %" PRId64 "), and nobody holds anything for it in "
+                   "Placement: remove it, if it was deleted, or let whoever placed it write its "
+                   "allocations again",
+                   domain->name, domain->running ? "runs" : "is defined", claim->id);
+}
+
+static int look_at_claim(AuditLook *look, const Claim *claim)
+{
+        const Consumer *consumer = allocations_find(look->input->consumers, &claim->consumer);
         bool resized;
 
-        (void)find_claim(input, &claim->consumer, &resized);
+        (void)audit_picture_claim(&look->picture, &claim->consumer, &resized);
         if (resized || claim->state != CLAIM_STATE_CONFIRMED ||
             claim->standing == CLAIM_STANDING_PENDING || claim->standing == CLAIM_STANDING_OWED ||
-            claim->standing == CLAIM_STANDING_SENT || is_moving(input, &claim->consumer)) {
-                ret->n_in_flight++;
-                return 0;
-        }
-        return consumer && audit_holds_here(input, consumer)
-                       ? compare(input, claim, consumer, ret)
-                       : look_at_untold(input, claim, consumer, ret);
+            claim->standing == CLAIM_STANDING_SENT)
+                return let_be(look);
+        if (!consumer)
+                return look_at_untold(look, claim);
+        return audit_holds_here(look->input, consumer) ? compare(look, claim, consumer)
+                                                       : look_at_gone(look, claim, consumer);
 }
 
-static int look_at_consumer(const AuditInput *input, const Consumer *consumer,
-                            const AuditMemory *memory, AuditMemory *next, Audit *ret)
+/* Guests without a claim */
+
+static int look_at_domain(AuditLook *look, const HostDomain *domain)
 {
+        const AuditInput *input = look->input;
+        const Consumer *consumer = allocations_find(input->consumers, &domain->uuid);
         bool resized;
 
-        if (!audit_holds_here(input, consumer))
-                return 0;
-        ret->n_consumers++;
-        if (find_claim(input, &consumer->uuid, &resized) ||
-            host_facts_find_domain(input->facts, &consumer->uuid))
-                return 0;
-        return look_at_stranger(input, consumer, memory, next, ret);
-}
-
-static int look_at_domain(const AuditInput *input, const HostDomain *domain, Audit *ret)
-{
-        const Consumer *consumer = allocations_find(input->consumers, &domain->uuid);
-        bool resized, told = consumer && audit_holds_here(input, consumer);
-
-        if (find_claim(input, &domain->uuid, &resized) || is_moved(input, &domain->uuid) ||
+        if (audit_picture_claim(&look->picture, &domain->uuid, &resized) ||
+            audit_picture_is_handed(&look->picture, &domain->uuid) ||
             (input->started_only && !domain->running))
                 return 0;
-        return add(ret, AUDIT_UNCLAIMED, AUDIT_REMEDY_ADOPT, &domain->uuid, 0,
+        if (!domain->running && audit_picture_is_gone(&look->picture, consumer))
+                return audit_picture_may_be_moving(&look->picture, consumer, NULL)
+                               ? let_be(look)
+                               : add(look, AUDIT_EVACUATED, AUDIT_REMEDY_NONE, "", &domain->uuid, 0,
+                                     "guest %.60s is defined here and does not run, and all its "
+                                     "allocations are on other hosts",
+                                     domain->name);
+        return add(look, AUDIT_UNCLAIMED, AUDIT_REMEDY_ADOPT, "", &domain->uuid, 0,
                    "guest %.60s has no claim%s", domain->name,
-                   told ? "" : ", and holds nothing in Placement");
+                   consumer && audit_holds_here(input, consumer)
+                           ? ""
+                           : ", and holds nothing in Placement");
 }
 
-static int look_at_all(const AuditInput *input, const AuditMemory *memory, AuditMemory *next,
-                       Audit *ret)
+static int look_at_all(AuditLook *look)
 {
+        const AuditInput *input = look->input;
+
+        if (audit_picture_make(input, &look->picture) < 0)
+                return -ENOMEM;
         for (size_t i = 0; i < input->consumers->n_consumers; i++)
-                if (look_at_consumer(input, input->consumers->consumers[i], memory, next, ret) < 0)
+                if (look_at_consumer(look, input->consumers->consumers[i]) < 0)
                         return -ENOMEM;
         for (size_t i = 0; i < input->claims->n_claims; i++)
-                if (look_at_claim(input, input->claims->claims[i], ret) < 0)
+                if (look_at_claim(look, input->claims->claims[i]) < 0)
                         return -ENOMEM;
         for (size_t i = 0; i < input->facts->n_domains; i++)
-                if (look_at_domain(input, &input->facts->domains[i], ret) < 0)
+                if (look_at_domain(look, &input->facts->domains[i]) < 0)
                         return -ENOMEM;
         return 0;
 }
 
 int audit_make(const AuditInput *input, AuditMemory *memory, Audit *ret)
 {
-        AuditMemory next = { 0 };
+        AuditLook look = { .input = input, .memory = memory, .audit = ret };
+        int r = look_at_all(&look);
 
-        if (look_at_all(input, memory, &next, ret) < 0) {
-                audit_memory_done(&next);
+        audit_picture_done(&look.picture);
+        if (r < 0) {
+                audit_memory_done(&look.next);
                 audit_done(ret);
-                return -ENOMEM;
+                return r;
         }
         audit_memory_done(memory);
-        *memory = next;
-        return 0;
-}
-
-/* What is to be written */
-
-/* Takes this tree's part away; with a claim only what it is compared by. */
-static int drop_share(const AuditInput *input, const Claim *claim, Consumer *consumer)
-{
-        for (size_t i = consumer->n_allocations; i > 0; i--) {
-                const Uuid provider = consumer->allocations[i - 1].provider;
-                _cleanup_(resources_done) Resources held = RESOURCES_INIT;
-
-                if (!own_provider(input, &provider))
-                        continue;
-                if (resources_copy(&held, &consumer->allocations[i - 1].resources) < 0)
-                        return -ENOMEM;
-                for (size_t j = 0; j < held.n_items; j++)
-                        if ((!claim || is_compared(input, claim, held.items[j].resource_class)) &&
-                            consumer_set(consumer, &provider, held.items[j].resource_class, 0) < 0)
-                                return -ENOMEM;
-        }
-        return 0;
-}
-
-static int add_claimed(const Claim *claim, Consumer *consumer)
-{
-        for (size_t i = 0; i < claim->n_allocations; i++) {
-                const Allocation *held = &claim->allocations[i];
-
-                for (size_t j = 0; j < held->resources.n_items; j++)
-                        if (consumer_set(consumer, &held->provider,
-                                         held->resources.items[j].resource_class,
-                                         held->resources.items[j].amount) < 0)
-                                return -ENOMEM;
-        }
-        return 0;
-}
-
-int audit_edit(const AuditInput *input, AuditRemedy remedy, const Consumer *consumer,
-               const Claim *claim, Consumer **ret)
-{
-        _cleanup_(consumer_freep) Consumer *edited = NULL;
-
-        if (remedy == AUDIT_REMEDY_WRITE_CLAIM && !claim)
-                return 1;
-        if (consumer_copy(&edited, consumer) < 0 ||
-            drop_share(input, remedy == AUDIT_REMEDY_WRITE_CLAIM ? claim : NULL, edited) < 0 ||
-            (remedy == AUDIT_REMEDY_WRITE_CLAIM && add_claimed(claim, edited) < 0))
-                return -ENOMEM;
-        if (consumer_holds_equal(edited, consumer))
-                return 1;
-        *ret = TAKE_PTR(edited);
+        *memory = look.next;
         return 0;
 }

@@ -6,26 +6,32 @@
  *
  * Only this host's own tree is looked at: a consumer's share of other hosts and of sharing
  * providers is nobody's business here (facts G2.7, G2.8). What may still be on its way is left
- * alone: a consumer that was first seen, or written, less than the grace time ago, a claim that is
- * not confirmed or younger than that, a guest that is being resized or migrated (facts A13).
- * Classes that no guest tells (DISK_GB, an operator's own) are compared only where the claim counts
- * them. */
+ * alone: a consumer without claim and guest that was first seen, or written, less than the grace
+ * time ago, a claim that is not confirmed or younger than that, a guest that is being resized or
+ * migrated, and what may be its migration (agent/audit-picture.h). Classes that no guest tells
+ * (DISK_GB, an operator's own) are compared only where the claim counts them.
+ *
+ * Nobody who may be alive loses something by a remedy. Placement is told of a claim only when claim
+ * and guest agree, so that it is never less than what the guest has; not of one that somebody else
+ * told it, and that is gone from there; not while the consumer is young; and where nothing binds
+ * the guest to a provider, Placement knows which it is. A finding without a remedy says why. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
 #include "claims/claim.h"
 #include "claims/host-facts.h"
-#include "drivers/reshape.h"
 
 typedef enum AuditType {
         AUDIT_LEAKED,    /* it holds something here, and has neither claim nor guest */
         AUDIT_MIGRATION, /* the same of a migration: its instance is not here */
-        AUDIT_UNTOLD,    /* a claim of which Placement knows nothing */
+        AUDIT_UNTOLD,    /* a claim that we told, and of which Placement knows nothing any more */
+        AUDIT_UNHELD,    /* the same of a claim that others told, or nobody */
         AUDIT_AMOUNT,    /* a claim holds another amount than its consumer */
         AUDIT_PROVIDER,  /* a claim holds it of other providers than its consumer */
         AUDIT_UNCLAIMED, /* a guest without a claim */
-        AUDIT_EVACUATED, /* a claim; its consumer is on other hosts, and the guest does not run */
-        AUDIT_ELSEWHERE, /* the same, and it runs */
+        AUDIT_EVACUATED, /* a claim, or a guest without one; its consumer is on other hosts, and
+                            the guest does not run */
+        AUDIT_ELSEWHERE, /* a claim; the same, and the guest runs */
         AUDIT_WITHDRAWN, /* what it holds is of a provider that gives nothing any more */
         _AUDIT_TYPE_MAX,
 } AuditType;
@@ -59,11 +65,12 @@ typedef struct Audit {
 
 void audit_done(Audit *audit);
 
-/* When consumers without claim and guest were first seen as they are, from one call to the next. */
+/* When consumers were first seen as they are, from one call to the next. */
 typedef struct AuditMemory {
         struct AuditSeen {
                 Uuid consumer;
                 int64_t generation;
+                bool stranger; /* it has neither claim nor guest */
                 uint64_t since_usec;
         } * items; /* by consumer */
         size_t n_items, n_allocated;
@@ -72,19 +79,18 @@ typedef struct AuditMemory {
 void audit_memory_done(AuditMemory *memory);
 
 typedef struct AuditInput {
-        const Allocations *consumers; /* whole: who holds something of the tree, and who has a claim
-                                       */
+        const Allocations *consumers; /* whole: who holds something of the tree, who has a claim,
+                                         and guests without one that do not run */
         const ProviderTree *tree;     /* as Placement has it */
         Uuid root;
         const ClaimList *claims; /* that live */
         const HostFacts *facts;
-        const ReshapeAlias
-                *aliases; /* migrations and the guests that they hold it for, by consumer */
-        size_t n_aliases;
         uint64_t now_usec;  /* CLOCK_REALTIME, as claims have it */
         uint64_t boot_usec; /* CLOCK_BOOTTIME: since when consumers are seen */
         uint64_t grace_usec;
         bool started_only; /* a guest that does not run needs no claim */
+        const char *waits; /* why nothing may be written or ended now, in words that end a
+                              finding; NULL: it may */
 } AuditInput;
 
 /* ret must be zeroed. -ENOMEM leaves memory as it was. */

@@ -11,18 +11,15 @@
 #include <time.h>
 
 #include "agent/audit-json.h"
-#include "agent/claim-build.h"
 #include "agent/healer.h"
-#include "agent/migration-match.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-#include "claims/claims-move.h"
 #include "claims/claims-placement.h"
 #include "report/consumers.h"
 
 typedef enum AuditorKind {
         AUDITOR_LOOK,
-        AUDITOR_START, /* also completes claims, and ends those of evacuated guests */
+        AUDITOR_START, /* also ends claims of evacuated guests */
         AUDITOR_HEAL,
 } AuditorKind;
 
@@ -39,9 +36,7 @@ struct Auditor {
         /* while one runs */
         AuditorKind kind;
         Reporter *reporter;
-        const Snapshot *snapshot;
         Allocations *consumers;
-        ReshapeAlias *aliases;
         ClaimList claims;
         Uuid *wanted; /* consumers that are still to be read */
         size_t n_wanted, n_read;
@@ -77,10 +72,8 @@ static void clear(Auditor *auditor)
         auditor->consumers = allocations_free(auditor->consumers);
         claim_list_done(&auditor->claims);
         audit_done(&auditor->audit);
-        free(auditor->aliases);
         free(auditor->wanted);
         free(auditor->results);
-        auditor->aliases = NULL;
         auditor->wanted = NULL;
         auditor->results = NULL;
         auditor->n_wanted = auditor->n_read = 0;
@@ -222,52 +215,6 @@ static void fail(Auditor *auditor, int result, const Error *words)
 
 /* Deciding */
 
-/* Made of a guest, since the database was made anew. */
-static bool is_built(const Auditor *auditor, const Claim *claim)
-{
-        uint64_t built_usec = claim_service_get_built_usec(auditor->config.claims);
-
-        if (built_usec == 0 || claim->created_usec < built_usec || claim->project_id[0] ||
-            claim->state != CLAIM_STATE_CONFIRMED || claim->resize_target)
-                return false;
-        for (size_t i = 0; i < claim->mappings.n_items; i++)
-                if (claim->mappings.items[i].suffix[0])
-                        return false;
-        return true;
-}
-
-static int build_one(Auditor *auditor, Claims *claims, const Claim *claim, Error *reterr)
-{
-        const Consumer *consumer = allocations_find(auditor->consumers, &claim->consumer);
-        _cleanup_(consumer_freep) Consumer *share = NULL;
-        int r;
-
-        if (!is_built(auditor, claim) || !consumer || !audit_holds_here(&auditor->input, consumer))
-                return 0;
-        r = claim_build_share(claim, consumer, auditor->input.tree, &auditor->input.root, &share);
-        if (r != 0)
-                return r < 0 ? error_oom(reterr) : 0;
-        r = claims_settle(claims, claim->id, share, reterr);
-        if (r == CLAIM_E_NOT_FOUND)
-                return 0;
-        if (r == 0)
-                log_info("Completed claim %" PRId64 " of %s by what Placement has of it.",
-                         claim->id, claim->consumer.text);
-        return r;
-}
-
-static int build(Auditor *auditor, Claims *claims, Error *reterr)
-{
-        for (size_t i = 0; i < auditor->claims.n_claims; i++) {
-                int r = build_one(auditor, claims, auditor->claims.claims[i], reterr);
-
-                if (r != 0)
-                        return r;
-        }
-        claim_list_done(&auditor->claims);
-        return claims_list(claims, false, &auditor->claims, reterr);
-}
-
 /* Guests that are not to be taken for new ones. */
 static int note_away(Auditor *auditor)
 {
@@ -294,15 +241,6 @@ static void log_findings(const Auditor *auditor)
 
 static int decide(Auditor *auditor, Error *reterr)
 {
-        Claims *claims = claim_service_get(auditor->config.claims);
-        int r = 0;
-
-        if (!claims)
-                return error_setf(reterr, ENODATA, "The claims cannot be used");
-        if (auditor->kind == AUDITOR_START)
-                r = build(auditor, claims, reterr);
-        if (r != 0)
-                return r;
         if (audit_make(&auditor->input, &auditor->memory, &auditor->audit) < 0 ||
             !(auditor->results = calloc(auditor->audit.n_items + 1, sizeof(AuditResult))) ||
             (auditor->kind != AUDITOR_LOOK && note_away(auditor) < 0))
@@ -380,35 +318,35 @@ static void read_next(Auditor *auditor)
                 fail(auditor, r, &error);
 }
 
-static bool is_wanted(const Auditor *auditor, const Uuid *consumer)
+static int order_wanted(const void *a, const void *b)
 {
-        for (size_t i = 0; i < auditor->n_wanted; i++)
-                if (uuid_equal(&auditor->wanted[i], consumer))
-                        return false;
-        return !allocations_find(auditor->consumers, consumer);
+        return uuid_order(a, b);
 }
 
-/* A consumer that says that it is none is no migration, however like a guest it is. */
-static void drop_instances(Auditor *auditor, size_t n)
+/* Those of claims, and of guests that do not run: they may be on other hosts. */
+static void list_wanted(Auditor *auditor)
 {
-        size_t kept = 0;
+        const HostFacts *facts = auditor->input.facts;
+        size_t n = 0, n_kept = 0;
 
-        for (size_t i = 0; i < n; i++) {
-                const Consumer *consumer =
-                        allocations_find(auditor->consumers, &auditor->aliases[i].consumer);
-
-                if (consumer->type && strcmp(consumer->type, "MIGRATION") != 0 &&
-                    strcmp(consumer->type, "unknown") != 0)
-                        continue;
-                auditor->aliases[kept++] = auditor->aliases[i];
-        }
-        auditor->input.n_aliases = kept;
+        for (size_t i = 0; i < auditor->claims.n_claims; i++)
+                auditor->wanted[n++] = auditor->claims.claims[i]->consumer;
+        for (size_t i = 0; i < facts->n_domains; i++)
+                if (!facts->domains[i].running && !auditor->input.started_only)
+                        auditor->wanted[n++] = facts->domains[i].uuid;
+        if (n > 1)
+                qsort(auditor->wanted, n, sizeof(Uuid), order_wanted);
+        for (size_t i = 0; i < n; i++)
+                if ((n_kept == 0 ||
+                     !uuid_equal(&auditor->wanted[n_kept - 1], &auditor->wanted[i])) &&
+                    !allocations_find(auditor->consumers, &auditor->wanted[i]))
+                        auditor->wanted[n_kept++] = auditor->wanted[i];
+        auditor->n_wanted = n_kept;
 }
 
 static int prepare(Auditor *auditor, Error *reterr)
 {
         Claims *claims = claim_service_get(auditor->config.claims);
-        size_t n_aliases = 0;
         int r;
 
         if (!claims)
@@ -416,17 +354,12 @@ static int prepare(Auditor *auditor, Error *reterr)
         r = claims_list(claims, false, &auditor->claims, reterr);
         if (r != 0)
                 return r;
-        auditor->wanted = calloc(auditor->claims.n_claims + 1, sizeof(Uuid));
-        if (!auditor->wanted ||
-            migration_match(auditor->consumers, auditor->snapshot, &auditor->claims,
-                            &auditor->aliases, &n_aliases) < 0)
+        auditor->wanted = calloc(auditor->claims.n_claims + auditor->input.facts->n_domains + 1,
+                                 sizeof(Uuid));
+        if (!auditor->wanted)
                 return error_oom(reterr);
-        drop_instances(auditor, n_aliases);
-        for (size_t i = 0; i < auditor->claims.n_claims; i++)
-                if (is_wanted(auditor, &auditor->claims.claims[i]->consumer))
-                        auditor->wanted[auditor->n_wanted++] = auditor->claims.claims[i]->consumer;
+        list_wanted(auditor);
         auditor->input.consumers = auditor->consumers;
-        auditor->input.aliases = auditor->aliases;
         auditor->input.claims = &auditor->claims;
         auditor->input.now_usec = clock_usec(CLOCK_REALTIME);
         auditor->input.boot_usec = clock_usec(CLOCK_BOOTTIME);
@@ -449,7 +382,7 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
                 read_next(auditor);
 }
 
-int auditor_begin(Auditor *auditor, Reporter *reporter, const Snapshot *snapshot, AuditorDone done,
+int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr)
 {
         const HostFacts *facts = claim_service_get_facts(auditor->config.claims);
@@ -462,7 +395,6 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const Snapshot *snapshot
         if (heal)
                 auditor->kind = AUDITOR_HEAL;
         auditor->reporter = reporter;
-        auditor->snapshot = snapshot;
         auditor->done = done;
         auditor->userdata = userdata;
         auditor->input = (AuditInput){
@@ -471,6 +403,7 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const Snapshot *snapshot
                 .facts = facts,
                 .grace_usec = auditor->config.grace_usec,
                 .started_only = claim_service_is_started_only(auditor->config.claims),
+                .waits = waits,
         };
         r = reporter_gather(reporter, NULL, NULL, on_gathered, auditor);
         if (r < 0)

@@ -4,9 +4,8 @@
 /* Audits: reads who holds what of this host in Placement, lets agent/audit.h compare it with claims
  * and guests, and does about it what is asked for.
  *
- * At a start, and after the claim database was made anew, the claims that were made of guests are
- * completed by what Placement has of them (agent/claim-build.h), claims of guests that were
- * evacuated away end (facts A14), and what disagrees is listed. Later only when asked, and by
+ * At a start, and after the claim database was made anew, claims of guests that were evacuated away
+ * end (facts A14), and what disagrees is listed. Later only when asked, and by
  * itself every so many cycles where the configuration says so: reading all consumers costs a
  * request for each. Healing writes with the consumer's generation, reads again what moved
  * meanwhile, and touches nothing of other hosts and of sharing providers. Main thread; nothing
@@ -15,7 +14,6 @@
 #include <jansson.h>
 
 #include "agent/claim-service.h"
-#include "drivers/snapshot.h"
 #include "report/reporter.h"
 
 typedef struct Auditor Auditor;
@@ -45,9 +43,9 @@ void auditor_ask(Auditor *auditor, bool heal);
 /* Is an audit to be begun in this cycle? To be called once a cycle. */
 bool auditor_is_due(Auditor *auditor);
 
-/* The reporter must have read the tree; snapshot is what guests are compared with. Both are
- * borrowed until done is called. Negative with words: see auditor_give_up(). */
-int auditor_begin(Auditor *auditor, Reporter *reporter, const Snapshot *snapshot, AuditorDone done,
+/* The reporter must have read the tree; waits as of agent/audit.h. Both are borrowed until done is
+ * called. Negative with words: see auditor_give_up(). */
+int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr);
 
 /* How far the audit that runs has come. */

@@ -12,6 +12,10 @@
  * the result calls for. */
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words);
 
+/* Answers with whether the request fits what is known, and why not. */
+int bus_explain_known(sd_bus_message *call, ClaimService *service, const ResourceRequest *request,
+                      sd_bus_error *error);
+
 /* The open database, or a bus error. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 

@@ -147,36 +147,151 @@ int bus_append_claim(sd_bus_message *m, const ClaimService *service, const Claim
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+static int append_claims(sd_bus_message *reply, const ClaimService *service, const ClaimList *list)
+{
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < list->n_claims; i++)
+                r = bus_append_claim(reply, service, list->claims[i]);
+        return r;
+}
+
 static int reply_claims(sd_bus_message *call, const ClaimService *service, const ClaimList *list)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r = sd_bus_message_new_method_return(call, &reply);
 
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(reply, 'a', BUS_CLAIM);
-        for (size_t i = 0; r >= 0 && i < list->n_claims; i++)
-                r = bus_append_claim(reply, service, list->claims[i]);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_close_container(reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', BUS_CLAIM);
+        if (r >= 0)
+                r = append_claims(reply, service, list);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
-int bus_list_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+/* Listing very many, some at a time: what changes meanwhile is seen as it is when it is reached. */
+
+typedef struct Place {
+        bool is_given, cpu;
+        unsigned number;
+} Place;
+
+typedef struct Listing {
+        BusJob job;
+        ClaimService *service;
+        sd_bus_message *reply;
+        Place place; /* only claims that are there */
+        bool history;
+        int64_t after;
+        ClaimList ended;
+        size_t n_ended; /* written */
+} Listing;
+
+static void listing_free(BusJob *job)
+{
+        Listing *listing = (Listing *)job;
+
+        claim_list_done(&listing->ended);
+        sd_bus_message_unref(listing->reply);
+        free(listing);
+}
+
+static bool is_there(const Place *place, const Claim *claim)
+{
+        return !place->is_given || (place->cpu ? layout_has_cpu(&claim->layout, place->number)
+                                               : layout_in_cell(&claim->layout, place->number));
+}
+
+/* The next lot of those that live. Above 0: there was one. */
+static int append_living(Listing *listing, Claims *claims, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = claims_list_some(claims, listing->after, &list, reterr);
+
+        for (size_t i = 0; r == 0 && i < list.n_claims; i++) {
+                listing->after = list.claims[i]->id;
+                if (is_there(&listing->place, list.claims[i]) &&
+                    bus_append_claim(listing->reply, listing->service, list.claims[i]) < 0)
+                        return -ENOMEM;
+        }
+        return r != 0 ? r : list.n_claims > 0;
+}
+
+static int append_ended(Listing *listing)
+{
+        size_t end = MIN(listing->n_ended + CLAIMS_LOT, listing->ended.n_claims);
+        int r = 0;
+
+        for (; r >= 0 && listing->n_ended < end; listing->n_ended++)
+                r = bus_append_claim(listing->reply, listing->service,
+                                     listing->ended.claims[listing->n_ended]);
+        return r;
+}
+
+static int list_some(BusJob *job, sd_bus_error *error)
+{
+        Listing *listing = (Listing *)job;
         Error words = ERROR_NULL;
+        Claims *claims;
+        int r = bus_claims_open(listing->service, &claims, error);
+
+        if (r < 0)
+                return r;
+        if (listing->n_ended < listing->ended.n_claims)
+                return append_ended(listing) < 0 ? -ENOMEM : 1;
+        if (listing->after >= 0) {
+                r = append_living(listing, claims, &words);
+                if (r == 1)
+                        return 1;
+                listing->after = -1;
+        }
+        if (r == 0 && listing->history) {
+                listing->history = false;
+                r = claims_list_ended(claims, &listing->ended, &words);
+                if (r == 0)
+                        return 1;
+        }
+        if (r != 0)
+                return bus_claims_error(listing->service, error, r, &words);
+        r = sd_bus_message_close_container(listing->reply);
+        if (r >= 0)
+                r = sd_bus_send(NULL, listing->reply, NULL);
+        return MIN(r, 0);
+}
+
+static int begin_listing(sd_bus_message *call, BusGate *gate, ClaimService *service,
+                         const Place *place, bool history)
+{
+        Listing *listing = calloc(1, sizeof(Listing));
+        int r;
+
+        if (!listing)
+                return -ENOMEM;
+        listing->job = (BusJob){ list_some, listing_free, sd_bus_message_ref(call), NULL };
+        listing->service = service;
+        listing->place = *place;
+        listing->history = history;
+        r = sd_bus_message_new_method_return(call, &listing->reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(listing->reply, 'a', BUS_CLAIM);
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                listing_free(&listing->job);
+                return r;
+        }
+        bus_gate_begin(gate, &listing->job);
+        return 1;
+}
+
+int bus_list_claims(sd_bus_message *call, BusGate *gate, ClaimService *service, sd_bus_error *error)
+{
+        const Place everywhere = { 0 };
         Claims *claims;
         int r, history;
 
         r = bus_claims_begin(call, service, &claims, error, "b", &history);
-        if (r < 0)
-                return r;
-        r = claims_list(claims, history, &list, &words);
-        if (r != 0)
-                return bus_claims_error(service, error, r, &words);
-        return reply_claims(call, service, &list);
+        return r < 0 ? r : begin_listing(call, gate, service, &everywhere, history);
 }
 
 int bus_get_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
@@ -220,30 +335,25 @@ static int find_of_consumer(Claims *claims, const Uuid *consumer, ClaimList *lis
 }
 
 /* "cpu:5", "cell:1". False when it is something else. */
-static bool parse_place(const char *what, bool *ret_cpu, unsigned *ret_number)
+static bool parse_place(const char *what, Place *ret)
 {
         const char *colon = strchr(what, ':');
         bool cpu = strncmp(what, "cpu:", 4) == 0;
-        uint64_t number = 0;
 
         if ((!cpu && strncmp(what, "cell:", 5) != 0) || !colon[1] || strlen(colon + 1) > 9 ||
             strspn(colon + 1, "0123456789") != strlen(colon + 1))
                 return false;
-        number = strtoul(colon + 1, NULL, 10);
-        *ret_cpu = cpu;
-        *ret_number = (unsigned)number;
+        *ret = (Place){ .is_given = true,
+                        .cpu = cpu,
+                        .number = (unsigned)strtoul(colon + 1, NULL, 10) };
         return true;
 }
 
 static int find_claims(Claims *claims, const char *what, ClaimList *list, Error *reterr)
 {
-        unsigned number;
-        bool cpu;
         Uuid uuid;
         int r;
 
-        if (parse_place(what, &cpu, &number))
-                return claims_list_place(claims, cpu, number, list, reterr);
         /* A uuid may be a guest's or an mdev's. */
         if (uuid_from_text(what, &uuid) < 0)
                 return claims_list_device(claims, what, list, reterr);
@@ -251,17 +361,20 @@ static int find_claims(Claims *claims, const char *what, ClaimList *list, Error 
         return r != 0 || list->n_claims > 0 ? r : find_of_consumer(claims, &uuid, list, reterr);
 }
 
-int bus_find_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_find_claims(sd_bus_message *call, BusGate *gate, ClaimService *service, sd_bus_error *error)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         Error words = ERROR_NULL;
         const char *what;
         Claims *claims;
+        Place place;
         int r;
 
         r = bus_claims_begin(call, service, &claims, error, "s", &what);
         if (r < 0)
                 return r;
+        if (parse_place(what, &place))
+                return begin_listing(call, gate, service, &place, false);
         r = find_claims(claims, what, &list, &words);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
@@ -313,14 +426,15 @@ static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const ch
         for (size_t i = 0; array && i < verdicts->n_items; i++)
                 if (json_array_append_new(array, verdict_to_json(&verdicts->items[i])) < 0)
                         return NULL;
-        return array ? json_pack("{ss sb ss sO}", "format", EXPLAIN_FORMAT, "fits", (int)fits,
-                                 "summary", summary, "providers", array)
+        return array ? json_pack("{ss sb ss sO sI}", "format", EXPLAIN_FORMAT, "fits", (int)fits,
+                                 "summary", summary, "providers", array, "omitted",
+                                 (json_int_t)verdicts->n_omitted)
                      : NULL;
 }
 
-int bus_explain(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_explain_known(sd_bus_message *call, ClaimService *service, const ResourceRequest *request,
+                      sd_bus_error *error)
 {
-        _cleanup_(claim_request_done) ClaimRequest request = { 0 };
         _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
         _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *text = NULL;
@@ -328,14 +442,11 @@ int bus_explain(sd_bus_message *call, ClaimService *service, sd_bus_error *error
         Claims *claims;
         int r;
 
-        r = bus_read_resources(call, &request, &words);
-        if (r < 0)
-                return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
         r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
-        r = claims_explain(claims, &request.resources, &verdicts, &words);
-        if (r < 0 || r == CLAIM_E_BUSY)
+        r = claims_explain(claims, request, EXPLAIN_PATIENCE_USEC, &verdicts, &words);
+        if (r < 0 || r == CLAIM_E_BUSY || r == CLAIM_E_TOO_HARD)
                 return bus_claims_error(service, error, r, &words);
         document = verdicts_to_json(&verdicts, r == 0, r == 0 ? "" : words.text);
         text = document ? json_dumps(document, JSON_COMPACT) : NULL;

@@ -20,6 +20,7 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
                 [CLAIM_E_CONFLICT] = BUS_ERROR_CONFLICT,
                 [CLAIM_E_NOT_FOUND] = BUS_ERROR_NOT_FOUND,
                 [CLAIM_E_OTHER] = BUS_ERROR_OTHER,
+                [CLAIM_E_TOO_HARD] = BUS_ERROR_TOO_HARD,
                 [CLAIM_E_BUSY] = BUS_ERROR_BUSY,
                 [CLAIM_DESK_E_NOT_PLACED] = BUS_ERROR_NOT_PLACED,
                 [CLAIM_DESK_E_PLACEMENT] = BUS_ERROR_PLACEMENT,
@@ -64,6 +65,15 @@ static int read_request(sd_bus_message *m, ClaimRequest *request, Error *reterr)
                 return error_setf(reterr, EINVAL, "The consumer is not a uuid: \"%.40s\"",
                                   consumer);
         return bus_read_resources(m, request, reterr);
+}
+
+int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        _cleanup_(claim_request_done) ClaimRequest request = { 0 };
+        Error words = ERROR_NULL;
+        int r = read_request(call, &request, &words);
+
+        return r < 0 ? bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words) : 0;
 }
 
 static int reply_claim(sd_bus_message *call, const ClaimService *service, const Claim *claim)
@@ -172,6 +182,41 @@ int bus_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_b
                 return r;
         claim_desk_claim(desk, &waiting->request, on_claimed, waiting);
         /* Whoever answers frees it; it may be gone already. */
+        waiting = NULL;
+        return 1;
+}
+
+static void on_looked(int result, const Claim *claim, bool told, const Error *words, void *userdata)
+{
+        _cleanup_(waiting_call_freep) WaitingCall *waiting = userdata;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r;
+
+        if (result != 0) {
+                answer_error(waiting, result, words);
+                return;
+        }
+        r = bus_explain_known(waiting->call, waiting->service, &waiting->request.resources, &error);
+        if (r < 0)
+                (void)sd_bus_reply_method_errno(waiting->call, r, &error);
+}
+
+/* By what a claim of the same would go by; who may not claim has no say in when libvirt is asked.
+ */
+int bus_explain(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error)
+{
+        _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
+        Error words = ERROR_NULL;
+        int r;
+
+        if (waiting_call_new(&waiting, call, service) < 0)
+                return -ENOMEM;
+        r = bus_read_resources(call, &waiting->request, &words);
+        if (r < 0)
+                return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
+        if (!desk)
+                return bus_explain_known(call, service, &waiting->request.resources, error);
+        claim_desk_look(desk, &waiting->request, on_looked, waiting);
         waiting = NULL;
         return 1;
 }

@@ -7,7 +7,11 @@
 
 #include <systemd/sd-bus.h>
 
+#include "agent/bus-gate.h"
 #include "agent/claim-desk.h"
+
+/* Are the arguments of Claim such that somebody may be asked for leave? Reads the message. */
+int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 
 /* These answer when Placement did. */
 int bus_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error);
@@ -26,7 +30,10 @@ int bus_guest_started(sd_bus_message *call, ClaimService *service, sd_bus_error 
 int bus_guest_released(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
                        sd_bus_error *error);
 int bus_get_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
-int bus_find_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+int bus_find_claims(sd_bus_message *call, BusGate *gate, ClaimService *service,
+                    sd_bus_error *error);
 int bus_list_problems(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
-int bus_explain(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
-int bus_list_claims(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+/* desk NULL: by what is known, without a look at guests. */
+int bus_explain(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error);
+int bus_list_claims(sd_bus_message *call, BusGate *gate, ClaimService *service,
+                    sd_bus_error *error);

@@ -75,12 +75,14 @@
 /* Cordon(s device, s reason) -> s, Uncordon(s device) -> s: "" for the host, else a device as its
  * provider, libvirt or its PCI address name it. They answer as Sync does. */
 
-/* Properties, all with change signals: Version s, NodeName s, RootProvider s, Driver s, SyncState
- * s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t, LastPollUSec t, HypervisorError s,
- * NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t, HostCordoned s, DevicesCordoned s
- * (who, when and why; "": in use), DevicesWithheld s (which, and why), ClaimError s (why claims
- * cannot be taken, "" when they can), ReshapeAccess s, NOwedWrites u, NOwedRemovals u, NOwedMoves u
- * (what Placement is still to be told of claims), OwedError s (why it was not), StatusText s */
+/* Properties, all with change signals: Version s, NodeName s, RootProvider s, Driver s, Hook s
+ * ("", "allow" or "deny": whether guests claim when libvirt starts them, and what becomes of them
+ * while nobody answers), SyncState s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t,
+ * LastPollUSec t, HypervisorError s, NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t,
+ * HostCordoned s, DevicesCordoned s (who, when and why; "": in use), DevicesWithheld s (which, and
+ * why), ClaimError s (why claims cannot be taken, "" when they can), ReshapeAccess s, NOwedWrites
+ * u, NOwedRemovals u, NOwedMoves u (what Placement is still to be told of claims), OwedError s (why
+ * it was not), StatusText s */
 
 #define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"
@@ -102,6 +104,7 @@
 #define BUS_ERROR_INVALID       BUS_NAME ".Error.Invalid"
 #define BUS_ERROR_NO_CAPACITY   BUS_NAME ".Error.NoCapacity"
 #define BUS_ERROR_UNKNOWN_CLASS BUS_NAME ".Error.UnknownClass"
+#define BUS_ERROR_TOO_HARD      BUS_NAME ".Error.TooHard" /* not decided within the bound */
 #define BUS_ERROR_CONFLICT      BUS_NAME ".Error.Conflict"
 #define BUS_ERROR_NOT_FOUND     BUS_NAME ".Error.NotFound"
 #define BUS_ERROR_BUSY          BUS_NAME ".Error.Busy"

@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 
-#define PATH      "/org/freedesktop/LogControl1"
 #define INTERFACE "org.freedesktop.LogControl1"
 
 /* Where base/log.h writes is not for others to choose. */
@@ -69,7 +68,9 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-int bus_log_add(sd_bus *bus)
+int bus_log_add(BusDispatch *dispatch, sd_bus *bus)
 {
-        return sd_bus_add_object_vtable(bus, NULL, PATH, INTERFACE, vtable, NULL);
+        return bus_dispatch_add(
+                dispatch, bus,
+                &(BusPlace){ .path = BUS_LOG_PATH, .interface = INTERFACE, .vtable = vtable });
 }

@@ -4,7 +4,9 @@
 /* The interface org.freedesktop.LogControl1, with which "systemctl service-log-level compute-agent
  * debug" works. The level is the one of base/log.h, until the next reload of the configuration. */
 
-#include <systemd/sd-bus.h>
+#include "agent/bus-dispatch.h"
+
+#define BUS_LOG_PATH "/org/freedesktop/LogControl1"
 
 /* Adds the object to the bus, for as long as the bus lives. */
-int bus_log_add(sd_bus *bus);
+int bus_log_add(BusDispatch *dispatch, sd_bus *bus);

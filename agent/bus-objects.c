@@ -5,8 +5,8 @@
  *
  * The vtables are fallbacks: an object is looked up when it is asked for, so ten thousand claims
  * cost nothing while nobody asks. sd-bus calls find and then the getters of that object, so that
- * what was found is kept in one place until the next find. Claims that an enumeration has listed
- * are kept until the loop runs again: GetManagedObjects reads the database once. */
+ * what was found is kept in one place until the next find. Claims that a lot of an enumeration has
+ * listed are kept until the loop runs again, so that they are not read one by one. */
 
 #include "agent/bus-objects.h"
 
@@ -180,36 +180,69 @@ static void free_paths(char ***paths)
         free(*paths);
 }
 
-static int enumerate_providers(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
-                               sd_bus_error *error)
+static int list_providers(BusObjects *objects, size_t first, size_t end, char ***ret)
 {
-        BusObjects *objects = userdata;
-        size_t n = objects->tree ? objects->tree->n_providers : 0;
-        _cleanup_(free_paths) char **paths = calloc(n + 1, sizeof(char *));
+        _cleanup_(free_paths) char **paths = calloc(end - first + 1, sizeof(char *));
 
         if (!paths)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                if (add_path(paths, i, OBJECT_PROVIDER, objects->tree->providers[i]->uuid.text) < 0)
+        for (size_t i = first; i < end; i++)
+                if (add_path(paths, i - first, OBJECT_PROVIDER,
+                             objects->tree->providers[i]->uuid.text) < 0)
                         return -ENOMEM;
         *ret = TAKE_PTR(paths);
         return 0;
 }
 
-static int enumerate_devices(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
-                             sd_bus_error *error)
+static int list_devices(BusObjects *objects, size_t first, size_t end, char ***ret)
 {
-        BusObjects *objects = userdata;
-        size_t n = objects->devices.n_items;
-        _cleanup_(free_paths) char **paths = calloc(n + 1, sizeof(char *));
+        _cleanup_(free_paths) char **paths = calloc(end - first + 1, sizeof(char *));
 
         if (!paths)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                if (add_path(paths, i, OBJECT_DEVICE, objects->devices.items[i].name) < 0)
+        for (size_t i = first; i < end; i++)
+                if (add_path(paths, i - first, OBJECT_DEVICE, objects->devices.items[i].name) < 0)
                         return -ENOMEM;
         *ret = TAKE_PTR(paths);
         return 0;
+}
+
+/* So many at a time, so that others are served between. */
+#define LOT 64
+
+static int introspect_providers(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
+                                sd_bus_error *error)
+{
+        BusObjects *objects = userdata;
+        size_t n = objects->tree ? objects->tree->n_providers : 0;
+
+        return list_providers(objects, 0, n, ret);
+}
+
+static int enumerate_providers(void *userdata, int64_t *cursor, char ***ret)
+{
+        BusObjects *objects = userdata;
+        size_t n = objects->tree ? objects->tree->n_providers : 0, first = MIN((size_t)*cursor, n);
+
+        *cursor = (int64_t)MIN(first + LOT, n);
+        return list_providers(objects, first, (size_t)*cursor, ret);
+}
+
+static int introspect_devices(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
+                              sd_bus_error *error)
+{
+        BusObjects *objects = userdata;
+
+        return list_devices(objects, 0, objects->devices.n_items, ret);
+}
+
+static int enumerate_devices(void *userdata, int64_t *cursor, char ***ret)
+{
+        BusObjects *objects = userdata;
+        size_t n = objects->devices.n_items, first = MIN((size_t)*cursor, n);
+
+        *cursor = (int64_t)MIN(first + LOT, n);
+        return list_devices(objects, first, (size_t)*cursor, ret);
 }
 
 static int compare_claims(const void *a, const void *b)
@@ -219,37 +252,49 @@ static int compare_claims(const void *a, const void *b)
         return id_a < id_b ? -1 : id_a > id_b;
 }
 
-static void list_claims(BusObjects *objects)
+/* Keeps them until the loop runs again. */
+static void keep_listed(BusObjects *objects, int r)
 {
-        Claims *claims = claim_service_get(objects->claims);
-
-        objects->found_claim = NULL;
-        claim_list_done(&objects->listed);
-        if (!claims || claims_list(claims, false, &objects->listed, NULL) != 0) {
+        if (r != 0)
                 claim_list_done(&objects->listed);
-                return;
-        }
         if (objects->listed.n_claims > 0)
                 qsort(objects->listed.claims, objects->listed.n_claims, sizeof(Claim *),
                       compare_claims);
         (void)sd_event_source_set_enabled(objects->idle, SD_EVENT_ONESHOT);
 }
 
-static int enumerate_claims(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
-                            sd_bus_error *error)
+static void forget_listed(BusObjects *objects)
+{
+        objects->found_claim = NULL;
+        claim_list_done(&objects->listed);
+}
+
+static void list_all_claims(BusObjects *objects)
+{
+        Claims *claims = claim_service_get(objects->claims);
+
+        forget_listed(objects);
+        keep_listed(objects, claims ? claims_list(claims, false, &objects->listed, NULL) : 0);
+}
+
+static int enumerate_claims(void *userdata, int64_t *cursor, char ***ret)
 {
         BusObjects *objects = userdata;
+        Claims *claims = claim_service_get(objects->claims);
         _cleanup_(free_paths) char **paths = NULL;
         char key[CLAIM_KEY_SIZE];
 
-        list_claims(objects);
+        forget_listed(objects);
+        keep_listed(objects,
+                    claims ? claims_list_some(claims, *cursor, &objects->listed, NULL) : 0);
         paths = calloc(objects->listed.n_claims + 1, sizeof(char *));
         if (!paths)
                 return -ENOMEM;
-        for (size_t i = 0; i < objects->listed.n_claims; i++)
-                if (add_path(paths, i, OBJECT_CLAIM,
-                             claim_key(objects->listed.claims[i]->id, key)) < 0)
+        for (size_t i = 0; i < objects->listed.n_claims; i++) {
+                *cursor = objects->listed.claims[i]->id;
+                if (add_path(paths, i, OBJECT_CLAIM, claim_key(*cursor, key)) < 0)
                         return -ENOMEM;
+        }
         *ret = TAKE_PTR(paths);
         return 0;
 }
@@ -512,7 +557,7 @@ static int on_idle(sd_event_source *source, void *userdata)
         if (objects->bus && sd_bus_is_ready(objects->bus) > 0) {
                 /* One reading for a flock of them. */
                 if (changes.n_items > ENUMERATE_FROM)
-                        list_claims(objects);
+                        list_all_claims(objects);
                 for (size_t i = 0; i < changes.n_items; i++)
                         tell(objects, &changes.items[i]);
         }
@@ -590,25 +635,31 @@ void bus_objects_update(BusObjects *objects, const ProviderTree *tree, const Sna
 
 /* Life */
 
-int bus_objects_attach(BusObjects *objects, sd_bus *bus)
+int bus_objects_attach(BusObjects *objects, BusDispatch *dispatch, sd_bus *bus)
 {
-        const struct {
-                const sd_bus_vtable *vtable;
-                sd_bus_object_find_t find;
-                sd_bus_node_enumerator_t enumerate;
-        } kinds[_OBJECT_KIND_MAX] = {
-                [OBJECT_PROVIDER] = { provider_vtable, find_provider, enumerate_providers },
-                [OBJECT_DEVICE] = { device_vtable, find_device, enumerate_devices },
-                [OBJECT_CLAIM] = { claim_vtable, find_claim, enumerate_claims },
+        const BusPlace places[_OBJECT_KIND_MAX] = {
+                [OBJECT_PROVIDER] = { .vtable = provider_vtable,
+                                      .find = find_provider,
+                                      .enumerate = enumerate_providers,
+                                      .introspect = introspect_providers },
+                [OBJECT_DEVICE] = { .vtable = device_vtable,
+                                    .find = find_device,
+                                    .enumerate = enumerate_devices,
+                                    .introspect = introspect_devices },
+                /* Introspect answers at once, and claims may be very many. */
+                [OBJECT_CLAIM] = { .vtable = claim_vtable,
+                                   .find = find_claim,
+                                   .enumerate = enumerate_claims },
         };
         int r = sd_bus_add_object_manager(bus, NULL, BUS_PATH);
 
-        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(kinds); i++) {
-                r = sd_bus_add_fallback_vtable(bus, NULL, prefixes[i], interfaces[i],
-                                               kinds[i].vtable, kinds[i].find, objects);
-                if (r >= 0)
-                        r = sd_bus_add_node_enumerator(bus, NULL, prefixes[i], kinds[i].enumerate,
-                                                       objects);
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(places); i++) {
+                BusPlace place = places[i];
+
+                place.path = prefixes[i];
+                place.interface = interfaces[i];
+                place.userdata = objects;
+                r = bus_dispatch_add(dispatch, bus, &place);
         }
         if (r >= 0)
                 objects->bus = bus;

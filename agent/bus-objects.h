@@ -11,6 +11,7 @@
 
 #include <systemd/sd-bus.h>
 
+#include "agent/bus-dispatch.h"
 #include "agent/claim-service.h"
 
 typedef struct BusObjects BusObjects;
@@ -22,7 +23,7 @@ DEFINE_CLEANUP(BusObjects *, bus_objects_free);
 
 /* Puts the objects on a connection (borrowed), to which signals go from now on; they leave it when
  * it is closed, which bus_objects_detach() must be called before. */
-int bus_objects_attach(BusObjects *objects, sd_bus *bus);
+int bus_objects_attach(BusObjects *objects, BusDispatch *dispatch, sd_bus *bus);
 void bus_objects_detach(BusObjects *objects);
 
 /* The end of a cycle: what of the host differs from the last time is told. tree and snapshot may be

@@ -48,6 +48,7 @@ typedef struct Operation {
 
 struct BusOperations {
         const BusConfig *config;
+        Polkit *polkit;
         sd_bus *bus;            /* NULL while there is none */
         sd_event_source *timer; /* looks at the progress */
         Operation **items;      /* by id */
@@ -286,9 +287,13 @@ static void end_reshape(Operation *operation, Tracker *tracker, const Error *err
 static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
         const TrackerStatus *status = tracker_get_status(tracker);
+        const Operation *operation = userdata;
+        const Error *why = operation->kind == OPERATION_UNDO_RESHAPE
+                                   ? tracker_get_undo_error(tracker)
+                                   : &status->reshape_error;
 
         end_reshape(userdata, tracker,
-                    status->reshape_error.code           ? &status->reshape_error
+                    why->code                            ? why
                     : status->sync_state == SYNC_OFFLINE ? error
                                                          : &no_error);
 }
@@ -406,8 +411,8 @@ static int find_operation(sd_bus *bus, const char *path, const char *interface, 
         return find(userdata, path) ? 1 : 0;
 }
 
-static int enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
-                     sd_bus_error *error)
+static int introspect(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
+                      sd_bus_error *error)
 {
         const BusOperations *operations = userdata;
         char **paths = calloc(operations->n_items + 1, sizeof(char *)), path[64];
@@ -426,6 +431,12 @@ static int enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***re
                 return -ENOMEM;
         *ret = paths;
         return 0;
+}
+
+/* They are few: all of them in one lot. */
+static int enumerate(void *userdata, int64_t *cursor, char ***ret)
+{
+        return (*cursor)++ == 0 ? introspect(NULL, NULL, userdata, ret, NULL) : 0;
 }
 
 static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -503,7 +514,8 @@ static int method_cancel(sd_bus_message *call, void *userdata, sd_bus_error *err
         bool reshapes = operation && (operation->kind == OPERATION_RESHAPE ||
                                       operation->kind == OPERATION_UNDO_RESHAPE);
 
-        return polkit_guard(call, reshapes ? POLKIT_ACTION_RESHAPE : POLKIT_ACTION_MANAGE,
+        return polkit_guard(((BusOperations *)userdata)->polkit, call,
+                            reshapes ? POLKIT_ACTION_RESHAPE : POLKIT_ACTION_MANAGE, NULL,
                             do_cancel, userdata, error);
 }
 
@@ -529,13 +541,17 @@ static const sd_bus_vtable vtable[] = {
 
 /* Life */
 
-int bus_operations_attach(BusOperations *operations, sd_bus *bus)
+int bus_operations_attach(BusOperations *operations, BusDispatch *dispatch, sd_bus *bus)
 {
-        int r = sd_bus_add_fallback_vtable(bus, NULL, PREFIX, BUS_INTERFACE_OPERATION, vtable,
-                                           find_operation, operations);
+        int r = bus_dispatch_add(dispatch, bus,
+                                 &(BusPlace){ .path = PREFIX,
+                                              .interface = BUS_INTERFACE_OPERATION,
+                                              .vtable = vtable,
+                                              .find = find_operation,
+                                              .enumerate = enumerate,
+                                              .introspect = introspect,
+                                              .userdata = operations });
 
-        if (r >= 0)
-                r = sd_bus_add_node_enumerator(bus, NULL, PREFIX, enumerate, operations);
         if (r >= 0)
                 operations->bus = bus;
         return r;
@@ -546,7 +562,8 @@ void bus_operations_detach(BusOperations *operations)
         operations->bus = NULL;
 }
 
-int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config)
+int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
+                       Polkit *polkit)
 {
         _cleanup_(bus_operations_freep) BusOperations *operations =
                 calloc(1, sizeof(BusOperations));
@@ -555,6 +572,7 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
         if (!operations)
                 return -ENOMEM;
         operations->config = config;
+        operations->polkit = polkit;
         r = sd_event_add_time_relative(event, &operations->timer, CLOCK_MONOTONIC, PROGRESS_USEC,
                                        PROGRESS_USEC / 4, on_timer, operations);
         if (r < 0)

@@ -8,20 +8,21 @@
  * there, and told when it is news. What ended stays for a while, so that who was late can read how.
  * Main thread only. */
 
-#include <systemd/sd-bus.h>
-
+#include "agent/bus-dispatch.h"
 #include "agent/bus.h"
+#include "agent/polkit.h"
 
 typedef struct BusOperations BusOperations;
 
-/* config is borrowed, and looked at when something is asked for: its tracker may be another one
- * then. -ENOMEM, and what sd-event says. */
-int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config);
+/* polkit and config are borrowed; config is looked at when something is asked for: its tracker may
+ * be another one then. -ENOMEM, and what sd-event says. */
+int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
+                       Polkit *polkit);
 BusOperations *bus_operations_free(BusOperations *operations);
 DEFINE_CLEANUP(BusOperations *, bus_operations_free);
 
 /* As bus_objects_attach(). What runs goes on when the bus is gone. */
-int bus_operations_attach(BusOperations *operations, sd_bus *bus);
+int bus_operations_attach(BusOperations *operations, BusDispatch *dispatch, sd_bus *bus);
 void bus_operations_detach(BusOperations *operations);
 
 /* Handlers of the methods of those names. */

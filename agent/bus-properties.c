@@ -53,6 +53,8 @@ int bus_get_text(sd_bus *bus, const char *path, const char *interface, const cha
                 text = facts->config.root.text;
         else if (strcmp(property, "Driver") == 0)
                 text = facts->config.driver;
+        else if (strcmp(property, "Hook") == 0)
+                text = facts->config.hook;
         else if (strcmp(property, "SyncState") == 0)
                 text = sync_state_to_text(status->sync_state);
         else if (strcmp(property, "SyncError") == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A request as it comes in a message: groups, then options. A malformed message is -EINVAL with
- * words; what sd-bus itself says goes through. */
+ * words; what sd-bus itself says goes through. The limits of claim_request_check() hold while it is
+ * read, so that nothing is sorted, or kept, that would be refused. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +10,9 @@
 
 #include "agent/bus-claims-internal.h"
 
-#define GROUPS_MAX   256
+#define AMOUNTS_MAX  1024 /* of all groups together */
 #define MAPPINGS_MAX 1024
+#define OPTIONS_MAX  32
 
 /* Options that are looked at together, when all are read. Texts are the message's. */
 typedef struct BusNuma {
@@ -25,7 +27,7 @@ void claim_request_done(ClaimRequest *request)
         request_mappings_done(&request->mappings);
 }
 
-static int read_amounts(sd_bus_message *m, Resources *resources, Error *reterr)
+static int read_amounts(sd_bus_message *m, Resources *resources, size_t *n_amounts, Error *reterr)
 {
         const char *resource_class;
         uint64_t amount;
@@ -41,6 +43,12 @@ static int read_amounts(sd_bus_message *m, Resources *resources, Error *reterr)
                         return error_setf(reterr, EINVAL,
                                           "%.60s: the amount must be from 1 to %" PRIu64,
                                           resource_class, INVENTORY_MAX_AMOUNT);
+                if (resources->n_items >= CLAIM_CLASSES_MAX)
+                        return error_setf(reterr, EINVAL, "A group has more than %d classes",
+                                          CLAIM_CLASSES_MAX);
+                if (++*n_amounts > AMOUNTS_MAX)
+                        return error_setf(reterr, EINVAL, "More than %d amounts in all groups",
+                                          AMOUNTS_MAX);
                 if (resources_get(resources, resource_class) != 0)
                         return error_setf(reterr, EINVAL, "%.60s is given twice", resource_class);
                 if (resources_set(resources, resource_class, amount) < 0)
@@ -59,13 +67,16 @@ static int read_traits(sd_bus_message *m, StringSet *set, Error *reterr)
         while ((r = sd_bus_message_read(m, "s", &trait)) > 0) {
                 if (!resource_class_valid(trait))
                         return error_setf(reterr, EINVAL, "\"%.60s\" is not a trait", trait);
+                if (set->n_items >= CLAIM_TRAITS_MAX)
+                        return error_setf(reterr, EINVAL, "A group has more than %d traits",
+                                          CLAIM_TRAITS_MAX);
                 if (string_set_add(set, trait) < 0)
                         return error_oom(reterr);
         }
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_group(sd_bus_message *m, ResourceRequest *request, Error *reterr)
+static int read_group(sd_bus_message *m, ResourceRequest *request, size_t *n_amounts, Error *reterr)
 {
         RequestGroup *group;
         const char *suffix;
@@ -78,7 +89,7 @@ static int read_group(sd_bus_message *m, ResourceRequest *request, Error *reterr
                 return r;
         if (group->resources.n_items > 0)
                 return error_setf(reterr, EINVAL, "Group \"%.70s\" is given twice", suffix);
-        r = read_amounts(m, &group->resources, reterr);
+        r = read_amounts(m, &group->resources, n_amounts, reterr);
         if (r < 0)
                 return r;
         r = read_traits(m, &group->required, reterr);
@@ -89,14 +100,15 @@ static int read_group(sd_bus_message *m, ResourceRequest *request, Error *reterr
 
 static int read_groups(sd_bus_message *m, ResourceRequest *request, Error *reterr)
 {
+        size_t n_groups = 0, n_amounts = 0;
         int r = sd_bus_message_enter_container(m, 'a', "(sa{st}asas)");
 
         if (r < 0)
                 return r;
         while ((r = sd_bus_message_enter_container(m, 'r', "sa{st}asas")) > 0) {
-                if (request->n_groups >= GROUPS_MAX)
-                        return error_setf(reterr, EINVAL, "More than %d groups", GROUPS_MAX);
-                r = read_group(m, request, reterr);
+                if (++n_groups > CLAIM_GROUPS_MAX)
+                        return error_setf(reterr, EINVAL, "More than %d groups", CLAIM_GROUPS_MAX);
+                r = read_group(m, request, &n_amounts, reterr);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(m);
@@ -152,9 +164,14 @@ static int read_subtrees(sd_bus_message *m, ResourceRequest *request, Error *ret
                 _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
                 const char *suffix;
 
-                while ((r = sd_bus_message_read(m, "s", &suffix)) > 0)
+                while ((r = sd_bus_message_read(m, "s", &suffix)) > 0) {
+                        if (suffixes.n_items >= CLAIM_GROUPS_MAX)
+                                return error_setf(reterr, EINVAL,
+                                                  "same-subtree: more than %d groups",
+                                                  CLAIM_GROUPS_MAX);
                         if (string_set_add(&suffixes, suffix) < 0)
                                 return error_oom(reterr);
+                }
                 if (r < 0 || (r = resource_request_add_subtree(request, &suffixes, reterr)) < 0)
                         return r;
                 r = sd_bus_message_exit_container(m);
@@ -174,6 +191,8 @@ static int read_trees(sd_bus_message *m, ResourceRequest *request, Error *reterr
                 r = resource_request_group(request, suffix, &group, reterr);
                 if (r < 0)
                         return r;
+                if (request->n_groups > CLAIM_GROUPS_MAX)
+                        return error_setf(reterr, EINVAL, "More than %d groups", CLAIM_GROUPS_MAX);
                 if (uuid_from_text(uuid, &group->in_tree) < 0)
                         return error_setf(reterr, EINVAL, "in-tree: \"%.40s\" is not a uuid", uuid);
         }
@@ -281,12 +300,15 @@ static int read_option(sd_bus_message *m, const char *name, ClaimRequest *reques
 static int read_options(sd_bus_message *m, ClaimRequest *request, BusNuma *numa, Error *reterr)
 {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        size_t n_options = 0;
 
         if (r < 0)
                 return r;
         while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
                 const char *name;
 
+                if (++n_options > OPTIONS_MAX)
+                        return error_setf(reterr, EINVAL, "More than %d options", OPTIONS_MAX);
                 r = sd_bus_message_read(m, "s", &name);
                 if (r < 0)
                         return r;

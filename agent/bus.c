@@ -3,19 +3,18 @@
 #include "agent/bus.h"
 
 #include <errno.h>
-#include <string.h>
 #include <systemd/sd-bus.h>
 
 #include "agent/bus-claims.h"
 #include "agent/bus-cordon.h"
+#include "agent/bus-dispatch.h"
+#include "agent/bus-documents.h"
 #include "agent/bus-interface.h"
 #include "agent/bus-log.h"
 #include "agent/bus-objects.h"
 #include "agent/bus-operations.h"
 #include "agent/bus-properties.h"
 #include "agent/polkit.h"
-#include "agent/tree-json.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
@@ -26,99 +25,25 @@ struct BusService {
         sd_bus *bus;      /* NULL while there is none */
         bool told_no_bus; /* the absence is logged once */
         bool settled;
+        BusGate *gate;
+        BusDispatch dispatch;
+        Polkit *polkit;
+        BusDocuments documents;
         BusObjects *objects;
         BusOperations *operations;
         uint64_t n_cycles_told; /* of the tracker */
 };
 
-/* Answers with the text of a JSON document; takes the reference. */
-static int reply_json(sd_bus_message *call, json_t *document)
-{
-        _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
-
-        json_decref(document);
-        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
-}
-
-static int add_sharing(json_t *document, const PlacementProviders *sharing)
-{
-        _cleanup_json_ json_t *names = json_array();
-
-        for (size_t i = 0; sharing && i < sharing->n_items; i++)
-                if (json_array_append_new(names, json_string(sharing->items[i].name)) < 0)
-                        return -ENOMEM;
-        return json_object_set(document, "shares", names);
-}
-
-static int add_cordons(json_t *document, const ProviderTree *tree, const BusConfig *config)
-{
-        json_t *providers = json_object_get(document, "providers");
-
-        for (size_t i = 0; i < tree->n_providers; i++) {
-                bool cordoned = cordon_covers(config->cordon, tree, &config->root,
-                                              &tree->providers[i]->uuid);
-
-                if (json_object_set_new(json_array_get(providers, i), "cordoned",
-                                        json_boolean(cordoned)) < 0)
-                        return -ENOMEM;
+#define DOCUMENT_METHOD(name, document)                                                          \
+        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)      \
+        {                                                                                        \
+                return bus_documents_reply(&((BusService *)userdata)->documents, document, call, \
+                                           error);                                               \
         }
-        return 0;
-}
 
-static int method_get_tree(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        const ProviderTree *tree = tracker_get_tree(service->facts.config.tracker);
-        const Snapshot *snapshot = tracker_get_snapshot(service->facts.config.tracker);
-        const TrackerStatus *status = tracker_get_status(service->facts.config.tracker);
-        Claims *claims = claim_service_get(service->facts.config.claims);
-        _cleanup_(allocations_freep) Allocations *usage = NULL;
-        json_t *document;
-
-        if (!tree || !snapshot)
-                return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s",
-                                         status->hypervisor_error.code
-                                                 ? status->hypervisor_error.text
-                                                 : "The host was not polled yet");
-        if (claims)
-                claim_service_check(service->facts.config.claims,
-                                    claims_usage(claims, &usage, NULL));
-        document = tree_to_json(tree, usage, &service->facts.config.root, snapshot->nodename,
-                                sync_state_to_text(status->sync_state));
-        if (document &&
-            (add_sharing(document, tracker_get_sharing(service->facts.config.tracker)) < 0 ||
-             add_cordons(document, tree, &service->facts.config) < 0)) {
-                json_decref(document);
-                return -ENOMEM;
-        }
-        return reply_json(call, document);
-}
-
-static int method_get_plan(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        _cleanup_(plan_freep) Plan *plan = NULL;
-        Error words = ERROR_NULL;
-        int r = tracker_plan(service->facts.config.tracker, &plan, &words);
-
-        if (r < 0)
-                return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s", error_text(&words, r));
-        return reply_json(call, plan_to_json(plan));
-}
-
-static int method_discover(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        const Snapshot *snapshot = tracker_get_snapshot(service->facts.config.tracker);
-        const TrackerStatus *status = tracker_get_status(service->facts.config.tracker);
-
-        if (!snapshot)
-                return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s",
-                                         status->hypervisor_error.code
-                                                 ? status->hypervisor_error.text
-                                                 : "The host was not polled yet");
-        return reply_json(call, snapshot_to_json(snapshot));
-}
+DOCUMENT_METHOD(get_tree, BUS_DOCUMENT_TREE)
+DOCUMENT_METHOD(get_plan, BUS_DOCUMENT_PLAN)
+DOCUMENT_METHOD(discover, BUS_DOCUMENT_HOST)
 
 static int do_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
@@ -154,6 +79,7 @@ static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         const BusConfig *config = &((BusService *)userdata)->facts.config;
 
+        bus_documents_forget(&((BusService *)userdata)->documents);
         return bus_cordon(call, config->cordon, config->tracker, config->claims, &config->root,
                           error);
 }
@@ -162,6 +88,7 @@ static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error
 {
         const BusConfig *config = &((BusService *)userdata)->facts.config;
 
+        bus_documents_forget(&((BusService *)userdata)->documents);
         return bus_uncordon(call, config->cordon, config->tracker, config->claims, error);
 }
 
@@ -192,11 +119,20 @@ CHANGING_METHOD(confirm)
 CHANGING_METHOD(extend)
 CHANGING_METHOD(abort)
 CHANGING_METHOD(guest_started)
-READING_METHOD(list_claims)
 READING_METHOD(get_claim)
-READING_METHOD(find_claims)
 READING_METHOD(list_problems)
-READING_METHOD(explain)
+
+/* Those whose answer may be long. */
+#define LISTING_METHOD(name)                                                                 \
+        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)  \
+        {                                                                                    \
+                BusService *service = userdata;                                              \
+                                                                                             \
+                return bus_##name(call, service->gate, service->facts.config.claims, error); \
+        }
+
+LISTING_METHOD(list_claims)
+LISTING_METHOD(find_claims)
 
 /* Methods that take their course. */
 #define DESK_METHOD(name)                                                                         \
@@ -234,15 +170,34 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         bus_service_changed(service);
 }
 
+static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        bool privileged;
+        uid_t uid;
+
+        if (!bus_gate_get_user(service->gate, call, &uid, &privileged))
+                privileged = false;
+        return bus_explain(call, service->facts.config.claims,
+                           privileged ? service->facts.config.desk : NULL, error);
+}
+
 /* Methods that not everybody may call. */
 
-#define GUARDED(name, action)                                                               \
+#define GUARDED_IF(name, action, check)                                                     \
         static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
         {                                                                                   \
-                return polkit_guard(call, action, do_##name, userdata, error);              \
+                return polkit_guard(((BusService *)userdata)->polkit, call, action, check,  \
+                                    do_##name, userdata, error);                            \
         }
+#define GUARDED(name, action) GUARDED_IF(name, action, NULL)
 
-GUARDED(claim, POLKIT_ACTION_CLAIM)
+static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, error);
+}
+
+GUARDED_IF(claim, POLKIT_ACTION_CLAIM, check_claim)
 GUARDED(confirm, POLKIT_ACTION_CLAIM)
 GUARDED(extend, POLKIT_ACTION_CLAIM)
 GUARDED(release, POLKIT_ACTION_CLAIM)
@@ -334,6 +289,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("RootProvider", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Driver", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("NodeName", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Hook", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncState", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncError", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("HypervisorError", "s", bus_get_text, 0,
@@ -371,8 +327,11 @@ static void close_bus(BusService *service)
 {
         if (!service->bus)
                 return;
+        bus_gate_detach(service->gate);
+        polkit_forget(service->polkit);
         bus_objects_detach(service->objects);
         bus_operations_detach(service->operations);
+        service->dispatch.n_places = 0;
         sd_bus_detach_event(service->bus);
         service->bus = sd_bus_close_unref(service->bus);
 }
@@ -429,6 +388,24 @@ static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_err
         return 0;
 }
 
+static int add_objects(BusService *service)
+{
+        BusDispatch *dispatch = &service->dispatch;
+        int r = bus_dispatch_add(dispatch, service->bus,
+                                 &(BusPlace){ .path = BUS_PATH,
+                                              .interface = BUS_INTERFACE,
+                                              .vtable = vtable,
+                                              .userdata = service });
+
+        if (r >= 0)
+                r = bus_objects_attach(service->objects, dispatch, service->bus);
+        if (r >= 0)
+                r = bus_operations_attach(service->operations, dispatch, service->bus);
+        if (r >= 0)
+                r = bus_log_add(dispatch, service->bus);
+        return r < 0 ? r : bus_gate_attach(service->gate, service->bus, BUS_PATH, BUS_LOG_PATH);
+}
+
 static int try_open(BusService *service)
 {
         int r;
@@ -438,16 +415,7 @@ static int try_open(BusService *service)
         if (r < 0)
                 return r;
         (void)sd_bus_set_exit_on_disconnect(service->bus, false);
-        r = sd_bus_add_object_vtable(service->bus, NULL, BUS_PATH, BUS_INTERFACE, vtable, service);
-        if (r < 0)
-                return r;
-        r = bus_objects_attach(service->objects, service->bus);
-        if (r < 0)
-                return r;
-        r = bus_operations_attach(service->operations, service->bus);
-        if (r < 0)
-                return r;
-        r = bus_log_add(service->bus);
+        r = add_objects(service);
         if (r < 0)
                 return r;
         r = sd_bus_match_signal_async(service->bus, NULL, "org.freedesktop.DBus.Local", NULL,
@@ -488,9 +456,16 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
-        r = bus_objects_new(&service->objects, event, config->claims);
+        service->documents.config = &service->facts.config;
+        r = bus_gate_new(&service->gate, event, bus_dispatch_serve, &service->dispatch);
+        service->dispatch = (BusDispatch){ .gate = service->gate, .manager = BUS_PATH };
         if (r >= 0)
-                r = bus_operations_new(&service->operations, event, &service->facts.config);
+                r = polkit_new(&service->polkit, service->gate);
+        if (r >= 0)
+                r = bus_objects_new(&service->objects, event, config->claims);
+        if (r >= 0)
+                r = bus_operations_new(&service->operations, event, &service->facts.config,
+                                       service->polkit);
         if (r < 0)
                 return r;
         service->facts.debts = claim_desk_count_debts(config->desk);
@@ -510,6 +485,9 @@ BusService *bus_service_free(BusService *service)
         close_bus(service);
         bus_operations_free(service->operations);
         bus_objects_free(service->objects);
+        polkit_free(service->polkit);
+        bus_gate_free(service->gate);
+        bus_documents_done(&service->documents);
         sd_event_source_disable_unref(service->retry_timer);
         sd_event_unref(service->event);
         free(service);
@@ -522,7 +500,14 @@ void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *
                 return;
         service->facts.config.tracker = tracker;
         service->facts.config.driver = driver;
+        bus_documents_forget(&service->documents);
         service->n_cycles_told = 0;
+}
+
+void bus_service_set_hook(BusService *service, const char *hook)
+{
+        if (service)
+                service->facts.config.hook = hook;
 }
 
 /* Once a cycle. */
@@ -539,12 +524,13 @@ static void update_objects(BusService *service)
 
 void bus_service_changed(BusService *service)
 {
+        bus_documents_forget(&service->documents);
         update_objects(service);
         service->facts.debts = claim_desk_count_debts(service->facts.config.desk);
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return;
         (void)sd_bus_emit_properties_changed(
-                service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "SyncState",
+                service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "Hook", "SyncState",
                 "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "ReshapeAccess",
                 "HostCordoned", "DevicesCordoned", "DevicesWithheld", "StatusText", "LastSyncUSec",
                 "LastPollUSec", "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims",

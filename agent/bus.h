@@ -32,6 +32,7 @@ typedef struct BusConfig {
         Cordon *cordon;
         Uuid root;
         const char *driver; /* its name */
+        const char *hook;   /* config_hook_to_text() */
         BusReload reload;
         /* Called once, when computectl can reach the service, or it is known that it cannot; maybe
          * from inside bus_service_new(). */
@@ -46,6 +47,7 @@ DEFINE_CLEANUP(BusService *, bus_service_free);
 
 /* Another tracker takes the place of the one of the config; service may be NULL. */
 void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *driver);
+void bus_service_set_hook(BusService *service, const char *hook);
 
 /* The tracker's status or the claims changed: tells those who watch the properties. */
 void bus_service_changed(BusService *service);

@@ -10,12 +10,17 @@
 #include "agent/claim-task.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "claims/device-choice.h"
+
+#define LOOK_PATIENCE_USEC (10 * USEC_PER_SEC) /* less than who asks over D-Bus waits */
+#define TIMER_ACCURACY     (100 * USEC_PER_MSEC)
 
 typedef TAILQ_HEAD(ClaimTaskList, ClaimTask) ClaimTaskList;
 
 struct ClaimDesk {
         ClaimCounter counter;
         ClaimDeskSession session;
+        ClaimDeskLook look;
         void *userdata;
         ClaimDeskSettled settled;
         void *settled_userdata;
@@ -106,6 +111,17 @@ void claim_desk_watch(ClaimDesk *desk, ClaimDeskSettled settled, void *userdata)
 void claim_desk_set_away(ClaimDesk *desk, bool away)
 {
         desk->counter.away = away;
+}
+
+void claim_desk_set_search(ClaimDesk *desk, ClaimDeskSearch search)
+{
+        desk->counter.search = search;
+        desk->counter.search_userdata = desk->userdata;
+}
+
+void claim_desk_searched(void *task)
+{
+        claim_task_searched(task);
 }
 
 static ClaimTask *find_task(const ClaimDesk *desk, const Uuid *consumer)
@@ -200,11 +216,65 @@ static void begin_move(ClaimTask *task)
         claim_task_run(task);
 }
 
+/* A look at what guests have. */
+
+static bool must_look(const ClaimTask *task)
+{
+        const ClaimDesk *desk = task->owner;
+        const HostFacts *facts = claim_service_facts(desk->counter.service);
+
+        return desk->look && task->request && !task->looked && facts &&
+               devices_are_asked(facts, &task->request->resources);
+}
+
+static void fail_look(ClaimTask *task, const char *why)
+{
+        Error error = ERROR_NULL;
+
+        error_setf(&error, EBUSY, "Which devices guests have cannot be read: %s", why);
+        task->done(task, CLAIM_E_BUSY, NULL, false, &error);
+}
+
+static int on_look_late(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        fail_look(userdata, "the hypervisor does not answer");
+        return 0;
+}
+
+static uint64_t now_monotonic_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static void begin_look(ClaimTask *task)
+{
+        ClaimDesk *desk = task->owner;
+        Error error = ERROR_NULL;
+        int r;
+
+        task->looks = true;
+        task->look_usec = now_monotonic_usec();
+        r = desk->look(desk->userdata, &error);
+        if (r >= 0)
+                r = sd_event_add_time_relative(desk->counter.event, &task->timer, CLOCK_MONOTONIC,
+                                               LOOK_PATIENCE_USEC, TIMER_ACCURACY, on_look_late,
+                                               task);
+        if (r < 0)
+                fail_look(task, error_text(&error, r));
+}
+
 static void start(ClaimTask *task)
 {
         task->waits = false;
         task->begun_usec = claim_task_now_usec();
-        if (task->kind == CLAIM_TASK_MOVE && task->handover.id == 0)
+        if (must_look(task))
+                begin_look(task);
+        else if (task->kind == CLAIM_TASK_LOOK)
+                task->done(task, 0, NULL, false, &ERROR_NULL);
+        else if (task->kind == CLAIM_TASK_MOVE && task->handover.id == 0)
                 begin_move(task);
         else
                 claim_task_run(task);
@@ -235,6 +305,38 @@ static int on_turn(sd_event_source *source, void *userdata)
         return 0;
 }
 
+static ClaimTask *find_looking(const ClaimDesk *desk, uint64_t before_usec)
+{
+        ClaimTask *task;
+
+        TAILQ_FOREACH(task, &desk->tasks, link)
+        if (task->looks && task->look_usec <= before_usec)
+                return task;
+        return NULL;
+}
+
+/* The list is another one after each. */
+void claim_desk_looked(ClaimDesk *desk, uint64_t began_usec, const Error *error)
+{
+        uint64_t before_usec = error->code ? UINT64_MAX : began_usec;
+        ClaimTask *task;
+
+        while ((task = find_looking(desk, before_usec))) {
+                task->looks = false;
+                task->looked = true;
+                task->timer = sd_event_source_disable_unref(task->timer);
+                if (error->code)
+                        fail_look(task, error->text);
+                else
+                        start(task);
+        }
+}
+
+void claim_desk_set_look(ClaimDesk *desk, ClaimDeskLook look)
+{
+        desk->look = look;
+}
+
 static void refuse(int result, ClaimDeskDone done, void *userdata, const Error *error)
 {
         done(result, NULL, false, error, userdata);
@@ -258,6 +360,32 @@ void claim_desk_claim(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDon
         task->waits = waits;
         if (!waits)
                 start(task);
+}
+
+static void on_look_done(ClaimTask *task, int result, const Claim *claim, bool told,
+                         const Error *error)
+{
+        ClaimDesk *desk = task->owner;
+
+        task->told(result, NULL, false, error, task->userdata);
+        drop_task(desk, task);
+}
+
+void claim_desk_look(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDone done,
+                     void *userdata)
+{
+        const Uuid nobody = uuid_make_random();
+        ClaimTask *task = add_task(desk, CLAIM_TASK_LOOK, &nobody, on_look_done);
+        Error error = ERROR_NULL;
+
+        if (!task) {
+                refuse(error_oom(&error), done, userdata, &error);
+                return;
+        }
+        task->request = request;
+        task->told = done;
+        task->userdata = userdata;
+        start(task);
 }
 
 void claim_desk_move(ClaimDesk *desk, const Uuid *from, const Uuid *to, const char *to_type,
@@ -362,7 +490,7 @@ static void release_pending(ClaimDesk *desk, Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
 
-        if (claims_list_standing(claims, CLAIM_STANDING_PENDING, &list, NULL) != 0)
+        if (claims_list_pending(claims, &list, NULL) != 0)
                 return;
         for (size_t i = 0; i < list.n_claims; i++)
                 if (!find_task(desk, &list.claims[i]->consumer))
@@ -429,40 +557,22 @@ static ClaimTask *next_move(ClaimDesk *desk, Claims *claims)
         return NULL;
 }
 
-/* The first debt of a standing that is not looked at yet, if it is older than *found. */
-static void find_debt(ClaimDesk *desk, Claims *claims, ClaimStanding standing, Claim **found)
-{
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-
-        if (claims_list_standing(claims, standing, &list, NULL) != 0)
-                return;
-        for (size_t i = 0; i < list.n_claims; i++) {
-                Claim *claim = list.claims[i];
-
-                if (claim->id <= desk->after_debt || find_task(desk, &claim->consumer))
-                        continue;
-                if (!*found || claim->id < (*found)->id) {
-                        claim_free(*found);
-                        *found = TAKE_PTR(list.claims[i]);
-                }
-                return;
-        }
-}
-
 static ClaimTask *next_debt(ClaimDesk *desk, Claims *claims)
 {
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        ClaimTask *task;
+        for (;;) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                ClaimTask *task;
 
-        find_debt(desk, claims, CLAIM_STANDING_OWED, &claim);
-        find_debt(desk, claims, CLAIM_STANDING_SENT, &claim);
-        if (!claim)
-                return NULL;
-        desk->after_debt = claim->id;
-        task = add_task(desk, CLAIM_TASK_DEBT, &claim->consumer, on_errand_done);
-        if (task)
-                task->claim = TAKE_PTR(claim);
-        return task;
+                if (claims_next_debt(claims, desk->after_debt, &claim, NULL) != 0)
+                        return NULL;
+                desk->after_debt = claim->id;
+                if (find_task(desk, &claim->consumer))
+                        continue;
+                task = add_task(desk, CLAIM_TASK_DEBT, &claim->consumer, on_errand_done);
+                if (task)
+                        task->claim = TAKE_PTR(claim);
+                return task;
+        }
 }
 
 static void settle_next(ClaimDesk *desk)

@@ -8,9 +8,11 @@
  *
  * A claim: is it there already, it is answered. Else its consumer is read (one GET). Has it
  * allocations on this host, somebody placed it: these are verified and claimed, and nothing is
- * written. Has it none, the agent asks for candidates, claims the first one that fits here, too, as
- * pending, writes it with the consumer's generation, and answers. Lost a race: all over again, a
- * bounded number of times.
+ * written; where there is no room for them, claims whose guests are gone are searched for once, and
+ * it is tried again. Has it none, the fit chooses, the choice is claimed as pending and written
+ * with the consumer's generation, and the claim is answered. Refused for want of room: what
+ * Placement has left is read, and chosen from. Lost a race: all over again. Each a bounded number
+ * of times.
  *
  * LIMITATIONS: Placement counts the generation of a consumer that was deleted and made anew from
  * the start. A removal or a move that was given up, was done again, and arrives after the consumer
@@ -65,6 +67,23 @@ void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, bool with_placement);
  * (CLAIM_MODE_AUTO). */
 void claim_desk_set_away(ClaimDesk *desk, bool away);
 
+/* Asks for a look at what guests have, see claim_desk_looked(). Negative errno with words. */
+typedef int (*ClaimDeskLook)(void *userdata, Error *reterr);
+
+/* Before a claim gets a device the guests that do not run are read again: they are edited without a
+ * word to us (virsh attach-device --config). Without a look at them (LOOK_PATIENCE_USEC) such a
+ * claim is refused; others do not wait. NULL, as at first: claims go by what is known. */
+void claim_desk_set_look(ClaimDesk *desk, ClaimDeskLook look);
+
+/* What guests had at this time (CLOCK_MONOTONIC) is known, or, with an error, is not to be known.
+ */
+void claim_desk_looked(ClaimDesk *desk, uint64_t began_usec, const Error *error);
+
+/* The look alone that a claim of the request would wait for: then what is known is what the claim
+ * would go by. done gets no claim. Everything of request is borrowed until done. */
+void claim_desk_look(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDone done,
+                     void *userdata);
+
 /* Everything of request is borrowed until done. */
 void claim_desk_claim(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDone done,
                       void *userdata);
@@ -96,6 +115,13 @@ const char *claim_desk_get_trouble(const ClaimDesk *desk);
  * somebody else wrote it there. What is to be removed is settled later. */
 int claim_desk_release(ClaimDesk *desk, int64_t id, const char *reason, bool everywhere,
                        Error *reterr);
+
+/* A placed guest is refused for want of room: polls the host and asks Placement once more, for a
+ * claim whose guest is gone may have it; claim_desk_searched() follows, never from inside the call.
+ * cancel: it need not. < 0: there is nothing to be learnt now. */
+typedef int (*ClaimDeskSearch)(void *task, bool cancel, void *userdata);
+void claim_desk_set_search(ClaimDesk *desk, ClaimDeskSearch search);
+void claim_desk_searched(void *task);
 
 /* The session goes away: ends what is under way with words. */
 void claim_desk_dismiss(ClaimDesk *desk, const char *why);

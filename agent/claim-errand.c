@@ -97,7 +97,10 @@ static int go_on_with_debt(ClaimTask *task, Claims *claims, const HostView *view
                 settle_debt(task, CLAIM_STANDING_WRITTEN, &told);
                 break;
         case CLAIM_DEBT_PLACED:
-                settle_debt(task, CLAIM_STANDING_NONE, &told);
+                /* One that was made of a guest is completed by what was placed once that runs. */
+                settle_debt(task, CLAIM_STANDING_NONE,
+                            strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0 ? NULL
+                                                                                      : &told);
                 break;
         }
         return 0;

@@ -177,7 +177,8 @@ static int add_domains(const Snapshot *snapshot, HostFacts *facts)
         return 0;
 }
 
-int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, HostFacts *ret)
+int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, const Snapshot *guests,
+                     HostFacts *ret)
 {
         _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
         _cleanup_(claim_facts_done) HostFacts facts = { 0 };
@@ -188,14 +189,14 @@ int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, HostF
         facts.pci = calloc(snapshot->n_devices + 1, sizeof(HostPci));
         facts.mdevs = calloc(snapshot->n_mdevs + 1, sizeof(HostMdev));
         facts.cells = calloc(snapshot->n_cells + 1, sizeof(HostCell));
-        facts.domains = calloc(snapshot->n_domains + 1, sizeof(HostDomain));
+        facts.domains = calloc(guests->n_domains + 1, sizeof(HostDomain));
         if (!facts.devices || !facts.pci || !facts.mdevs || !facts.cells || !facts.domains)
                 return -ENOMEM;
-        facts.taken_usec = snapshot->taken_realtime_usec;
+        facts.taken_usec = snapshot->begun_realtime_usec;
         add_devices(&plan, &facts);
         add_pci(config, snapshot, &facts);
         add_mdevs(snapshot, &facts);
-        if (add_cells(config, snapshot, &facts) < 0 || add_domains(snapshot, &facts) < 0)
+        if (add_cells(config, snapshot, &facts) < 0 || add_domains(guests, &facts) < 0)
                 return -ENOMEM;
         *ret = facts;
         facts = (HostFacts){ 0 };

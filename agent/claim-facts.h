@@ -7,8 +7,10 @@
 #include "claims/host-facts.h"
 #include "drivers/driver.h"
 
-/* Borrows from both, which must outlive it. ret must be zeroed. -ENOMEM. */
-int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, HostFacts *ret);
+/* guests: whose domains count, the snapshot itself or a newer one. Borrows from all, which must
+ * outlive it. ret must be zeroed. -ENOMEM. */
+int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, const Snapshot *guests,
+                     HostFacts *ret);
 void claim_facts_done(HostFacts *facts);
 
 /* One domain, of no poll: borrows from domain alone. The caller frees ret->layout. -ENOMEM. */

@@ -2,6 +2,14 @@
 
 #include "agent/claim-layout.h"
 
+typedef struct Guest {
+        const SnapshotDomain *domain;
+        const HostFacts *facts;
+        const HostCell *cell_of_all; /* of the CPUs that have no pin of their own, or NULL */
+        unsigned next_number;        /* of a part of a cell that lies in several of the host */
+        Layout layout;
+} Guest;
+
 static const HostCpu *find_cpu(const HostFacts *facts, unsigned id, unsigned *ret_cell)
 {
         for (size_t i = 0; i < facts->n_cells; i++)
@@ -22,61 +30,103 @@ static const CpuSet *find_pin(const SnapshotDomain *domain, unsigned vcpu)
         return cpu_set_count(&domain->cpus) > 0 ? &domain->cpus : NULL;
 }
 
-/* False when nothing binds the cell. */
-static bool find_host_cell(const SnapshotDomain *domain, const HostFacts *facts,
-                           const CpuSet *host_cells, const CpuSet *vcpus, unsigned *ret)
+/* The cell that has all CPUs of the set; NULL: several have them, or none. */
+static const HostCell *find_cell_of_cpus(const HostFacts *facts, const CpuSet *cpus)
 {
-        if (cpu_set_count(host_cells) == 0)
-                host_cells = &domain->memory_cells;
-        if (cpu_set_count(host_cells) == 1) {
-                *ret = cpu_set_next(host_cells, 0);
-                return host_facts_find_cell(facts, *ret) != NULL;
-        }
-        CPU_SET_FOREACH(vcpu, vcpus)
-        {
-                const CpuSet *pin = find_pin(domain, vcpu);
+        const HostCell *cell;
+        unsigned id, n = 0;
 
-                if (pin && find_cpu(facts, cpu_set_next(pin, 0), ret))
-                        return true;
-        }
-        return false;
+        if (!find_cpu(facts, cpu_set_next(cpus, 0), &id))
+                return NULL;
+        cell = host_facts_find_cell(facts, id);
+        for (size_t i = 0; i < cell->n_cpus; i++)
+                n += cpu_set_contains(cpus, cell->cpus[i].id);
+        return n == cpu_set_count(cpus) ? cell : NULL;
 }
 
-static int add_cpu(const SnapshotDomain *domain, const HostFacts *facts, unsigned vcpu,
-                   LayoutCell *cell, Layout *layout)
+/* The one host cell that the memory is bound to, or NULL. */
+static const HostCell *find_home(const Guest *guest, const DomainCell *from)
 {
-        const CpuSet *pin = find_pin(domain, vcpu);
+        const CpuSet *cells = cpu_set_count(&from->host_cells) > 0 ? &from->host_cells
+                                                                   : &guest->domain->memory_cells;
+
+        return cpu_set_count(cells) == 1
+                       ? host_facts_find_cell(guest->facts, cpu_set_next(cells, 0))
+                       : NULL;
+}
+
+/* What of the guest's cell, whose parts begin at first, is in the host cell. */
+static LayoutCell *get_part(Guest *guest, const DomainCell *from, size_t first,
+                            const HostCell *host_cell)
+{
+        Layout *layout = &guest->layout;
+        LayoutCell *part;
+
+        for (size_t i = first; i < layout->n_cells; i++)
+                if (layout->cells[i].host_cell == host_cell->id)
+                        return &layout->cells[i];
+        part = layout_add_cell(layout);
+        part->cell = layout->n_cells - 1 == first ? from->id : guest->next_number++;
+        part->host_cell = host_cell->id;
+        part->page_kib = from->page_kib;
+        return part;
+}
+
+static int add_cpu(Guest *guest, unsigned vcpu, const CpuSet *pin, LayoutCell *part)
+{
+        LayoutCpu *cpu = layout_add_cpu(&guest->layout);
         const HostCpu *only = NULL;
-        LayoutCpu *cpu;
         unsigned host_cell;
 
-        if (pin && cpu_set_count(pin) == 1)
-                only = find_cpu(facts, cpu_set_next(pin, 0), &host_cell);
-        cell->n_shared += !only || !only->dedicated;
-        if (!pin)
-                return 0;
-        cpu = layout_add_cpu(layout);
+        if (cpu_set_count(pin) == 1)
+                only = find_cpu(guest->facts, cpu_set_next(pin, 0), &host_cell);
         cpu->vcpu = vcpu;
         cpu->dedicated = only && only->dedicated;
-        if (cpu->dedicated && cpu_set_add(&layout->held, only->id) < 0)
+        if (part && cpu->dedicated)
+                part->n_shared--;
+        if (cpu->dedicated && cpu_set_add(&guest->layout.held, only->id) < 0)
                 return -ENOMEM;
         return cpu_set_copy(&cpu->cpus, pin);
 }
 
-static int add_cell(const SnapshotDomain *domain, const HostFacts *facts, const DomainCell *from,
-                    unsigned host_cell, Layout *layout)
+static int add_cpus(Guest *guest, const DomainCell *from, const HostCell *home, size_t first)
 {
-        LayoutCell *cell = layout_add_cell(layout);
-
-        cell->cell = from->id;
-        cell->host_cell = host_cell;
-        cell->memory_mb = from->memory_kib / 1024 + (from->memory_kib % 1024 > 0);
-        cell->page_kib = from->page_kib;
-        if (cpu_set_copy(&cell->vcpus, &from->vcpus) < 0)
-                return -ENOMEM;
         CPU_SET_FOREACH(vcpu, &from->vcpus)
-        if (add_cpu(domain, facts, vcpu, cell, layout) < 0)
+        {
+                const CpuSet *pin = find_pin(guest->domain, vcpu);
+                const HostCell *cell = pin == &guest->domain->cpus ? guest->cell_of_all
+                                       : pin ? find_cell_of_cpus(guest->facts, pin)
+                                             : NULL;
+                LayoutCell *part =
+                        cell || home ? get_part(guest, from, first, cell ? cell : home) : NULL;
+
+                if (part && cpu_set_add(&part->vcpus, vcpu) < 0)
+                        return -ENOMEM;
+                if (part)
+                        part->n_shared++;
+                if (pin && add_cpu(guest, vcpu, pin, part) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Memory that is bound to no single cell follows the CPUs. */
+static int add_cell(Guest *guest, const DomainCell *from)
+{
+        uint64_t memory_mb = from->memory_kib / 1024 + (from->memory_kib % 1024 > 0);
+        const HostCell *home = find_home(guest, from);
+        size_t first = guest->layout.n_cells;
+
+        if (home)
+                get_part(guest, from, first, home)->memory_mb = memory_mb;
+        if (add_cpus(guest, from, home, first) < 0)
                 return -ENOMEM;
+        for (size_t i = first; !home && i < guest->layout.n_cells; i++) {
+                LayoutCell *part = &guest->layout.cells[i];
+
+                part->memory_mb =
+                        memory_mb * cpu_set_count(&part->vcpus) / cpu_set_count(&from->vcpus);
+        }
         return 0;
 }
 
@@ -99,22 +149,21 @@ static int order_cpus(const void *a, const void *b)
 static int make(const SnapshotDomain *domain, const HostFacts *facts, const DomainCell *cells,
                 size_t n_cells, Layout *ret)
 {
-        _cleanup_(layout_done) Layout layout = LAYOUT_INIT;
+        Guest guest = { .domain = domain, .facts = facts, .layout = LAYOUT_INIT };
+        int r = layout_reserve(&guest.layout, n_cells * (facts->n_cells + 1),
+                               count_cpus(cells, n_cells));
 
-        if (layout_reserve(&layout, n_cells, count_cpus(cells, n_cells)) < 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < n_cells; i++) {
-                unsigned host_cell;
-
-                if (!find_host_cell(domain, facts, &cells[i].host_cells, &cells[i].vcpus,
-                                    &host_cell))
-                        return 0;
-                if (add_cell(domain, facts, &cells[i], host_cell, &layout) < 0)
-                        return -ENOMEM;
+        guest.cell_of_all = find_cell_of_cpus(facts, &domain->cpus);
+        for (size_t i = 0; i < n_cells; i++)
+                guest.next_number = MAX(guest.next_number, cells[i].id + 1);
+        for (size_t i = 0; r == 0 && i < n_cells; i++)
+                r = add_cell(&guest, &cells[i]);
+        if (r < 0 || guest.layout.n_cells == 0) {
+                layout_done(&guest.layout);
+                return r;
         }
-        qsort(layout.cpus, layout.n_cpus, sizeof(LayoutCpu), order_cpus);
-        *ret = layout;
-        layout = LAYOUT_INIT;
+        qsort(guest.layout.cpus, guest.layout.n_cpus, sizeof(LayoutCpu), order_cpus);
+        *ret = guest.layout;
         return 0;
 }
 

@@ -6,8 +6,10 @@
 #include "claims/host-facts.h"
 #include "drivers/snapshot.h"
 
-/* facts: the cells of the host. A guest's cell lies in the one host cell that its memory is bound
- * to, else in that of its first CPU that is pinned. A guest that sees no cells is one. A CPU is
- * dedicated when it is pinned to one host CPU of those that are dedicated. A guest that is bound to
- * nothing has no layout. ret must be LAYOUT_INIT. -ENOMEM. */
+/* facts: the cells of the host. A guest's CPU is in the host cell that has all the host CPUs that
+ * it may run on, else in the one that its memory is bound to; one that floats over several cells is
+ * in none, as for Nova. Memory is in the one cell that it is bound to, else where the CPUs of its
+ * cell are. So a guest's cell that is spread over host cells becomes one for each of them. A guest
+ * that sees no cells is one. A CPU is dedicated when it is pinned to one host CPU of those that are
+ * dedicated. A guest that is in no cell has no layout. ret must be LAYOUT_INIT. -ENOMEM. */
 int claim_layout_make(const SnapshotDomain *domain, const HostFacts *facts, Layout *ret);

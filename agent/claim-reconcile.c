@@ -5,17 +5,23 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/claim-build.h"
+#include "agent/claim-share.h"
+#include "base/array.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-
-#define ORPHAN_REASON "orphan: its guest is gone"
+#include "claims/claims-move.h"
+#include "claims/claims-placement.h"
 
 /* A poll that began before a guest stopped may tell of it so much later. */
 #define POLL_AGE_USEC (30 * USEC_PER_SEC)
 
+/* Where claims do not expire but for those that somebody gave a time. */
+#define EXTEND_USEC (300 * USEC_PER_SEC)
+
 typedef struct Work {
         ClaimService *service;
-        const HostFacts *facts;
+        const ReconcileInput *order;
         Claims *claims;
         ReconcileProblems *problems; /* of this time */
 } Work;
@@ -56,18 +62,84 @@ static bool has_just_stopped(const Work *work, const Uuid *consumer)
                 return false;
         for (size_t i = 0; i < list.n_claims; i++)
                 if (uuid_equal(&list.claims[i]->consumer, consumer) &&
-                    list.claims[i]->ended_usec + POLL_AGE_USEC > work->facts->taken_usec &&
+                    list.claims[i]->ended_usec + POLL_AGE_USEC > work->order->facts->taken_usec &&
                     strcmp(list.claims[i]->end_reason, CLAIM_EXPIRED) != 0)
                         return true;
         return false;
 }
 
+/* Where the claim's consumer has something here, Placement need not be told of it. */
+static int note_read(Claims *claims, const Claim *claim, const ClaimTold *told, bool here,
+                     Error *reterr)
+{
+        int r;
+
+        if (claim->standing != CLAIM_STANDING_NONE && !here)
+                return 0;
+        r = claims_set_standing(claims, claim->id, claim->standing, CLAIM_STANDING_NONE, told,
+                                reterr);
+        return r == CLAIM_E_NOT_FOUND ? 0 : r;
+}
+
+static int complete(Claims *claims, const Claim *claim, const Consumer *consumer, Error *reterr)
+{
+        _cleanup_(consumer_freep) Consumer *share = NULL;
+        const HostView *view;
+        ClaimTold told;
+        size_t root;
+        bool here;
+        int r = claims_host(claims, &view, reterr);
+
+        if (r != 0 || !host_view_root(view, claims_node(claims), &root))
+                return r;
+        told = claim_share_told(view, consumer, false);
+        here = claim_share_has(view, claims_node(claims), consumer);
+        r = claim_build_share(claim, consumer, view->tree, &view->tree->providers[root]->uuid,
+                              &share);
+        if (r < 0)
+                return error_oom(reterr);
+        if (share) {
+                log_info("Completed claim %" PRId64 " of %s by what Placement has of it.",
+                         claim->id, claim->consumer.text);
+                r = claims_settle(claims, claim->id, share, reterr);
+        }
+        return share && r != 0 ? r : note_read(claims, claim, &told, here, reterr);
+}
+
+int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr)
+{
+        _cleanup_(consumer_freep) Consumer *nothing = NULL;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r = claims_get(claims, id, &claim, reterr);
+
+        if (r != 0)
+                return r;
+        if (claim->state != CLAIM_STATE_CONFIRMED)
+                return CLAIM_E_NOT_FOUND;
+        if (!holding && consumer_new(&nothing, &claim->consumer) < 0)
+                return error_oom(reterr);
+        return complete(claims, claim, holding ? holding : nothing, reterr);
+}
+
+static void tell_adopted(const Work *work, const ReconcileAction *action, int64_t claim_id)
+{
+        char id[24];
+
+        snprintf(id, sizeof(id), "%" PRId64, claim_id);
+        log_event(LOG_NOTICE, MESSAGE_CLAIM_ADOPTED,
+                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
+                  "Guest %s (%s) had no claim: made claim %s of what it has.", action->domain->name,
+                  action->consumer.text, id);
+        tell(work, CLAIM_EVENT_ADDED, claim_id);
+}
+
+/* Counted at once; what was not read of its consumer yet completes the claim later. */
 static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
 {
+        const ReconcileAnswer *answer = reconcile_find_answer(work->order, &action->consumer);
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
-        char id[24] = "";
-        int r;
+        int r, completed = 0;
 
         if (has_just_stopped(work, &action->consumer))
                 return 0;
@@ -77,28 +149,48 @@ static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
                 return forward(r, &words, reterr);
         if (!claim)
                 return note(work, action, 0, " has no claim", &words);
-        snprintf(id, sizeof(id), "%" PRId64, claim->id);
-        log_event(LOG_NOTICE, MESSAGE_CLAIM_ADOPTED,
-                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text),
-                  "Guest %s (%s) had no claim: made claim %s of what it has.", action->domain->name,
-                  claim->consumer.text, id);
-        claim_service_tell(work->service, CLAIM_EVENT_ADDED, claim);
+        if (answer)
+                completed = claim_complete(work->claims, claim->id, answer->holding, reterr);
+        tell_adopted(work, action, claim->id);
+        if (completed != 0)
+                return completed;
         return r == CLAIM_DONE ? 0 : note(work, action, claim->id, "", &words);
 }
 
 static int release(const Work *work, const ReconcileAction *action, Error *reterr)
 {
         char id[24];
-        int r = claims_release(work->claims, action->claim_id, ORPHAN_REASON, reterr);
+        int r = claims_release(work->claims, action->claim_id, action->reason, reterr);
 
         if (r != 0)
                 return r;
         snprintf(id, sizeof(id), "%" PRId64, action->claim_id);
-        log_event(LOG_NOTICE, MESSAGE_CLAIM_ORPHAN,
-                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
-                  "Released claim %s: guest %s is not on this host any more.", id,
-                  action->consumer.text);
+        if (strcmp(action->reason, CLAIM_EXPIRED) == 0)
+                log_notice("Released claim %s of %s: it was not confirmed in time.", id,
+                           action->consumer.text);
+        else
+                log_event(
+                        LOG_NOTICE, MESSAGE_CLAIM_ORPHAN,
+                        LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
+                        "Released claim %s: guest %s is not on this host any more.", id,
+                        action->consumer.text);
         tell(work, CLAIM_EVENT_REMOVED, action->claim_id);
+        return 0;
+}
+
+/* Asked about again when that is over. */
+static int extend(const Work *work, const ReconcileAction *action, Error *reterr)
+{
+        uint64_t expiry = work->order->expiry_usec > 0 ? work->order->expiry_usec : EXTEND_USEC;
+        int r = claims_extend(work->claims, action->claim_id,
+                              work->order->facts->taken_usec + expiry, reterr);
+
+        if (r != 0)
+                return r == CLAIM_E_CONFLICT ? 0 : r;
+        log_info("Claim %" PRId64 " of %s was not confirmed in time, and stays: Placement has its "
+                 "allocations here.",
+                 action->claim_id, action->consumer.text);
+        tell(work, CLAIM_EVENT_CHANGED, action->claim_id);
         return 0;
 }
 
@@ -131,9 +223,22 @@ static int check(const Work *work, const ReconcileAction *action, Error *reterr)
 
 static int act(const Work *work, const ReconcileAction *action, Error *reterr)
 {
+        const ReconcileAnswer *answer;
+        int r;
+
         switch (action->type) {
+        case RECONCILE_ASK:
+                return 0;
         case RECONCILE_ADOPT:
                 return adopt(work, action, reterr);
+        case RECONCILE_COMPLETE:
+                answer = reconcile_find_answer(work->order, &action->consumer);
+                r = claim_complete(work->claims, action->claim_id, answer->holding, reterr);
+                if (r == 0)
+                        tell(work, CLAIM_EVENT_CHANGED, action->claim_id);
+                return r;
+        case RECONCILE_EXTEND:
+                return extend(work, action, reterr);
         case RECONCILE_CONFIRM:
                 return confirm(work, action, reterr);
         case RECONCILE_RELEASE:
@@ -169,39 +274,74 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
                 log_notice("Claims and guests agree again.");
 }
 
-static int decide(const Work *work, const HostFacts *facts, uint64_t expiry_usec,
-                  ReconcileMemory *memory, Reconcile *ret, Error *reterr)
+static int decide(const Work *work, ReconcileMemory *memory, Reconcile *ret, Error *reterr)
 {
         Claims *claims = work->claims;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        ReconcileInput input = { .claims = &list,
-                                 .facts = facts,
-                                 .node = claims_node(claims),
-                                 .boot_id = claims_boot_id(claims),
-                                 .expiry_usec = expiry_usec,
-                                 .started_only = claim_service_is_started_only(work->service) };
+        ReconcileInput input = *work->order;
         int r;
 
-        input.away = claim_service_get_away(work->service, &input.n_away);
+        input.claims = &list;
+        input.node = claims_node(claims);
+        input.boot_id = claims_boot_id(claims);
         r = claims_list(claims, false, &list, reterr);
         if (r != 0)
                 return r;
-        r = claims_host(claims, &input.view, reterr);
+        if (!input.recorded)
+                r = claims_host(claims, &input.view, reterr);
         if (r != 0)
                 return r;
         return reconcile_make(&input, memory, ret) < 0 ? error_oom(reterr) : 0;
 }
 
+static int order_uuids(const void *a, const void *b)
+{
+        return uuid_order(a, b);
+}
+
+static int collect_wanted(const Reconcile *reconcile, ClaimWanted *ret)
+{
+        size_t n = 0;
+
+        ret->uuids = calloc(reconcile->n_actions + 1, sizeof(Uuid));
+        if (!ret->uuids)
+                return -ENOMEM;
+        for (size_t i = 0; i < reconcile->n_actions; i++)
+                if (reconcile->actions[i].type == RECONCILE_ASK)
+                        ret->uuids[n++] = reconcile->actions[i].consumer;
+        qsort(ret->uuids, n, sizeof(Uuid), order_uuids);
+        for (size_t i = 0; i < n; i++)
+                if (i == 0 || !uuid_equal(&ret->uuids[i], &ret->uuids[i - 1]))
+                        ret->uuids[ret->n_uuids++] = ret->uuids[i];
+        return 0;
+}
+
+/* Is it the file that cannot be used? Then each other guest would only wait for it as long again.
+ */
+static bool is_of_file(int r)
+{
+        return r == CLAIM_E_BUSY || r == -ESTALE || r == -EUCLEAN;
+}
+
+/* What cannot be done for one guest stops no other. Yields the first failure. */
 static int act_on_all(const Work *work, const Reconcile *reconcile, Error *reterr)
 {
-        for (size_t i = 0; i < reconcile->n_actions; i++) {
-                int r = act(work, &reconcile->actions[i], reterr);
+        int failure = 0;
+
+        for (size_t i = 0; i < reconcile->n_actions && !is_of_file(failure); i++) {
+                Error words = ERROR_NULL;
+                int r = act(work, &reconcile->actions[i], &words);
 
                 /* Somebody else may have ended it meanwhile. */
-                if (r != 0 && r != CLAIM_E_NOT_FOUND)
-                        return r;
+                if (r == 0 || r == CLAIM_E_NOT_FOUND)
+                        continue;
+                if (!is_of_file(r) && note(work, &reconcile->actions[i],
+                                           reconcile->actions[i].claim_id, "", &words) < 0)
+                        return error_oom(reterr);
+                if (failure == 0 || is_of_file(r))
+                        failure = forward(r, &words, reterr);
         }
-        return 0;
+        return failure;
 }
 
 /* Problems that both lists have are kept once. */
@@ -215,26 +355,30 @@ static int merge(ReconcileProblems *into, ReconcileProblems *from)
         return 0;
 }
 
-int claim_reconcile(ClaimService *service, Claims *claims, const HostFacts *facts,
-                    uint64_t expiry_usec, ReconcileMemory *memory, ReconcileProblems *problems,
+int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput *order,
+                    ReconcileMemory *memory, ReconcileProblems *problems, ClaimWanted *wanted,
                     Error *reterr)
 {
         _cleanup_(reconcile_done) Reconcile reconcile = { 0 }, after = { 0 };
         _cleanup_(reconcile_problems_done) ReconcileProblems found = { 0 };
         const Work work = {
-                .service = service, .facts = facts, .claims = claims, .problems = &found
+                .service = service, .order = order, .claims = claims, .problems = &found
         };
-        int r;
+        int r, failure;
 
-        r = decide(&work, facts, expiry_usec, memory, &reconcile, reterr);
+        r = decide(&work, memory, &reconcile, reterr);
         if (r != 0)
                 return r;
-        r = act_on_all(&work, &reconcile, reterr);
-        if (r != 0)
-                return r;
+        failure = act_on_all(&work, &reconcile, reterr);
+        if (is_of_file(failure))
+                return failure;
+        if (wanted && collect_wanted(&reconcile, wanted) < 0)
+                return error_oom(reterr);
+        if (wanted && wanted->n_uuids > 0)
+                return failure;
         /* What is wrong now, not what was before it was put right. */
         if (reconcile.n_actions > 0)
-                r = decide(&work, facts, expiry_usec, memory, &after, reterr);
+                r = decide(&work, memory, &after, reterr);
         if (r != 0)
                 return r;
         if (merge(&found, reconcile.n_actions > 0 ? &after.problems : &reconcile.problems) < 0)
@@ -243,5 +387,5 @@ int claim_reconcile(ClaimService *service, Claims *claims, const HostFacts *fact
         reconcile_problems_done(problems);
         *problems = found;
         found = (ReconcileProblems){ 0 };
-        return 0;
+        return failure;
 }

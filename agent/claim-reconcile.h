@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Does what claims/reconcile.h decided, and journals it. Main thread; blocks on the disk. */
+/* Claims and guests made the same: decided in claims/reconcile.h, done and journalled here. Called
+ * by the claim service, main thread; blocks on the disk. */
 
 #include "agent/claim-service.h"
-#include "claims/reconcile.h"
 
-/* Makes claims and guests the same where that is safe; what is not is in problems, which is
- * replaced. A problem is journalled when it was not there the last time. Yields the result of the
- * last call of claims.h that failed, with words, or 0. */
-int claim_reconcile(ClaimService *service, Claims *claims, const HostFacts *facts,
-                    uint64_t expiry_usec, ReconcileMemory *memory, ReconcileProblems *problems,
+/* order says how it is, but for what the claims know themselves. memory and problems go from one
+ * call to the next. wanted (may be NULL, else empty): whom to ask about first, sorted; what hangs
+ * on that is left to a second call, and so are the problems. Results as in claims/claims.h. */
+int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput *order,
+                    ReconcileMemory *memory, ReconcileProblems *problems, ClaimWanted *wanted,
                     Error *reterr);
+
+/* A claim that was made of a guest follows what Placement has of its consumer
+ * (agent/claim-build.h), and is no debt any more where that has something here. holding NULL:
+ * nothing. Results as in claims/claims.h. */
+int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);

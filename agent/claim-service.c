@@ -2,6 +2,7 @@
 
 #include "agent/claim-service.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,9 +11,15 @@
 #include "agent/claim-facts.h"
 #include "agent/claim-move.h"
 #include "agent/claim-reconcile.h"
+#include "agent/claim-share.h"
 #include "agent/clock-watch.h"
+#include "base/array.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+
+/* The main loop waits for nobody's lock longer than this: no other agent has the folder, and who
+ * looks at the file by hand does not keep it. */
+#define BUSY_USEC (500 * USEC_PER_MSEC)
 
 struct ClaimService {
         char *path, *host, *node;
@@ -23,15 +30,24 @@ struct ClaimService {
         bool tree_stored;         /* claims has it */
         const DriverConfig *driver;
         Snapshot *snapshot; /* that facts borrows from, or NULL */
+        Snapshot *guests;   /* the same, for the domains alone: as new or newer */
         HostFacts facts;
         bool reconcile_due; /* the snapshot was not looked at yet */
-        bool compared;      /* it was, in this cycle */
         bool started_only, owes_guests;
         ClockWatch clock;
         int64_t last_id;  /* of the claims that were made */
         int64_t known_id; /* the same, when the clock was looked at last */
         ReconcileMemory memory;
+        ReconcileTouched *touched; /* since the poll of the snapshot, or a little longer */
+        size_t n_touched, n_touched_allocated;
+        Allocations *holding;     /* what Placement has of those that were asked about */
+        ReconcileAnswer *answers; /* the same, that borrow from it */
+        size_t n_answers;
+        uint64_t urgent_usec; /* a poll that begins after this is to be followed by asking about all
+                                 without a guest; 0: none is */
         ReconcileProblems problems, findings;
+        Uuid *in_hand;
+        size_t n_in_hand, n_in_hand_allocated;
         char *closed, *hint; /* see claim_service_set_closed(); NULL: nothing */
         Uuid *away;          /* guests that other hosts have */
         size_t n_away;
@@ -40,6 +56,7 @@ struct ClaimService {
         void *watch_userdata;
         Error error;
         bool error_logged;
+        bool lost;         /* claims is not what it was, and is closed by the next tend */
         bool write_failed; /* error is of a write that was refused; the file is open */
 };
 
@@ -68,7 +85,12 @@ ClaimService *claim_service_free(ClaimService *service)
         claims_free(service->claims);
         claim_facts_done(&service->facts);
         snapshot_unref(service->snapshot);
+        snapshot_unref(service->guests);
         reconcile_memory_done(&service->memory);
+        free(service->touched);
+        free(service->in_hand);
+        free(service->answers);
+        allocations_free(service->holding);
         reconcile_problems_done(&service->problems);
         reconcile_problems_done(&service->findings);
         free(service->away);
@@ -198,6 +220,7 @@ static void open_store(ClaimService *service)
                 .host = service->host,
                 .node = service->node,
                 .expiry_usec = service->expiry_usec,
+                .busy_usec = BUSY_USEC,
                 .has_devices = true,
         };
         Error error = ERROR_NULL;
@@ -292,9 +315,16 @@ static void move_expiry(ClaimService *service, const ClockJump *jump)
 
 static void move_missing(ClaimService *service, const ClockJump *jump)
 {
-        for (size_t i = 0; i < service->memory.n_items; i++)
-                service->memory.items[i].since_usec =
-                        clock_jump_move(jump, service->memory.items[i].since_usec);
+        for (size_t i = 0; i < service->memory.n_items; i++) {
+                ReconcileMissing *missing = &service->memory.items[i];
+
+                missing->since_usec = clock_jump_move(jump, missing->since_usec);
+                if (missing->asked_usec > 0)
+                        missing->asked_usec = clock_jump_move(jump, missing->asked_usec);
+        }
+        for (size_t i = 0; i < service->n_touched; i++)
+                service->touched[i].when_usec =
+                        clock_jump_move(jump, service->touched[i].when_usec);
 }
 
 static void tell_jump(const ClockJump *jump)
@@ -339,7 +369,9 @@ static void expire(ClaimService *service, uint64_t usec)
 
 void claim_service_tend(ClaimService *service)
 {
-        service->compared = false;
+        if (service->lost)
+                service->claims = claims_free(service->claims);
+        service->lost = false;
         if (!service->claims && service->path)
                 open_store(service);
         if (!service->claims)
@@ -350,35 +382,115 @@ void claim_service_tend(ClaimService *service)
                 try_write(service);
 }
 
-void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
+void claim_service_touch(ClaimService *service, int64_t claim)
+{
+        /* Without memory a poll may be believed that is a moment too old: as it is without this. */
+        if (array_grow(&service->touched, sizeof(ReconcileTouched), service->n_touched,
+                       &service->n_touched_allocated) < 0)
+                return;
+        service->touched[service->n_touched++] =
+                (ReconcileTouched){ .claim_id = claim, .when_usec = clock_usec(CLOCK_REALTIME) };
+}
+
+static size_t find_in_hand(const ClaimService *service, const Uuid *consumer)
+{
+        size_t i = 0;
+
+        while (i < service->n_in_hand && !uuid_equal(&service->in_hand[i], consumer))
+                i++;
+        return i;
+}
+
+bool claim_service_take_in_hand(ClaimService *service, const Uuid *consumer)
+{
+        if (find_in_hand(service, consumer) < service->n_in_hand ||
+            array_grow(&service->in_hand, sizeof(Uuid), service->n_in_hand,
+                       &service->n_in_hand_allocated) < 0)
+                return false;
+        service->in_hand[service->n_in_hand++] = *consumer;
+        return true;
+}
+
+void claim_service_let_go(ClaimService *service, const Uuid *consumer)
+{
+        size_t i = find_in_hand(service, consumer);
+
+        assert(i < service->n_in_hand);
+        service->in_hand[i] = service->in_hand[--service->n_in_hand];
+}
+
+static void forget_touched(ClaimService *service)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < service->n_touched; i++)
+                if (service->touched[i].when_usec >= service->facts.taken_usec)
+                        service->touched[n++] = service->touched[i];
+        service->n_touched = n;
+}
+
+/* False when it is out of memory. */
+static bool set_facts(ClaimService *service, const Snapshot *snapshot, const Snapshot *guests)
 {
         HostFacts facts = { 0 };
 
-        if (snapshot == service->snapshot)
-                return;
-        if (claim_facts_make(service->driver, snapshot, &facts) < 0) {
+        if (claim_facts_make(service->driver, snapshot, guests, &facts) < 0) {
                 log_warning("Out of memory: claims go on with the guests as they were before, "
                             "ignoring.");
-                return;
+                return false;
         }
+        snapshot_ref(snapshot);
+        snapshot_ref(guests);
         claim_facts_done(&service->facts);
         snapshot_unref(service->snapshot);
-        service->snapshot = snapshot_ref(snapshot);
+        snapshot_unref(service->guests);
+        service->snapshot = (Snapshot *)snapshot;
+        service->guests = (Snapshot *)guests;
         service->facts = facts;
-        service->reconcile_due = true;
+        forget_touched(service);
         if (service->claims)
                 claims_set_facts(service->claims, &service->facts);
+        return true;
 }
 
-static void compare_with_guests(ClaimService *service)
+void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
+{
+        if (snapshot != service->snapshot && set_facts(service, snapshot, snapshot))
+                service->reconcile_due = true;
+}
+
+void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
+{
+        if (service->snapshot && snapshot != service->guests)
+                (void)set_facts(service, service->snapshot, snapshot);
+}
+
+static bool is_urgent(const ClaimService *service)
+{
+        return service->urgent_usec > 0 && service->facts.taken_usec >= service->urgent_usec;
+}
+
+static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
         Error error = ERROR_NULL;
+        ReconcileInput order = {
+                .facts = &service->facts,
+                .expiry_usec = service->expiry_usec,
+                .started_only = service->started_only,
+                .away = service->away,
+                .n_away = service->n_away,
+                .word = word,
+                .answers = service->answers,
+                .n_answers = service->n_answers,
+                .urgent = is_urgent(service),
+                .touched = service->touched,
+                .n_touched = service->n_touched,
+                .recorded = strcmp(service->snapshot->driver, "static") == 0,
+        };
         int r;
 
-        if (strcmp(service->snapshot->driver, "static") == 0)
-                return;
-        r = claim_reconcile(service, service->claims, &service->facts, service->expiry_usec,
-                            &service->memory, &service->problems, &error);
+        r = claim_reconcile(service, service->claims, &order, &service->memory, &service->problems,
+                            wanted, &error);
         if (r != 0) {
                 log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
                 service->reconcile_due = true;
@@ -387,20 +499,56 @@ static void compare_with_guests(ClaimService *service)
         forget_lost(service, r);
 }
 
-void claim_service_reconcile(ClaimService *service)
+static void forget_answers(ClaimService *service)
+{
+        free(service->answers);
+        service->answers = NULL;
+        service->n_answers = 0;
+        service->holding = allocations_free(service->holding);
+}
+
+void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
         if (!service->claims)
                 return;
         follow_clock(service);
-        if (service->reconcile_due && service->tree_stored) {
-                service->reconcile_due = false;
-                service->compared = true;
-                compare_with_guests(service);
+        if (!service->reconcile_due || !service->tree_stored)
+                return;
+        service->reconcile_due = false;
+        compare(service, word, wanted);
+        forget_answers(service);
+        if (wanted && wanted->n_uuids > 0)
+                service->reconcile_due = true;
+        else if (is_urgent(service))
+                service->urgent_usec = 0;
+        /* What expired after the poll began may have a guest that it could not see. */
+        if (service->claims && word == RECONCILE_ALONE)
+                expire(service, service->facts.taken_usec);
+}
+
+void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
+{
+        const HostView *view;
+
+        forget_answers(service);
+        service->holding = holding;
+        if (!service->claims || claims_host(service->claims, &view, NULL) != 0 ||
+            !(service->answers = calloc(asked->n_uuids + 1, sizeof(ReconcileAnswer))))
+                return;
+        for (size_t i = 0; i < asked->n_uuids; i++) {
+                const Consumer *found = allocations_find(holding, &asked->uuids[i]);
+
+                service->answers[service->n_answers++] = (ReconcileAnswer){
+                        .consumer = asked->uuids[i],
+                        .holding = found,
+                        .here = found && claim_share_has(view, claims_node(service->claims), found),
+                };
         }
-        /* What expired after the poll may have a guest that the poll could not see. */
-        if (service->claims)
-                expire(service,
-                       service->compared ? service->facts.taken_usec : clock_usec(CLOCK_REALTIME));
+}
+
+void claim_service_ask_all(ClaimService *service)
+{
+        service->urgent_usec = clock_usec(CLOCK_REALTIME);
 }
 
 const ReconcileProblems *claim_service_problems(const ClaimService *service)
@@ -466,6 +614,8 @@ void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata
 
 void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
 {
+        if (event != CLAIM_EVENT_REMOVED)
+                claim_service_touch(service, claim->id);
         service->last_id = MAX(service->last_id, claim->id);
         /* what is told was written */
         if (service->write_failed)
@@ -574,6 +724,7 @@ size_t claim_service_count(ClaimService *service)
         if (!service->claims)
                 return 0;
         r = claims_count(service->claims, &n, NULL);
-        claim_service_check(service, r);
+        /* Not now: who watches claims counts them, while somebody goes through them. */
+        service->lost = service->lost || r == -ESTALE || r == -EUCLEAN;
         return r == 0 ? n : 0;
 }

@@ -20,6 +20,18 @@ typedef enum ClaimEvent {
         CLAIM_EVENT_REMOVED,
 } ClaimEvent;
 
+/* Consumers of which is to be read what Placement has; sorted. */
+typedef struct ClaimWanted {
+        Uuid *uuids;
+        size_t n_uuids;
+} ClaimWanted;
+
+static inline void claim_wanted_done(ClaimWanted *wanted)
+{
+        free(wanted->uuids);
+        *wanted = (ClaimWanted){ 0 };
+}
+
 /* Something became of a claim, which is as it is now. */
 typedef void (*ClaimWatch)(ClaimEvent event, const Claim *claim, void *userdata);
 
@@ -76,10 +88,34 @@ const Error *claim_service_error(const ClaimService *service);
 /* A poll's result: what claims know of devices and guests. Keeps a reference. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot);
 
+/* The guests of a newer poll, before a cycle takes all of it: devices and cells stay as the tree of
+ * providers was made of them. Keeps a reference. */
+void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);
+
 /* Makes claims and guests the same, once per snapshot, when the host of it is stored
- * (claims/reconcile.h); not for a host that is a recording: its guests are not here. Ends claims
- * that expired. To be called once a cycle, behind the others. */
-void claim_service_reconcile(ClaimService *service);
+ * (claims/reconcile.h), and ends claims that expired; of a host that is a recording only that: its
+ * guests are not here. To be called behind the others.
+ *
+ * RECONCILE_CAN_ASK: where Placement is to be asked first, wanted (empty before, done by the
+ * caller) says about whom; then claim_service_answer() and the same with RECONCILE_AWAY follow. */
+void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted);
+
+/* What Placement has of those that were wanted; takes holding. For the next call of
+ * claim_service_reconcile() alone. */
+void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding);
+
+/* With the next poll, Placement is to be asked about all claims without a guest: room is wanted. */
+void claim_service_ask_all(ClaimService *service);
+
+/* A claim was answered with, as if it had just been made: what a poll that began before says of its
+ * guest means nothing. claim_service_tell() does it, too. */
+void claim_service_touch(ClaimService *service, int64_t claim);
+
+/* A consumer is in one hand at a time: of a claim that was read and not promised yet, or of a
+ * healer that takes away what nobody here was promised. False when another has it, or without
+ * memory; who got it lets it go. */
+bool claim_service_take_in_hand(ClaimService *service, const Uuid *consumer);
+void claim_service_let_go(ClaimService *service, const Uuid *consumer);
 
 /* What disagrees, as the last reconciliation found it. Borrowed. */
 const ReconcileProblems *claim_service_problems(const ClaimService *service);
@@ -117,9 +153,12 @@ void claim_service_check(ClaimService *service, int result);
  * service until a write succeeds; one is tried with every cycle. */
 void claim_service_note(ClaimService *service, int result, const Error *words);
 
-/* One watcher, NULL for none; told of every change but those of other processes. */
+/* One watcher, NULL for none; told of every change but those of other processes. It may count and
+ * read claims, but neither claim_service_check() nor claim_service_tend() is for it: whoever tells
+ * is in the middle of using the database. */
 void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata);
 void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim);
 
-/* Claims that live; cheap; 0 when the database is not open. */
+/* Claims that live; cheap; 0 when the database is not open. Closes nothing, so that a watcher may
+ * call it. */
 size_t claim_service_count(ClaimService *service);

@@ -11,6 +11,13 @@ static bool is_own(const HostView *view, size_t root, const Uuid *provider)
                                         &view->tree->providers[root]->uuid);
 }
 
+bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider)
+{
+        size_t root;
+
+        return host_view_root(view, node, &root) && is_own(view, root, provider);
+}
+
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer)
 {
         size_t root;

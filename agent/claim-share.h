@@ -7,6 +7,9 @@
 #include "claims/claims-placement.h"
 #include "claims/host-view.h"
 
+/* Is it one of the host's own tree? */
+bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider);
+
 /* Has it anything of this host? */
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer);
 

@@ -17,18 +17,28 @@
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY (1 * USEC_PER_MSEC)
 
-/* As many as are tried; an agent has one host to look at. */
-#define CANDIDATES_MAX 256
+/* Whoever is refused wants to know it in time: a poll may hang. */
+#define SEARCH_MAX_USEC (5 * USEC_PER_SEC)
+
+static void stop_searching(ClaimTask *task)
+{
+        if (task->searches)
+                (void)task->counter->search(task, true, task->counter->search_userdata);
+        task->searches = false;
+}
 
 ClaimTask *claim_task_free(ClaimTask *task)
 {
         if (!task)
                 return NULL;
+        stop_searching(task);
+        if (task->in_hand)
+                claim_service_let_go(task->counter->service, &task->consumer);
         consumers_cancel(task->call);
         sd_event_source_disable_unref(task->timer);
         consumer_free(task->seen);
         consumer_free(task->target);
-        candidate_list_free(task->candidates);
+        consumer_free(task->room);
         claim_handover_done(&task->handover);
         claim_free(task->claim);
         free(task);
@@ -46,6 +56,8 @@ static void succeed(ClaimTask *task, Claim *claim, bool told)
 {
         static const Error no_error;
 
+        if (claim)
+                claim_service_touch(task->counter->service, claim->id);
         claim_free(task->claim);
         task->claim = claim;
         task->done(task, 0, claim, told, &no_error);
@@ -61,8 +73,19 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         ClaimTask *task = userdata;
 
         task->timer = sd_event_source_disable_unref(task->timer);
+        stop_searching(task);
         claim_task_run(task);
         return 0;
+}
+
+static bool run_after(ClaimTask *task, uint64_t pause_usec)
+{
+        task->seen = consumer_free(task->seen);
+        task->target = consumer_free(task->target);
+        task->room = consumer_free(task->room);
+        task->is_there = false;
+        return sd_event_add_time_relative(task->counter->event, &task->timer, CLOCK_MONOTONIC,
+                                          pause_usec, TIMER_ACCURACY, on_timer, task) >= 0;
 }
 
 bool claim_task_retry(ClaimTask *task)
@@ -73,13 +96,28 @@ bool claim_task_retry(ClaimTask *task)
                 return false;
         (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
         pause = jitter_between(pause / 2, MIN(pause, PAUSE_MAX_USEC), random);
-        task->seen = consumer_free(task->seen);
-        task->target = consumer_free(task->target);
-        task->candidates = candidate_list_free(task->candidates);
-        task->next_candidate = 0;
-        task->is_there = false;
-        return sd_event_add_time_relative(task->counter->event, &task->timer, CLOCK_MONOTONIC,
-                                          pause, TIMER_ACCURACY, on_timer, task) >= 0;
+        return run_after(task, pause);
+}
+
+void claim_task_searched(ClaimTask *task)
+{
+        task->searches = false;
+        task->timer = sd_event_source_disable_unref(task->timer);
+        claim_task_run(task);
+}
+
+/* Refused for want of room: a claim whose guest is gone may have it. Once. */
+static void refuse(ClaimTask *task, int r, const Error *error)
+{
+        const ClaimCounter *counter = task->counter;
+
+        if (r == CLAIM_E_NO_CAPACITY && !task->has_searched && counter->search &&
+            counter->search(task, false, counter->search_userdata) >= 0) {
+                task->has_searched = task->searches = true;
+                if (run_after(task, SEARCH_MAX_USEC))
+                        return;
+        }
+        claim_task_fail(task, r, error);
 }
 
 static int set_text(char **text, const char *given, const char *otherwise)
@@ -113,6 +151,8 @@ static Claims *open_claims(ClaimTask *task)
         return NULL;
 }
 
+static void write_chosen(ClaimTask *task);
+
 /* Claims with what is known, and ends the task. */
 static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 {
@@ -126,7 +166,10 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
                 return;
         r = claims_claim_placed(claims, task->request, placing, &claim, &ambiguous, &error);
         if (r != 0) {
-                claim_task_fail(task, r, &error);
+                if (placing->holding)
+                        refuse(task, r, &error);
+                else
+                        claim_task_fail(task, r, &error);
                 return;
         }
         if (ambiguous)
@@ -154,10 +197,8 @@ static void undo(ClaimTask *task, const char *why)
 {
         Claims *claims = claim_service_get(task->counter->service);
 
-        if (claims && task->claim &&
-            claims_set_standing(claims, task->claim->id, CLAIM_STANDING_PENDING,
-                                CLAIM_STANDING_NONE, NULL, NULL) == 0)
-                (void)claims_release(claims, task->claim->id, why, NULL);
+        if (claims && task->claim)
+                (void)claims_withdraw(claims, task->claim->id, why, NULL);
         task->claim = claim_free(task->claim);
 }
 
@@ -191,6 +232,99 @@ static void finish_write(ClaimTask *task)
         succeed(task, TAKE_PTR(task->claim), true);
 }
 
+/* What was chosen is free here, and not in Placement: others have some of it that no claim tells
+ * of.
+ */
+
+static bool is_left(const Consumer *room, const Allocation *chosen)
+{
+        const Resources *left = consumer_find(room, &chosen->provider);
+
+        for (size_t i = 0; i < chosen->resources.n_items; i++)
+                if (!left || resources_get(left, chosen->resources.items[i].resource_class) <
+                                     chosen->resources.items[i].amount)
+                        return false;
+        return true;
+}
+
+/* All that was chosen of this host is there: then it was a sharing provider that refused. */
+static bool is_left_here(const ClaimTask *task, const HostView *view, const char *node)
+{
+        bool left = true;
+
+        for (size_t i = 0; i < task->claim->n_allocations; i++) {
+                const Allocation *chosen = &task->claim->allocations[i];
+
+                if (claim_share_is_own(view, node, &chosen->provider))
+                        left = left && is_left(task->room, chosen);
+        }
+        return left;
+}
+
+/* Is something of this host still to be removed? What only may arrive yet is not waited for. */
+static bool is_leaving(Claims *claims)
+{
+        ClaimDeparture departure = { 0 };
+
+        while (claims_next_departure(claims, departure.id, NULL, &departure, NULL) == 0)
+                if (!departure.unsure)
+                        return true;
+        return false;
+}
+
+/* Nothing that fits is left in Placement. */
+static void fail_for_others(ClaimTask *task, const Error *error)
+{
+        Claims *claims = claim_service_get(task->counter->service);
+        Error words = *error;
+
+        /* What was released a moment ago is on its way out, or left after Placement looked. */
+        if (claims && (is_leaving(claims) || task->n_removals != task->counter->n_removals) &&
+            claim_task_retry(task))
+                return;
+        error_prefixf(&words, -ENOSPC,
+                      "It would fit here, but other consumers hold in Placement what is free here");
+        claim_task_fail(task, CLAIM_E_NO_CAPACITY, &words);
+}
+
+static void on_room(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        Claims *claims = claim_service_get(task->counter->service);
+        const HostView *view;
+
+        task->call = NULL;
+        consumer_free(task->room);
+        task->room = TAKE_PTR(answer->consumer);
+        if (task->room && claims && claims_host(claims, &view, NULL) == 0)
+                task->others_full = is_left_here(task, view, claims_node(claims));
+        undo(task, "Placement refused it");
+        if (result == REPORT_DONE)
+                write_chosen(task);
+        else
+                claim_task_fail(task, claim_task_outcome(result), error);
+}
+
+/* True: it is tried again with what Placement has left. */
+static bool ask_for_room(ClaimTask *task)
+{
+        Claims *claims = claim_service_get(task->counter->service);
+        const Allocation *chosen = task->claim->allocations;
+        const HostView *view;
+
+        if (task->is_there || ++task->n_attempts >= ATTEMPTS_MAX || !claims ||
+            claims_host(claims, &view, NULL) != 0)
+                return false;
+        for (size_t i = 0; i < task->claim->n_allocations; i++)
+                if (claim_share_is_own(view, claims_node(claims),
+                                       &task->claim->allocations[i].provider))
+                        chosen = &task->claim->allocations[i];
+        task->n_removals = task->counter->n_removals;
+        return room_read(&task->call, task->session, &task->counter->root,
+                         chosen->resources.items[0].resource_class,
+                         chosen->resources.items[0].amount, on_room, task, NULL) >= 0;
+}
+
 static void on_put(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -208,11 +342,12 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
                 outcome = CLAIM_E_BUSY;
                 break;
         case CLAIM_WRITE_NO_ROOM:
-                undo(task, "Placement refused it");
-                if (claim_task_retry(task))
+                if (ask_for_room(task))
                         return;
-                outcome = CLAIM_E_NO_CAPACITY;
-                break;
+                undo(task, "Placement refused it");
+                if (!task->is_there || !claim_task_retry(task))
+                        fail_for_others(task, error);
+                return;
         case CLAIM_WRITE_REFUSED:
                 undo(task, "Placement refused it");
                 break;
@@ -246,16 +381,13 @@ static void put(ClaimTask *task)
 }
 
 /* 0: the claim is pending. */
-static int claim_pending(ClaimTask *task, const Candidate *candidate, Error *reterr)
+static int claim_pending(ClaimTask *task, Error *reterr)
 {
         Claims *claims = claim_service_get(task->counter->service);
-        const RequestMappings *asked = &task->request->mappings;
         ClaimPlacing placing = {
-                .holding = candidate ? candidate->holding : NULL,
-                .mappings = asked->n_items > 0               ? asked
-                            : candidate && candidate->mapped ? &candidate->mappings
-                                                             : NULL,
                 .standing = CLAIM_STANDING_PENDING,
+                .room = task->room,
+                .others_full = task->others_full,
         };
         const HostView *view;
         int r;
@@ -270,99 +402,23 @@ static int claim_pending(ClaimTask *task, const Candidate *candidate, Error *ret
         return claims_claim_placed(claims, task->request, &placing, &task->claim, NULL, reterr);
 }
 
-/* Is something of this host still to be removed? What only may arrive yet is not waited for. */
-static bool is_leaving(Claims *claims)
-{
-        ClaimDeparture departure = { 0 };
-
-        while (claims_next_departure(claims, departure.id, NULL, &departure, NULL) == 0)
-                if (!departure.unsure)
-                        return true;
-        return false;
-}
-
-/* Placement has no candidate: mostly for a reason that is known here, too. */
-static void explain_none(ClaimTask *task)
-{
-        Claims *claims = claim_service_get(task->counter->service);
-        FitVerdicts verdicts = { 0 };
-        Error error = ERROR_NULL;
-        int r = claims ? claims_explain(claims, &task->request->resources, &verdicts, &error) : 0;
-
-        fit_verdicts_done(&verdicts);
-        /* What was released a moment ago is on its way out, or left after Placement looked. */
-        if (r == 0 && claims &&
-            (is_leaving(claims) || task->n_removals != task->counter->n_removals) &&
-            claim_task_retry(task))
-                return;
-        if (r == 0) {
-                error_setf(&error, ENOSPC,
-                           "It would fit here, but Placement has no candidate for it on this host: "
-                           "other consumers hold what is free here");
-                r = CLAIM_E_NO_CAPACITY;
-        }
-        claim_task_fail(task, r, &error);
-}
-
-static void try_candidates(ClaimTask *task)
-{
-        size_t n = task->candidates->n_items;
-        Error error = ERROR_NULL;
-        int r = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                r = claim_pending(task, &task->candidates->items[i], &error);
-                if (r == 0) {
-                        put(task);
-                        return;
-                }
-                if (r != CLAIM_E_NO_CAPACITY && r != CLAIM_E_OTHER)
-                        break;
-        }
-        if (n == 0) {
-                explain_none(task);
-                return;
-        }
-        if (r == CLAIM_E_NO_CAPACITY || r == CLAIM_E_OTHER)
-                error_prefixf(&error, -ENOSPC, "None of Placement's %zu candidates fits here", n);
-        claim_task_fail(task, r == CLAIM_E_OTHER ? CLAIM_E_NO_CAPACITY : r, &error);
-}
-
 /* The fit chooses; Placement has a look at the amounts when it is written. */
-static void write_chosen_here(ClaimTask *task)
+static void write_chosen(ClaimTask *task)
 {
         Error error = ERROR_NULL;
-        int r = claim_pending(task, NULL, &error);
+        int r = claim_pending(task, &error);
 
         if (r == 0)
                 put(task);
+        else if (r == CLAIM_E_NO_CAPACITY && task->room)
+                fail_for_others(task, &error);
         else
                 claim_task_fail(task, r, &error);
-}
-
-static void on_candidates(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
-{
-        ClaimTask *task = userdata;
-
-        task->call = NULL;
-        if (result == REPORT_DONE) {
-                task->candidates = TAKE_PTR(answer->candidates);
-                try_candidates(task);
-        } else if (claim_course_is_away(result)) {
-                go_without(task, error);
-        } else if (answer->status == 400) {
-                /* A class or trait that Placement does not know: one that is forbidden need not be.
-                 */
-                write_chosen_here(task);
-        } else {
-                claim_task_fail(task, claim_task_outcome(result), error);
-        }
 }
 
 static void write_claim(ClaimTask *task)
 {
         Error error = ERROR_NULL;
-        int r;
 
         if (task->counter->mode == CLAIM_MODE_VERIFY) {
                 error_setf(&error, ENOENT,
@@ -372,16 +428,7 @@ static void write_claim(ClaimTask *task)
                 claim_task_fail(task, CLAIM_DESK_E_NOT_PLACED, &error);
                 return;
         }
-        /* A layout has its own mind about cells, which candidates do not know of. */
-        if (task->request->resources.numa.n_cells > 0) {
-                write_chosen_here(task);
-                return;
-        }
-        task->n_removals = task->counter->n_removals;
-        r = candidates_read(&task->call, task->session, &task->request->resources,
-                            &task->counter->root, CANDIDATES_MAX, on_candidates, task, &error);
-        if (r < 0)
-                claim_task_fail(task, r, &error);
+        write_chosen(task);
 }
 
 /* Reading. */
@@ -498,6 +545,52 @@ static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view,
         }
 }
 
+/* Has it a claim? What the agent wrote is on disk as Placement has it; what somebody else placed
+ * (ret_placed) may have been placed anew since. */
+static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0)
+                return false;
+        *ret_placed = claim->standing == CLAIM_STANDING_NONE;
+        if (claim->state != CLAIM_STATE_PENDING)
+                return true;
+        /* Of before a crash: nobody was promised it. */
+        (void)claims_release(claims, claim->id, "not finished", NULL);
+        return false;
+}
+
+/* A guest that left, and was placed here again before its claim ended: that names what it had. */
+static void end_of_before(ClaimTask *task, Claims *claims)
+{
+        const HostFacts *facts = claim_service_facts(task->counter->service);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0 ||
+            claim->standing != CLAIM_STANDING_NONE || claim_share_is(claim, task->seen) || !facts ||
+            host_facts_find_domain(facts, &task->consumer))
+                return;
+        if (claims_release(claims, claim->id, "placed anew", NULL) == 0)
+                log_info("Released claim %" PRId64 " of %s: it was placed here anew.", claim->id,
+                         claim->consumer.text);
+}
+
+/* Placement does not answer. */
+static void on_away(ClaimTask *task, const Error *error)
+{
+        static const ClaimPlacing local = { .standing = CLAIM_STANDING_NONE };
+        Claims *claims = open_claims(task);
+        bool placed;
+
+        if (!claims)
+                return;
+        if (has_claim(task, claims, &placed))
+                claim_locally(task, &local);
+        else
+                go_without(task, error);
+}
+
 static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -511,7 +604,7 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
 
         task->call = NULL;
         if (claim_course_is_away(result)) {
-                go_without(task, error);
+                on_away(task, error);
                 return;
         }
         if (result != REPORT_DONE) {
@@ -522,6 +615,7 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
         claims = open_claims(task);
         if (!claims)
                 return;
+        end_of_before(task, claims);
         left_over = find_left_over(task, claims, &ended);
         r = claims_host(claims, &view, &words);
         if (r != 0) {
@@ -536,18 +630,21 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
         }
 }
 
-/* A consumer that has its claim needs no Placement: the answer is on disk. */
-static bool has_claim(ClaimTask *task, Claims *claims)
+/* A healer that has it in hand takes away what would be verified. */
+static void read_consumer(ClaimTask *task)
 {
-        _cleanup_(claim_freep) Claim *claim = NULL;
+        Error error = ERROR_NULL;
+        int r;
 
-        if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0)
-                return false;
-        if (claim->state != CLAIM_STATE_PENDING)
-                return true;
-        /* Of before a crash: nobody was promised it. */
-        (void)claims_release(claims, claim->id, "not finished", NULL);
-        return false;
+        if (!task->in_hand)
+                task->in_hand = claim_service_take_in_hand(task->counter->service, &task->consumer);
+        if (!task->in_hand && claim_task_retry(task))
+                return;
+        r = task->in_hand ? consumers_read(&task->call, task->session, &task->consumer, on_read,
+                                           task, &error)
+                          : error_setf(&error, EBUSY, "The consumer is being healed: try again");
+        if (r < 0)
+                claim_task_fail(task, r, &error);
 }
 
 static void run_claim(ClaimTask *task)
@@ -555,24 +652,23 @@ static void run_claim(ClaimTask *task)
         static const ClaimPlacing local = { .standing = CLAIM_STANDING_NONE };
         Claims *claims = open_claims(task);
         Error error = ERROR_NULL;
+        bool placed = false, away;
         int r;
 
         if (!claims)
                 return;
+        away = !task->session || (task->counter->away && task->counter->mode == CLAIM_MODE_AUTO);
         r = claim_request_check(task->request, &error);
         if (r < 0) {
                 claim_task_fail(task, r, &error);
-        } else if (!task->counter->with_placement || has_claim(task, claims)) {
+        } else if (!task->counter->with_placement ||
+                   (has_claim(task, claims, &placed) && (!placed || away))) {
                 claim_locally(task, &local);
-        } else if (!task->session ||
-                   (task->counter->away && task->counter->mode == CLAIM_MODE_AUTO)) {
+        } else if (away) {
                 error_setf(&error, EAGAIN, "Placement was not spoken to yet");
                 go_without(task, &error);
         } else {
-                r = consumers_read(&task->call, task->session, &task->consumer, on_read, task,
-                                   &error);
-                if (r < 0)
-                        claim_task_fail(task, r, &error);
+                read_consumer(task);
         }
 }
 

@@ -16,8 +16,10 @@ typedef struct ClaimCounter {
         Uuid root;
         ClaimMode mode;
         bool with_placement;
-        bool away;           /* Placement did not answer last */
-        uint64_t n_removals; /* that Placement was told of */
+        bool away;              /* Placement did not answer last */
+        uint64_t n_removals;    /* that Placement was told of */
+        ClaimDeskSearch search; /* NULL: none */
+        void *search_userdata;
 } ClaimCounter;
 
 typedef struct ClaimTask ClaimTask;
@@ -28,6 +30,7 @@ typedef void (*ClaimTaskDone)(ClaimTask *task, int result, const Claim *claim, b
 
 typedef enum ClaimTaskKind {
         CLAIM_TASK_CLAIM,    /* of request */
+        CLAIM_TASK_LOOK,     /* at what guests have, for the request; the desk's own */
         CLAIM_TASK_MOVE,     /* of handover, which is in the database */
         CLAIM_TASK_DEBT,     /* claim is owed */
         CLAIM_TASK_DEPARTURE /* departure is to be finished */
@@ -42,12 +45,18 @@ struct ClaimTask {
         const ClaimRequest *request;
         ClaimHandover handover;
         bool waits;   /* for another task of the consumer */
-        bool repairs; /* nobody waits for the move: what was not done is taken back */
+        bool in_hand; /* claim_service_take_in_hand() */
+        bool looks;   /* at what guests have: waits for a poll that begins after look_usec */
+        bool looked;
+        uint64_t look_usec; /* CLOCK_MONOTONIC */
+        bool repairs;       /* nobody waits for the move: what was not done is taken back */
         ClaimDeparture departure;
         bool late;       /* the departure could not be looked at when the claim ended */
         ClaimTold after; /* of a move: how Placement has its consumer when that is written */
         Claim *claim;    /* that is pending or owed, or that ended */
         bool is_there;   /* the consumer holds already what the claim has */
+        bool searches;   /* for claims whose guests are gone */
+        bool has_searched;
 
         ClaimTaskDone done;
         ClaimDeskDone told; /* the desk's business */
@@ -57,10 +66,9 @@ struct ClaimTask {
         sd_event_source *timer;
         ConsumersCall *call;
         Consumer *seen, *target; /* as Placement has it; target: who a move goes to */
-        CandidateList *candidates;
-        uint64_t n_removals; /* of the counter, when Placement was asked for candidates */
-        size_t next_candidate;
-        Error words; /* of the last candidate */
+        Consumer *room;          /* what Placement has left of this host; NULL: it was not asked */
+        bool others_full;        /* a sharing provider seems to be what has none */
+        uint64_t n_removals;     /* of the counter, when the consumer was read */
         uint64_t begun_usec;
 };
 
@@ -88,6 +96,9 @@ uint64_t claim_task_now_usec(void);
 
 /* After a conflict: runs again in a moment. False when it was tried often enough. */
 bool claim_task_retry(ClaimTask *task);
+
+/* The search is over. */
+void claim_task_searched(ClaimTask *task);
 
 /* Who holds it, where nobody said. */
 int claim_task_name(Consumer *consumer, const char *project, const char *user, const char *type);

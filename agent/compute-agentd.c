@@ -7,6 +7,7 @@
 
 #include "agent/config.h"
 #include "agent/daemon.h"
+#include "base/folder-owner.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
@@ -90,6 +91,16 @@ static void on_config_warning(const char *text, void *userdata)
         log_warning("%s", text);
 }
 
+/* Secrets were read with the configuration; what follows concerns the state folder. */
+static int leave_root(const Config *config, Error *reterr)
+{
+        int r = folder_owner_become(config->state_path, reterr);
+
+        if (r > 0)
+                log_info("Going on as user %u, whose folder %s is.", geteuid(), config->state_path);
+        return r;
+}
+
 int main(int argc, char *argv[])
 {
         _cleanup_(config_freep) Config *config = NULL;
@@ -116,5 +127,10 @@ int main(int argc, char *argv[])
                 return EXIT_FAILURE;
         }
         log_set_level(config->log_level);
+        r = leave_root(config, &error);
+        if (r < 0) {
+                log_error("%s", error_text(&error, r));
+                return EXIT_FAILURE;
+        }
         return daemon_run(TAKE_PTR(config), options.config_file, options.mode);
 }

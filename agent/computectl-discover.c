@@ -79,11 +79,11 @@ static int poll_once(const Config *config, Snapshot **ret, Error *reterr)
 {
         _cleanup_(driver_freep) Driver *driver = NULL;
         uint64_t deadline_usec = now_usec() + TIMEOUT_SEC * USEC_PER_SEC;
-        int r = driver_new(&driver, config->compute_driver, &config->driver, reterr);
+        int r = driver_new(&driver, config->compute_driver, &config->driver, NULL, reterr);
 
         if (r < 0)
                 return r;
-        r = driver_poll(driver);
+        r = driver_poll(driver, DRIVER_POLL_ALL);
         if (r < 0)
                 return error_setf(reterr, r, "The poll cannot be started: %s", strerror(-r));
         do {

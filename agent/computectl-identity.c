@@ -9,6 +9,7 @@
 
 #include "agent/clouds.h"
 #include "agent/identity-work.h"
+#include "base/folder-owner.h"
 #include "base/json.h"
 
 enum { PROGRAM, ORDER, FLAGS, NAME, CLOUD, FILE_NAME, N_NEEDED = FILE_NAME };
@@ -30,6 +31,8 @@ static int run(char *argv[], Error *reterr)
                 r = clouds_apply(config, argv[CLOUD], reterr);
         task.config = config;
         if (r == 0)
+                r = folder_owner_become(config->state_path, reterr);
+        if (r >= 0)
                 r = identity_work(&task, &document, reterr);
         if (r < 0)
                 return r;

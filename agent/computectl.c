@@ -9,6 +9,7 @@
 #include "agent/ctl-verbs.h"
 
 #define EXIT_USAGE_ERROR 2
+#define EXIT_TOO_HARD    5 /* the agent could not decide within its bound */
 
 static int fail(const Error *error, int r)
 {
@@ -21,7 +22,8 @@ static int fail_verb(const Ctl *ctl, Error *error, int r)
 {
         if (ctl->options.host)
                 (void)error_prefixf(error, r, "%s", ctl->options.host);
-        return fail(error, r);
+        (void)fail(error, r);
+        return r == -E2BIG ? EXIT_TOO_HARD : EXIT_FAILURE;
 }
 
 /* NULL: the options could not be read so far, or name none. */

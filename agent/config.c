@@ -15,6 +15,13 @@
 /* A build for another prefix looks there too; which folder is listed twice does not matter. */
 static const char *const roots[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR, "/usr/lib", NULL };
 
+const char *config_hook_to_text(const Config *config)
+{
+        if (!config->hook_enabled)
+                return "";
+        return config->hook_when_away == CONFIG_HOOK_DENY ? "deny" : "allow";
+}
+
 Config *config_free(Config *config)
 {
         const ConfigOption *options;

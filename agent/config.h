@@ -107,6 +107,9 @@ int config_find_files(const char *file, ConfigWarning warning, void *userdata, c
 /* Has the structs of the siblings borrow what is in the strings now: after a change. */
 void config_lend_strings(Config *config);
 
+/* What [hook] says, in a word: "" (not enabled), "allow" or "deny". */
+const char *config_hook_to_text(const Config *config);
+
 Config *config_free(Config *config);
 DEFINE_CLEANUP(Config *, config_free);
 

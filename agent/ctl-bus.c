@@ -73,6 +73,8 @@ static int explain(int r, const sd_bus_error *error, Error *reterr)
                         reterr, EOPNOTSUPP,
                         "The compute-agent that runs does not know this request; is it of "
                         "the same version as computectl?");
+        if (sd_bus_error_has_name(error, BUS_ERROR_TOO_HARD))
+                r = -E2BIG;
         if (error->message && error->message[0])
                 return error_setf(reterr, r, "%s", error->message);
         return error_setf(reterr, r, "compute-agent cannot be asked: %s", strerror(-r));

@@ -151,6 +151,23 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                               "Every one of %zu mdev type(s) is offered", n);
 }
 
+static int judge_storage(const CtlFacts *facts, json_t *findings)
+{
+        const char *pool = facts->config ? facts->config->driver.images_storage_pool : NULL;
+
+        if (!facts->config || !facts->snapshot)
+                return 0;
+        if (facts->snapshot->disk_total_bytes == 0)
+                return ctl_doctor_add(
+                        findings, "storage", "warning",
+                        "Make it (mount it, start the pool), or set [DEFAULT] instances_path to "
+                        "the folder of the guests' disks; without, no guest with a disk of this "
+                        "host is scheduled here",
+                        "The size of %s is not known: DISK_GB is not told, or stays as it was",
+                        pool && pool[0] ? pool : facts->config->driver.instances_path);
+        return ctl_doctor_add(findings, "storage", "ok", NULL, "The size of the disk is known");
+}
+
 static int judge_placement(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->status, "sync_state");
@@ -275,9 +292,9 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static int (*const judges[])(const CtlFacts *, json_t *) = {
-                judge_config,    judge_service, judge_hypervisor, judge_devices,
-                judge_placement, judge_reshape, judge_connection, judge_identity,
-                judge_hook,      judge_clock,   judge_disk,
+                judge_config,   judge_service,   judge_hypervisor, judge_devices,
+                judge_storage,  judge_placement, judge_reshape,    judge_connection,
+                judge_identity, judge_hook,      judge_clock,      judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 

@@ -8,9 +8,19 @@
 
 #include "agent/config.h"
 #include "agent/ctl-bus.h"
+#include "base/json.h"
 #include "base/uuid.h"
 
 #define XML_MAX (4 * 1024 * 1024)
+
+/* Where no configuration tells. */
+#define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
+
+/* What [hook] says, or the agent does that read it. */
+typedef struct Policy {
+        bool enabled, deny;
+        uint64_t timeout_usec;
+} Policy;
 
 static const char too_late[] = "compute-agent did not answer in time\n";
 
@@ -90,26 +100,26 @@ static void on_too_late_deny(int number)
         _exit(EXIT_FAILURE);
 }
 
-static bool is_denied(const Config *config, CtlHookStep step)
+static bool is_denied(const Policy *policy, CtlHookStep step)
 {
-        return step == CTL_HOOK_PREPARE && config->hook_when_away == CONFIG_HOOK_DENY;
+        return step == CTL_HOOK_PREPARE && policy->deny;
 }
 
-static void bound_time(const Config *config, CtlHookStep step)
+static void bound_time(const Policy *policy, CtlHookStep step)
 {
         const struct sigaction action = {
-                .sa_handler = is_denied(config, step) ? on_too_late_deny : on_too_late_allow,
+                .sa_handler = is_denied(policy, step) ? on_too_late_deny : on_too_late_allow,
         };
 
         (void)sigaction(SIGALRM, &action, NULL);
-        (void)alarm((unsigned)(config->hook_timeout_usec / USEC_PER_SEC));
+        (void)alarm((unsigned)(policy->timeout_usec / USEC_PER_SEC));
 }
 
-static int ask(const Config *config, CtlHookStep step, const char *xml, const char *extra,
+static int ask(const Policy *policy, CtlHookStep step, const char *xml, const char *extra,
                const char **ret_refused, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        uint64_t timeout_usec = config->hook_timeout_usec;
+        uint64_t timeout_usec = policy->timeout_usec;
         char uuid[37], reason[128];
         int r = ctl_bus_open(&bus, NULL, reterr);
 
@@ -128,7 +138,7 @@ static int ask(const Config *config, CtlHookStep step, const char *xml, const ch
         return ctl_bus_guest(bus, "GuestReleased", uuid, reason, timeout_usec, ret_refused, reterr);
 }
 
-static int judge(const Config *config, CtlHookStep step, const char *refused, const char *guest,
+static int judge(const Policy *policy, CtlHookStep step, const char *refused, const char *guest,
                  const char *words)
 {
         if (step != CTL_HOOK_PREPARE)
@@ -138,33 +148,68 @@ static int judge(const Config *config, CtlHookStep step, const char *refused, co
                 return EXIT_FAILURE;
         }
         fprintf(stderr, "compute-agent: %s\n", words);
-        return is_denied(config, step) ? EXIT_FAILURE : EXIT_SUCCESS;
+        return is_denied(policy, step) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* An agent that runs goes by the configuration that it could read. */
+static int ask_policy(Policy *policy, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *status = NULL;
+        const char *word;
+        int r = ctl_bus_open(&bus, NULL, reterr);
+
+        if (r == CTL_BUS_DONE)
+                r = ctl_bus_get_status(bus, &status, reterr);
+        if (r == CTL_BUS_DONE)
+                r = json_read_string(status, "hook", &word, reterr);
+        if (r != CTL_BUS_DONE)
+                return r;
+        policy->enabled = word[0];
+        policy->deny = strcmp(word, "deny") == 0;
+        return 0;
+}
+
+/* Without a configuration and an agent nobody knows whether there is to be a hook: not enabled. */
+static void read_policy(const char *file, Policy *policy)
+{
+        _cleanup_(config_freep) Config *config = NULL;
+        Error words = ERROR_NULL;
+        int r = config_load(&config, file, NULL, NULL, &words);
+
+        *policy = (Policy){ .timeout_usec = DEFAULT_TIMEOUT_USEC };
+        if (r >= 0) {
+                *policy = (Policy){ .enabled = config->hook_enabled,
+                                    .deny = config->hook_when_away == CONFIG_HOOK_DENY,
+                                    .timeout_usec = config->hook_timeout_usec };
+                return;
+        }
+        fprintf(stderr, "compute-agent: %s\n", error_text(&words, r));
+        bound_time(policy, CTL_HOOK_NOTHING);
+        r = ask_policy(policy, &words);
+        if (r != 0)
+                fprintf(stderr, "compute-agent: %s\n", error_text(&words, r));
 }
 
 int ctl_verb_hook(Ctl *ctl, Error *reterr)
 {
         const char *const *arguments = ctl->options.arguments + 1;
         CtlHookStep step = ctl_hook_step(arguments[1], arguments[2]);
-        _cleanup_(config_freep) Config *config = NULL;
         _cleanup_free_ char *xml = NULL;
         Error words = ERROR_NULL;
         const char *refused = NULL;
+        Policy policy;
         bool wanted;
         int r;
 
-        r = config_load(&config, ctl->options.config, NULL, NULL, &words);
-        /* Nobody knows then whether there is to be a hook. */
-        if (r < 0) {
-                fprintf(stderr, "compute-agent: %s\n", error_text(&words, r));
-                return EXIT_SUCCESS;
-        }
-        wanted = config->hook_enabled && step != CTL_HOOK_NOTHING;
-        bound_time(config, wanted ? step : CTL_HOOK_NOTHING);
+        read_policy(ctl->options.config, &policy);
+        wanted = policy.enabled && step != CTL_HOOK_NOTHING;
+        bound_time(&policy, wanted ? step : CTL_HOOK_NOTHING);
         r = read_input(&xml, &words);
         if (!wanted)
                 return EXIT_SUCCESS;
         if (r == 0)
-                r = ask(config, step, xml, arguments[3], &refused, &words);
+                r = ask(&policy, step, xml, arguments[3], &refused, &words);
         return r == 0 ? EXIT_SUCCESS
-                      : judge(config, step, refused, arguments[0], error_text(&words, r));
+                      : judge(&policy, step, refused, arguments[0], error_text(&words, r));
 }

@@ -12,9 +12,13 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "agent/config.h"
+#include "base/folder-owner.h"
+
 #define AGENT          "compute-agentd"
 #define SERVER         "uwsgi"
 #define SOCKET_NAME    "placement.sock"
+#define POLICY_NAME    "policy.yaml"
 #define PATIENCE_TRIES 600
 #define ANSWER_SEC     5
 #define PAUSE_NSEC     (100L * 1000 * 1000)
@@ -23,7 +27,8 @@
 typedef struct Private {
         char folder[PATH_MAX];                       /* "" : none was made */
         char socket[PATH_MAX + sizeof(SOCKET_NAME)]; /* in it */
-        pid_t pid;                                   /* 0: none runs */
+        char policy[PATH_MAX + sizeof(POLICY_NAME)];
+        pid_t pid; /* 0: none runs */
 } Private;
 
 static void private_done(Private *private)
@@ -35,6 +40,7 @@ static void private_done(Private *private)
         }
         if (private->folder[0]) {
                 (void)unlink(private->socket);
+                (void)unlink(private->policy);
                 (void)rmdir(private->folder);
         }
 }
@@ -107,6 +113,32 @@ static int wait_for_server(Private *private, Error *reterr)
         return CTL_MIGRATE_PLACEMENT;
 }
 
+/* Who is not asked for a token has no role service, which newer releases of Placement want. */
+static int write_policy(const Private *private, Error *reterr)
+{
+        FILE *file = fopen(private->policy, "wxe");
+        bool written = file && fputs("placement:reshaper:reshape: \"role:admin\"\n", file) >= 0;
+
+        if ((file && fclose(file) != 0) || !written)
+                return error_setf(reterr, errno, "%s: %s", private->policy, strerror(errno));
+        return 0;
+}
+
+static int make_folder(Private *ret, Error *reterr)
+{
+        const char *base = getenv("TMPDIR");
+
+        snprintf(ret->folder, sizeof(ret->folder), "%s/computectl-XXXXXX",
+                 base && base[0] == '/' ? base : "/tmp");
+        if (!mkdtemp(ret->folder)) {
+                ret->folder[0] = '\0';
+                return error_setf(reterr, errno, "Cannot make a folder: %s", strerror(errno));
+        }
+        snprintf(ret->socket, sizeof(ret->socket), "%s/%s", ret->folder, SOCKET_NAME);
+        snprintf(ret->policy, sizeof(ret->policy), "%s/%s", ret->folder, POLICY_NAME);
+        return write_policy(ret, reterr);
+}
+
 static int start_server(const char *direct, Private *ret, Error *reterr)
 {
         const char *const argv[] = { SERVER,
@@ -123,16 +155,12 @@ static int start_server(const char *direct, Private *ret, Error *reterr)
                                      NULL };
         const char *const environment[][2] = { { "OS_PLACEMENT_CONFIG_DIR", direct },
                                                { "OS_API__AUTH_STRATEGY", "noauth2" },
+                                               { "OS_OSLO_POLICY__POLICY_FILE", ret->policy },
                                                { NULL, NULL } };
-        const char *base = getenv("TMPDIR");
+        int r = make_folder(ret, reterr);
 
-        snprintf(ret->folder, sizeof(ret->folder), "%s/computectl-XXXXXX",
-                 base && base[0] == '/' ? base : "/tmp");
-        if (!mkdtemp(ret->folder)) {
-                ret->folder[0] = '\0';
-                return error_setf(reterr, errno, "Cannot make a folder: %s", strerror(errno));
-        }
-        snprintf(ret->socket, sizeof(ret->socket), "%s/%s", ret->folder, SOCKET_NAME);
+        if (r < 0)
+                return r;
         ret->pid = start(argv, environment);
         if (ret->pid < 0) {
                 ret->pid = 0;
@@ -141,22 +169,40 @@ static int start_server(const char *direct, Private *ret, Error *reterr)
         return wait_for_server(ret, reterr);
 }
 
-static int run_agent(const char *config, const char *socket, Error *reterr)
+/* The agent goes on as the owner of its state folder, who may not be root. A configuration that
+ * cannot be used is the agent's to tell. */
+static int let_in(const Private *private, const char *file, Error *reterr)
+{
+        _cleanup_(config_freep) Config *config = NULL;
+        uid_t user;
+
+        if (!private->folder[0] || config_load(&config, file, NULL, NULL, NULL) < 0 ||
+            folder_owner_find(config->state_path, &user) <= 0)
+                return 0;
+        if (chmod(private->folder, 0711) < 0 || chown(private->socket, user, (gid_t)-1) < 0)
+                return error_setf(reterr, errno, "%s: %s", private->socket, strerror(errno));
+        return 0;
+}
+
+static int run_agent(const char *config, const Private *private, Error *reterr)
 {
         char path[PATH_MAX];
         const char *argv[8] = { path, "--once" };
         size_t n = 2;
-        int status = 0;
+        int status = 0, r;
         pid_t pid;
 
+        r = let_in(private, config, reterr);
+        if (r < 0)
+                return r;
         find_agent(path);
         if (config) {
                 argv[n++] = "--config";
                 argv[n++] = config;
         }
-        if (socket[0]) {
+        if (private->socket[0]) {
                 argv[n++] = "--direct";
-                argv[n++] = socket;
+                argv[n++] = private->socket;
         }
         pid = start(argv, NULL);
         if (pid < 0)
@@ -170,12 +216,12 @@ static int run_agent(const char *config, const char *socket, Error *reterr)
         return CTL_MIGRATE_FAILED;
 }
 
-static int run_all(const char *const *configs, const char *socket, Error *reterr)
+static int run_all(const char *const *configs, const Private *private, Error *reterr)
 {
-        int result = run_agent(configs[0], socket, reterr);
+        int result = run_agent(configs[0], private, reterr);
 
         for (size_t i = 1; configs[0] && configs[i] && result >= 0; i++) {
-                int r = run_agent(configs[i], socket, result == 0 ? reterr : NULL);
+                int r = run_agent(configs[i], private, result == 0 ? reterr : NULL);
 
                 if (result == 0 || r < 0)
                         result = r;
@@ -191,5 +237,5 @@ int ctl_migrate(const char *const *configs, const char *direct, Error *reterr)
         if (direct && access(direct, R_OK | X_OK) < 0)
                 return error_setf(reterr, errno, "--direct %.200s: %s", direct, strerror(errno));
         r = direct ? start_server(direct, &private, reterr) : 0;
-        return r != 0 ? r : run_all(configs, private.socket, reterr);
+        return r != 0 ? r : run_all(configs, &private, reterr);
 }

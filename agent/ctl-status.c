@@ -39,6 +39,7 @@ const CtlStatusProperty ctl_status_properties[] = {
         { "DevicesCordoned", "devices_cordoned", 's' },
         { "DevicesWithheld", "devices_withheld", 's' },
         { "StatusText", "status", 's' },
+        { "Hook", "hook", 's' },
         { NULL, NULL, 0 },
 };
 

@@ -6,6 +6,9 @@
 
 #include "base/jitter.h"
 
+#define START_JITTER_MAX_USEC (60 * USEC_PER_SEC)
+#define INTERVAL_MAX_USEC     (600 * USEC_PER_SEC) /* of one that fails */
+
 static uint64_t random_bits(void)
 {
         uint64_t random = 0;
@@ -14,14 +17,23 @@ static uint64_t random_bits(void)
         return random;
 }
 
-void cycle_pace_init(CyclePace *pace, uint64_t interval_usec, uint64_t start_jitter_usec,
-                     uint64_t now_usec)
+void cycle_pace_init(CyclePace *pace, uint64_t interval_usec, uint64_t start_jitter_usec)
 {
         *pace = (CyclePace){
                 .interval_usec = interval_usec,
-                .started_usec = now_usec,
-                .start_delay_usec = jitter_between(0, start_jitter_usec, random_bits()),
+                .start_jitter_usec = start_jitter_usec,
         };
+}
+
+void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
+{
+        uint64_t wanted_usec = MIN(n_requests * USEC_PER_SEC, START_JITTER_MAX_USEC);
+        uint64_t jitter_usec = MAX(pace->start_jitter_usec, wanted_usec);
+
+        if (pace->start_jitter_usec == 0)
+                return;
+        pace->start_jitter_usec = 0;
+        pace->quiet_until_usec = now_usec + jitter_between(0, jitter_usec, random_bits());
 }
 
 /* What the service asked for, and up to half of it more: all clients were told the same. */
@@ -31,34 +43,69 @@ static uint64_t spread_retry_after(uint64_t asked_usec)
         return jitter_between(asked_usec, asked_usec + asked_usec / 2, random_bits());
 }
 
-uint64_t cycle_pace_next_usec(CyclePace *pace, bool failed, uint64_t retry_after_usec)
+/* One that fails once may have met a restart. One that fails again meets an outage, and comes less
+ * often than one that is well. */
+static uint64_t next_pause_usec(const CyclePace *pace)
 {
-        uint64_t interval = pace->interval_usec;
+        uint64_t interval_usec = pace->interval_usec == UINT64_MAX
+                                         ? CYCLE_INTERVAL_USEC
+                                         : MIN(pace->interval_usec, INTERVAL_MAX_USEC);
+        uint64_t usual_usec = MAX(interval_usec, CYCLE_RETRY_FIRST_USEC);
 
-        if (failed) {
-                uint64_t retry_usec = cycle_pace_retry_usec(pace);
-                uint64_t asked_usec = spread_retry_after(retry_after_usec);
-
-                return MAX(retry_usec, asked_usec);
-        }
-        pace->retry_usec = 0;
-        if (interval == UINT64_MAX)
-                return UINT64_MAX;
-        return jitter_between(interval - interval / 10, interval + interval / 10, random_bits());
+        if (pace->n_failures > 1)
+                return jitter_between(usual_usec, 2 * usual_usec, random_bits());
+        return jitter_between(CYCLE_RETRY_FIRST_USEC, MIN(3 * CYCLE_RETRY_FIRST_USEC, usual_usec),
+                              random_bits());
 }
 
-uint64_t cycle_pace_retry_usec(CyclePace *pace)
+void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
+                               uint64_t now_usec)
+{
+        uint64_t asked_usec = spread_retry_after(retry_after_usec), pause_usec;
+
+        if (!failed) {
+                pace->n_failures = 0;
+                pace->quiet_until_usec = 0;
+                pace->looked_at_usec = now_usec;
+                return;
+        }
+        pace->n_failures++;
+        pause_usec = next_pause_usec(pace);
+        pause_usec = MAX(pause_usec, asked_usec);
+        pace->quiet_until_usec = MAX(pace->quiet_until_usec, now_usec + pause_usec);
+}
+
+uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec)
+{
+        uint64_t until_usec = pace->quiet_until_usec;
+
+        if (!polled && pace->looked_at_usec > 0 && pace->interval_usec != UINT64_MAX)
+                until_usec = MAX(until_usec, pace->looked_at_usec + pace->interval_usec / 10 * 9);
+        return now_usec >= until_usec ? 0 : until_usec - now_usec;
+}
+
+uint64_t cycle_pace_poll_retry_usec(CyclePace *pace)
 {
         uint64_t max = MIN(MAX(pace->interval_usec, CYCLE_RETRY_FIRST_USEC), CYCLE_RETRY_MAX_USEC);
 
-        pace->retry_usec =
-                jitter_next(pace->retry_usec, CYCLE_RETRY_FIRST_USEC, max, random_bits());
-        return pace->retry_usec;
+        pace->poll_retry_usec =
+                jitter_next(pace->poll_retry_usec, CYCLE_RETRY_FIRST_USEC, max, random_bits());
+        return pace->poll_retry_usec;
 }
 
-uint64_t cycle_pace_early_usec(const CyclePace *pace, uint64_t now_usec)
+uint64_t cycle_pace_next_usec(CyclePace *pace, bool polled, uint64_t now_usec)
 {
-        uint64_t due_usec = pace->started_usec + pace->start_delay_usec;
+        uint64_t interval = pace->interval_usec, pause_usec = UINT64_MAX, retry_usec = UINT64_MAX;
 
-        return now_usec >= due_usec ? 0 : due_usec - now_usec;
+        if (interval != UINT64_MAX)
+                pause_usec = jitter_between(interval - interval / 10, interval + interval / 10,
+                                            random_bits());
+        if (polled)
+                pace->poll_retry_usec = 0;
+        else
+                retry_usec = cycle_pace_poll_retry_usec(pace);
+        pause_usec = MIN(pause_usec, retry_usec);
+        if (pace->quiet_until_usec > now_usec)
+                pause_usec = MIN(pause_usec, pace->quiet_until_usec - now_usec);
+        return pause_usec;
 }

@@ -16,6 +16,7 @@
 #include "agent/claim-service.h"
 #include "agent/identity.h"
 #include "agent/metrics.h"
+#include "agent/state-lock.h"
 #include "agent/status-text.h"
 #include "agent/tracker.h"
 #include "base/log.h"
@@ -26,6 +27,7 @@
 /* The reload that waits for its first cycle. */
 typedef struct Reload {
         bool running;
+        bool again;         /* a SIGHUP came meanwhile */
         BusReloadDone done; /* NULL: nobody waits */
         void *userdata;
 } Reload;
@@ -40,6 +42,7 @@ typedef struct Engine {
 } Engine;
 
 typedef struct Daemon {
+        int lock_fd; /* of the state folder */
         Engine engine;
         const char *config_file;
         DaemonMode mode;
@@ -75,6 +78,7 @@ static void daemon_done(Daemon *daemon)
         claim_service_free(daemon->claims);
         cordon_free(daemon->cordon);
         sd_event_unref(daemon->event);
+        closep(&daemon->lock_fd);
 }
 
 static ClaimDebts count_debts(const Daemon *daemon)
@@ -85,7 +89,9 @@ static ClaimDebts count_debts(const Daemon *daemon)
 /* At the end of each cycle, and when debts were settled after it. */
 static void save_metrics(Daemon *daemon, Tracker *tracker)
 {
-        _cleanup_(allocations_freep) Allocations *usage = NULL;
+        const HostView *view = NULL;
+        ClaimDebts debts;
+        size_t n_claims;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         const TrackerStatus *status = tracker_get_status(tracker);
         Claims *claims = claim_service_get(daemon->claims);
@@ -94,22 +100,24 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
 
         if (!daemon->engine.config->metrics_file || daemon->mode != DAEMON_SERVE)
                 return;
-        if (claims)
-                (void)claims_usage(claims, &usage, NULL);
         if (claims && claims_list(claims, false, &list, NULL) != 0)
                 claim_list_done(&list);
+        debts = count_debts(daemon);
+        n_claims = claim_service_count(daemon->claims);
+        if (claims) /* the last call: the view is borrowed until the next */
+                (void)claims_host(claims, &view, NULL);
         r = metrics_save(
                 &(const Metrics){
                         .status = status,
                         .statistics = tracker_get_statistics(tracker),
                         .tree = tracker_get_tree(tracker),
-                        .usage = usage,
+                        .view = view,
                         .snapshot = tracker_get_snapshot(tracker),
                         .devices = device_watch_get_ledger(daemon->engine.device_watch),
                         .claims = &list,
                         .audit = tracker_get_audit_summary(tracker),
-                        .debts = count_debts(daemon),
-                        .n_claims = claim_service_count(daemon->claims),
+                        .debts = debts,
+                        .n_claims = n_claims,
                         .claims_up = !claim_service_error(daemon->claims)->code,
                         .host_cordoned = cordon_host_words(daemon->cordon) != NULL,
                         .n_devices_cordoned = cordon_count_devices(daemon->cordon),
@@ -190,6 +198,14 @@ static void on_changed(Tracker *tracker, void *userdata)
         daemon->n_cycles_in_metrics = n_cycles;
         settle_claims(daemon, tracker);
         end_without_shape(daemon, tracker);
+}
+
+static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error, void *userdata)
+{
+        Daemon *daemon = userdata;
+
+        if (daemon->desk && tracker == daemon->engine.tracker)
+                claim_desk_looked(daemon->desk, began_usec, error);
 }
 
 /* --once and --dry-run. */
@@ -273,6 +289,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .audit_grace_usec = engine->config->claim_expiry_usec,
                 .heal_cycles = engine->config->heal_cycles,
                 .changed = on_changed,
+                .looked = on_looked,
                 .userdata = daemon,
         };
 
@@ -286,7 +303,8 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
         bool read_only = daemon->mode == DAEMON_DRY_RUN;
         int r;
 
-        r = driver_new(&engine.driver, config->compute_driver, &config->driver, reterr);
+        r = driver_new(&engine.driver, config->compute_driver, &config->driver,
+                       daemon->engine.driver, reterr);
         if (r < 0)
                 return r;
         if (provider_config_new(&engine.provider_config, config->provider_config_location,
@@ -339,13 +357,19 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
         return 0;
 }
 
+/* A file that was lost comes back as it was: who this host is lives on in this process. */
 static int check_identity(const Daemon *daemon, const Config *new, Error *reterr)
 {
-        bool created;
+        const char *const *files = (const char *const *)new->files;
+        _cleanup_free_ char *path = NULL;
         Uuid root;
-        int r = identity_load((const char *const *)new->files, new->state_path, &root, &created,
-                              reterr);
+        int r = identity_find(files, new->state_path, &root, &path, reterr);
 
+        if (r == 0) {
+                log_warning("The identity of this host (compute_id) was gone; writing %s again.",
+                            daemon->root.text);
+                return identity_replace(files, new->state_path, &daemon->root, reterr);
+        }
         if (r < 0)
                 return r;
         if (strcmp(root.text, daemon->root.text) != 0)
@@ -371,6 +395,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         const Config *config = engine->config;
 
         bus_service_set_tracker(daemon->bus, engine->tracker, config->compute_driver);
+        bus_service_set_hook(daemon->bus, config_hook_to_text(config));
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
         set_up_guests(daemon, config);
         claim_desk_dismiss(daemon->desk, "The agent was reloaded meanwhile: try again");
@@ -415,6 +440,9 @@ static void end_reload(Daemon *daemon)
         (void)sd_notify(false, "READY=1");
         if (reload.done)
                 reload.done(reload.userdata);
+        /* by way of the loop: the tracker that ended its cycle is still at work */
+        if (reload.again)
+                (void)kill(getpid(), SIGHUP);
 }
 
 /* The cycle may have failed for want of libvirt or Placement: the settings are in force all the
@@ -453,7 +481,9 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 {
         Daemon *daemon = userdata;
 
-        if (daemon->mode == DAEMON_SERVE)
+        if (daemon->reload.running)
+                daemon->reload.again = true;
+        else if (daemon->mode == DAEMON_SERVE)
                 (void)reload(daemon, NULL, NULL, NULL);
         return 0;
 }
@@ -527,6 +557,35 @@ static Session *get_session(void *userdata)
         return daemon->engine.tracker ? tracker_get_session(daemon->engine.tracker) : NULL;
 }
 
+static int look_at_guests(void *userdata, Error *reterr)
+{
+        Daemon *daemon = userdata;
+
+        return tracker_look(daemon->engine.tracker, reterr);
+}
+
+static void on_searched(Tracker *tracker, const Error *error, void *userdata)
+{
+        claim_desk_searched(userdata);
+}
+
+/* A cycle that asks about every claim without a guest, unless it is known to be of no use. */
+static int search(void *task, bool cancel, void *userdata)
+{
+        Daemon *daemon = userdata;
+        Tracker *tracker = daemon->engine.tracker;
+        const TrackerStatus *status = tracker_get_status(tracker);
+
+        if (cancel) {
+                tracker_sync_cancel(tracker, task);
+                return 0;
+        }
+        if (status->hypervisor_error.code || status->sync_state == SYNC_OFFLINE)
+                return -EAGAIN;
+        claim_service_ask_all(daemon->claims);
+        return tracker_sync(tracker, on_searched, task);
+}
+
 static int set_up_desk(Daemon *daemon, Error *reterr)
 {
         const Config *config = daemon->engine.config;
@@ -536,6 +595,8 @@ static int set_up_desk(Daemon *daemon, Error *reterr)
                 return error_oom(reterr);
         claim_desk_set_mode(daemon->desk, config->claim_mode, config->has_placement);
         claim_desk_watch(daemon->desk, on_settled, daemon);
+        claim_desk_set_look(daemon->desk, look_at_guests);
+        claim_desk_set_search(daemon->desk, search);
         return 0;
 }
 
@@ -554,6 +615,7 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
                 .desk = daemon->desk,
                 .root = daemon->root,
                 .driver = daemon->engine.config->compute_driver,
+                .hook = config_hook_to_text(daemon->engine.config),
                 .reload = reload,
                 .settled = on_bus_settled,
                 .userdata = daemon,
@@ -593,12 +655,28 @@ static int load_identity(Daemon *daemon, Error *reterr)
         return r;
 }
 
+/* Before anything there is read. A dry run writes nothing, and may look beside the service. */
+static int lock_state(Daemon *daemon, Error *reterr)
+{
+        int r;
+
+        if (daemon->mode == DAEMON_DRY_RUN)
+                return 0;
+        r = state_lock_take(daemon->engine.config->state_path, &daemon->lock_fd, reterr);
+        if (r == -EBUSY)
+                daemon->exit_code = DAEMON_EXIT_BUSY;
+        return r;
+}
+
 static int set_up(Daemon *daemon, Error *reterr)
 {
         int r = set_up_event(daemon);
 
         if (r < 0)
                 return error_setf(reterr, r, "Cannot set up the event loop: %s", strerror(-r));
+        r = lock_state(daemon, reterr);
+        if (r < 0)
+                return r;
         r = load_identity(daemon, reterr);
         if (r < 0)
                 return r;
@@ -620,13 +698,14 @@ int daemon_run(Config *config, const char *config_file, DaemonMode mode)
                 .engine.config = config,
                 .config_file = config_file,
                 .mode = mode,
+                .lock_fd = -EBADF,
         };
         Error error = ERROR_NULL;
         int r = set_up(&daemon, &error);
 
         if (r < 0) {
                 log_error("%s", error_text(&error, r));
-                return EXIT_FAILURE;
+                return daemon.exit_code ? daemon.exit_code : EXIT_FAILURE;
         }
         r = sd_event_loop(daemon.event);
         if (r < 0) {

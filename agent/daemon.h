@@ -18,7 +18,10 @@ typedef enum DaemonMode {
         DAEMON_DRY_RUN, /* one cycle that stops before the first write, and prints the plan */
 } DaemonMode;
 
+#define DAEMON_EXIT_BUSY 75 /* sysexits(3): another one has the state folder; try again later */
+
 /* Runs until done. 0: served to its end, or the one cycle published everything (printed its plan);
- * EXIT_FAILURE: it did not, and the words are in the log. config is taken; config_file is where a
- * reload reads it again (NULL as for config_load()), borrowed. */
+ * EXIT_FAILURE: it did not, and the words are in the log; DAEMON_EXIT_BUSY: it touched nothing.
+ * config is taken; config_file is where a reload reads it again (NULL as for config_load()),
+ * borrowed. */
 int daemon_run(Config *config, const char *config_file, DaemonMode mode);

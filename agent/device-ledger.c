@@ -9,8 +9,18 @@
 #include "base/array.h"
 #include "base/json.h"
 
+/* A device of the ledger as it was when the update began. */
+typedef struct Known {
+        const char *name;
+        size_t place;
+} Known;
+
 typedef struct Update {
         DeviceLedger *ledger;
+        Known *known; /* by name */
+        size_t n_known;
+        const SnapshotDevice **functions; /* virtual ones, by the physical function */
+        size_t n_functions;
         const Snapshot *snapshot;
         ProviderTree *tree;
         const Provider *root;
@@ -75,14 +85,6 @@ static int add_device(DeviceLedger *ledger, LedgerDevice **ret)
         *ret = &ledger->devices[ledger->n_devices++];
         **ret = (LedgerDevice){ 0 };
         return 0;
-}
-
-static LedgerDevice *find_device(const DeviceLedger *ledger, const char *name)
-{
-        for (size_t i = 0; i < ledger->n_devices; i++)
-                if (strcmp(ledger->devices[i].name, name) == 0)
-                        return &ledger->devices[i];
-        return NULL;
 }
 
 /* JSON */
@@ -154,9 +156,26 @@ static int read_device(const json_t *object, LedgerDevice *device, Error *reterr
         if (!resource_class_valid(resource_class) || device->total == 0 ||
             device->total > INVENTORY_MAX_AMOUNT || device->reserved > device->total)
                 return error_setf(reterr, EBADMSG, "An inventory is out of range");
+        for (size_t i = 0; i < device->traits.n_items; i++)
+                if (!resource_class_valid(device->traits.items[i]))
+                        return error_setf(reterr, EBADMSG, "\"%.60s\" is no trait",
+                                          device->traits.items[i]);
         device->name = strdup(name);
         device->resource_class = strdup(resource_class);
         return device->name && device->resource_class ? 0 : error_oom(reterr);
+}
+
+/* What no two devices share. */
+static int check_alone(const DeviceLedger *ledger, const LedgerDevice *device, Error *reterr)
+{
+        if (!device->name[0])
+                return error_setf(reterr, EBADMSG, "A device has no name");
+        for (const LedgerDevice *other = ledger->devices; other < device; other++)
+                if (strcmp(other->name, device->name) == 0 ||
+                    uuid_equal(&other->provider, &device->provider))
+                        return error_setf(reterr, EBADMSG, "%.60s stands there twice",
+                                          device->name);
+        return 0;
 }
 
 int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr)
@@ -171,6 +190,8 @@ int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr
                 r = add_device(&ledger, &device) < 0
                             ? error_oom(reterr)
                             : read_device(json_array_get(devices, i), device, reterr);
+                if (r == 0)
+                        r = check_alone(&ledger, device, reterr);
         }
         if (r < 0)
                 return r;
@@ -199,7 +220,9 @@ static uint64_t gone_usec(const DeviceMoment *moment)
 /* Since it vanished or came back; 0 when that is yet to be noted. */
 static uint64_t elapsed_usec(const LedgerDevice *device, const DeviceMoment *moment)
 {
-        return moment->now_usec > device->since_usec ? moment->now_usec - device->since_usec : 0;
+        if (device->since_usec > moment->now_usec)
+                return UINT64_MAX; /* never was: it is not waited for */
+        return moment->now_usec - device->since_usec;
 }
 
 static uint64_t pause_usec(const LedgerDevice *device, const DeviceMoment *moment)
@@ -226,6 +249,75 @@ uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *
 
 /* What is there */
 
+static int order_known(const void *a, const void *b)
+{
+        return strcmp(((const Known *)a)->name, ((const Known *)b)->name);
+}
+
+static int order_functions(const void *a, const void *b)
+{
+        const SnapshotDevice *const *x = a, *const *y = b;
+
+        return strcmp((*x)->physical_function, (*y)->physical_function);
+}
+
+/* Puts in order, once, what is asked for each provider. */
+static int put_in_order(Update *update)
+{
+        const Snapshot *snapshot = update->snapshot;
+        const DeviceLedger *ledger = update->ledger;
+
+        update->known = calloc(ledger->n_devices + 1, sizeof(Known));
+        update->functions = calloc(snapshot->n_devices + 1, sizeof(SnapshotDevice *));
+        if (!update->known || !update->functions)
+                return -ENOMEM;
+        for (size_t i = 0; i < ledger->n_devices; i++)
+                update->known[update->n_known++] = (Known){ ledger->devices[i].name, i };
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (snapshot->devices[i].physical_function[0])
+                        update->functions[update->n_functions++] = &snapshot->devices[i];
+        qsort(update->known, update->n_known, sizeof(Known), order_known);
+        qsort(update->functions, update->n_functions, sizeof(SnapshotDevice *), order_functions);
+        return 0;
+}
+
+static void update_done(Update *update)
+{
+        free(update->known);
+        free(update->functions);
+}
+
+/* A provider's name is asked for once, so what was added since need not be found. */
+static LedgerDevice *find_device(const Update *update, const char *name)
+{
+        const Known key = { .name = name };
+        bool found;
+        size_t place = array_find(update->known, sizeof(Known), update->n_known, &key, order_known,
+                                  &found);
+
+        return found ? &update->ledger->devices[update->known[place].place] : NULL;
+}
+
+/* The place of the first function of the address, or of what comes behind: never at one. */
+static int order_address(const void *key, const void *item)
+{
+        return strcmp(key, (*(const SnapshotDevice *const *)item)->physical_function) > 0 ? 1 : -1;
+}
+
+static int list_functions(const Update *update, const char *address, StringSet *members)
+{
+        bool found;
+        size_t i = array_find(update->functions, sizeof(SnapshotDevice *), update->n_functions,
+                              address, order_address, &found);
+        int r = 0;
+
+        for (; r >= 0 && i < update->n_functions &&
+               strcmp(update->functions[i]->physical_function, address) == 0;
+             i++)
+                r = string_set_add(members, update->functions[i]->address);
+        return r;
+}
+
 /* The device that a provider of the driver is for: "<nodename>_<device>" or "<nodename>_<ADDRESS>";
  * NULL for the root and others' providers. */
 static const SnapshotDevice *device_of_provider(const Update *update, const char *name)
@@ -246,15 +338,15 @@ static const SnapshotDevice *device_of_provider(const Update *update, const char
 
 static int list_members(const Update *update, const SnapshotDevice *device, StringSet *members)
 {
-        const Snapshot *snapshot = update->snapshot;
+        const SnapshotMdev *mdevs;
+        size_t n_mdevs;
         int r = device->is_pci ? string_set_add(members, device->address) : 0;
 
-        for (size_t i = 0; r >= 0 && device->is_pci && i < snapshot->n_devices; i++)
-                if (strcmp(snapshot->devices[i].physical_function, device->address) == 0)
-                        r = string_set_add(members, snapshot->devices[i].address);
-        for (size_t i = 0; r >= 0 && i < snapshot->n_mdevs; i++)
-                if (strcmp(snapshot->mdevs[i].parent, device->name) == 0)
-                        r = string_set_add(members, snapshot->mdevs[i].uuid.text);
+        if (r >= 0 && device->is_pci)
+                r = list_functions(update, device->address, members);
+        mdevs = snapshot_mdevs_of(update->snapshot, device->name, &n_mdevs);
+        for (size_t i = 0; r >= 0 && i < n_mdevs; i++)
+                r = string_set_add(members, mdevs[i].uuid.text);
         return r < 0 ? r : 0;
 }
 
@@ -332,7 +424,7 @@ static void settle(Update *update, LedgerDevice *device, Inventory *record)
 static int note_present(Update *update, const Provider *provider, const SnapshotDevice *there)
 {
         InventoryRecord *record = &provider->inventories[0];
-        LedgerDevice *device = find_device(update->ledger, provider->name);
+        LedgerDevice *device = find_device(update, provider->name);
 
         if (!device &&
             (add_device(update->ledger, &device) < 0 || !(device->name = strdup(provider->name))))
@@ -376,8 +468,11 @@ static bool is_present(const Update *update, const LedgerDevice *device)
 
 static bool is_expected(const Update *update, const LedgerDevice *device)
 {
+        const Provider *provider = provider_tree_find(update->tree, &device->provider);
         const DeviceMoment *moment = update->moment;
 
+        if (provider && strcmp(provider->name, device->name) != 0)
+                return false; /* something else goes by its uuid, or it by another name */
         if (!device->missing && is_of_boot(device, moment) &&
             device_of_provider(update, device->name))
                 return false; /* it is there, and was told no more: so it is configured */
@@ -465,7 +560,7 @@ int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, Provide
                          const Uuid *root, const DeviceMoment *moment, DeviceLedgerNews news,
                          void *userdata, Error *reterr)
 {
-        Update update = {
+        _cleanup_(update_done) Update update = {
                 .ledger = ledger,
                 .snapshot = snapshot,
                 .tree = tree,
@@ -477,7 +572,7 @@ int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, Provide
 
         if (!update.root)
                 return error_setf(reterr, EINVAL, "The tree has no root %s", root->text);
-        if (note_all_present(&update) < 0)
+        if (put_in_order(&update) < 0 || note_all_present(&update) < 0)
                 return error_oom(reterr);
         return handle_missing(&update, reterr);
 }

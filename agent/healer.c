@@ -21,6 +21,7 @@ struct Healer {
         size_t finding; /* that is being healed */
         ClaimTold told; /* how Placement has its consumer then */
         unsigned n_attempts;
+        Uuid in_hand; /* claim_service_take_in_hand(); empty: none */
         ConsumersCall *call;
         HealerDone done;
         void *userdata;
@@ -37,10 +38,18 @@ int healer_new(Healer **ret, const HealerOrder *order, HealerDone done, void *us
         return 0;
 }
 
+static void let_go(Healer *healer)
+{
+        if (!uuid_empty(&healer->in_hand))
+                claim_service_let_go(healer->order.claims, &healer->in_hand);
+        healer->in_hand = (Uuid){ 0 };
+}
+
 Healer *healer_free(Healer *healer)
 {
         if (!healer)
                 return NULL;
+        let_go(healer);
         consumers_cancel(healer->call);
         free(healer);
         return NULL;
@@ -71,14 +80,14 @@ static void note_failure(Healer *healer, int result, const Error *words)
         healer->finding = healer->order.audit->n_items;
 }
 
-/* What nobody wrote is ours from here on, and goes when the claim ends: as a debt that is paid
+/* What is written again is how Placement has it from here on: a debt that is paid
  * (agent/claim-errand.c), which the desk looks at should this write fail. */
 static void mark_untold(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = claim_service_get(healer->order.claims);
 
         if (finding->type == AUDIT_UNTOLD && claims)
-                (void)claims_set_standing(claims, finding->claim_id, CLAIM_STANDING_NONE,
+                (void)claims_set_standing(claims, finding->claim_id, CLAIM_STANDING_WRITTEN,
                                           CLAIM_STANDING_SENT, &healer->told, NULL);
 }
 
@@ -173,6 +182,21 @@ static int keep_told(Healer *healer, const Consumer *edited, Error *reterr)
         return r;
 }
 
+/* False while it is being claimed: that is looked at by the next audit. */
+static bool take_in_hand(Healer *healer, const AuditFinding *finding)
+{
+        Error words;
+
+        if (uuid_empty(&healer->in_hand) &&
+            !claim_service_take_in_hand(healer->order.claims, &finding->consumer)) {
+                error_setf(&words, EBUSY, "It is being claimed");
+                note_failure(healer, REPORT_E_CONFLICT, &words);
+                return false;
+        }
+        healer->in_hand = finding->consumer;
+        return true;
+}
+
 /* 1 when a write is under way. */
 static int write_consumer(Healer *healer, const AuditFinding *finding, Error *reterr)
 {
@@ -183,8 +207,10 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
 
         if (r != 0)
                 return r < 0 ? r : -EBUSY;
+        if (!take_in_hand(healer, finding))
+                return 0;
         /* it was claimed meanwhile, or the claim ended */
-        if ((finding->remedy == AUDIT_REMEDY_RELEASE_SHARE) == (claim != NULL))
+        if ((claim ? claim->id : 0) != finding->claim_id)
                 return 0;
         if (!held && !claim)
                 return 0;
@@ -204,6 +230,7 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
 
 static void next_finding(Healer *healer)
 {
+        let_go(healer);
         healer->finding++;
         healer->n_attempts = 0;
         healer_run(healer);
@@ -310,6 +337,7 @@ void healer_run(Healer *healer)
         while (healer->finding < healer->order.audit->n_items) {
                 if (heal_one(healer, &healer->order.audit->items[healer->finding]) > 0)
                         return;
+                let_go(healer);
                 healer->finding++;
         }
         /* The healer may be gone after this. */

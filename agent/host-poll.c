@@ -150,10 +150,10 @@ HostPoll *host_poll_free(HostPoll *poll)
         return NULL;
 }
 
-int host_poll_begin(HostPoll *poll, Error *reterr)
+int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr)
 {
         uint64_t patience_usec = poll->patience_usec;
-        int r = driver_poll(poll->driver);
+        int r = driver_poll(poll->driver, kind);
 
         if (r < 0) {
                 poll->hangs = r == -ETIMEDOUT;

@@ -29,7 +29,7 @@ HostPoll *host_poll_free(HostPoll *poll);
 DEFINE_CLEANUP(HostPoll *, host_poll_free);
 
 /* HOST_POLL_ENDED follows, never from inside this call, unless it fails. */
-int host_poll_begin(HostPoll *poll, Error *reterr);
+int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr);
 
 /* NULL before the first poll that succeeded, unless one was known. Borrowed until the next one
  * does. */

@@ -6,6 +6,7 @@
 
 #include "agent/identity-judge.h"
 #include "agent/identity.h"
+#include "agent/state-lock.h"
 #include "agent/talk.h"
 #include "base/json.h"
 
@@ -162,9 +163,14 @@ static int gather(Work *work, Error *reterr)
 static int adopt(Work *work, Error *reterr)
 {
         const Config *config = work->task->config;
+        _cleanup_close_ int lock_fd = -EBADF;
         int r = identity_may_adopt(&work->facts, work->task->force, reterr);
 
         if (r < 0 || work->task->dry_run)
+                return r;
+        /* A running agent goes by the old uuid. */
+        r = state_lock_take(config->state_path, &lock_fd, reterr);
+        if (r < 0)
                 return r;
         return identity_replace((const char *const *)config->files, config->state_path,
                                 &work->facts.holder.who.uuid, reterr);

@@ -158,6 +158,7 @@ static int create_file(int folder, const Uuid *uuid, bool replace)
         int r;
 
         snprintf(temporary, sizeof(temporary), FILE_NAME ".%s", uuid->text);
+        (void)unlinkat(folder, temporary, 0); /* of somebody who did not get to the end */
         fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return -errno;

@@ -161,7 +161,7 @@ static uint64_t get_reserved(const Metrics *metrics, const Provider *provider,
 static uint64_t get_used(const Metrics *metrics, const Provider *provider,
                          const InventoryRecord *record)
 {
-        return tree_usage(metrics->usage, &provider->uuid, record->resource_class);
+        return tree_usage(metrics->view, &provider->uuid, record->resource_class);
 }
 
 static void print_inventories(const Metrics *metrics, FILE *output, const char *name,

@@ -7,14 +7,14 @@
 #include "agent/claim-desk.h"
 #include "agent/device-ledger.h"
 #include "agent/tracker.h"
-#include "base/allocation.h"
+#include "claims/host-view.h"
 
 /* All borrowed. */
 typedef struct Metrics {
         const TrackerStatus *status;
         const ReporterStatistics *statistics;
         const ProviderTree *tree;    /* NULL: not known yet */
-        const Allocations *usage;    /* what claims hold; NULL: nothing */
+        const HostView *view;        /* the host as claims have it; NULL: nothing is used */
         const Snapshot *snapshot;    /* NULL: not polled yet */
         const DeviceLedger *devices; /* that are expected; NULL: not known */
         const ClaimList *claims;     /* that live; NULL: they cannot be read */

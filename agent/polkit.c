@@ -3,42 +3,47 @@
 #include "agent/polkit.h"
 
 #include <errno.h>
-#include <string.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 
+#define AUTHORITY              "org.freedesktop.PolicyKit1"
+#define AUTHORITY_PATH         "/org/freedesktop/PolicyKit1/Authority"
+#define AUTHORITY_INTERFACE    "org.freedesktop.PolicyKit1.Authority"
 #define ALLOW_USER_INTERACTION 1
-/* A person may have to find the password. */
-#define PATIENCE_USEC (5 * 60 * USEC_PER_SEC)
+#define CANCELLATION_ID_SIZE   32
 
-typedef struct Question {
+typedef struct Question Question;
+struct Question {
+        Polkit *polkit;
+        uint64_t id;
+        uid_t uid;         /* who asked */
+        sd_bus_slot *slot; /* of the answer */
         sd_bus_message *call;
         sd_bus_message_handler_t handler;
         void *userdata;
-} Question;
+        Question *next;
+};
 
-static void question_free(void *data)
+struct Polkit {
+        const BusGate *gate;
+        Question *questions; /* that wait for an answer */
+        uint64_t last_id;
+};
+
+static void question_free(Question *question)
 {
-        Question *question = data;
+        Question **place = &question->polkit->questions;
 
+        while (*place && *place != question)
+                place = &(*place)->next;
+        if (*place)
+                *place = question->next;
+        sd_bus_slot_unref(question->slot);
         sd_bus_message_unref(question->call);
         free(question);
-}
-
-/* 1 when the caller needs nobody's leave. */
-static int is_privileged(sd_bus_message *call)
-{
-        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
-        uid_t uid;
-        int r;
-
-        r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds);
-        if (r < 0)
-                return r;
-        r = sd_bus_creds_get_euid(creds, &uid);
-        if (r < 0)
-                return r;
-        return uid == 0 || uid == geteuid();
 }
 
 static int deny(sd_bus_error *error, bool challenge)
@@ -60,12 +65,29 @@ static int read_verdict(sd_bus_message *reply, sd_bus_error *error)
                 return deny(error, false);
         }
         r = sd_bus_message_enter_container(reply, 'r', "bba{ss}");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_read(reply, "bb", &allowed, &challenge);
-        if (r < 0)
-                return r;
+        if (r > 0)
+                r = sd_bus_message_read(reply, "bb", &allowed, &challenge);
+        if (r <= 0) {
+                log_debug("polkit answers in another form");
+                return deny(error, false);
+        }
         return allowed ? 1 : deny(error, challenge);
+}
+
+static void format_id(const Question *question, char id[static CANCELLATION_ID_SIZE])
+{
+        snprintf(id, CANCELLATION_ID_SIZE, "compute-agent-%" PRIu64, question->id);
+}
+
+/* Nobody waits any more: without this polkit would keep the question, and the bus its place. */
+static void withdraw(const Question *question)
+{
+        char id[CANCELLATION_ID_SIZE];
+
+        format_id(question, id);
+        (void)sd_bus_call_method_async(sd_bus_message_get_bus(question->call), NULL, AUTHORITY,
+                                       AUTHORITY_PATH, AUTHORITY_INTERFACE,
+                                       "CancelCheckAuthorization", NULL, NULL, "s", id);
 }
 
 static int on_verdict(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
@@ -74,70 +96,133 @@ static int on_verdict(sd_bus_message *reply, void *userdata, sd_bus_error *unuse
         Question *question = userdata;
         int r;
 
+        if (sd_bus_message_is_method_error(reply, SD_BUS_ERROR_NO_REPLY) ||
+            sd_bus_message_is_method_error(reply, SD_BUS_ERROR_TIMEOUT))
+                withdraw(question);
         r = read_verdict(reply, &error);
         if (r > 0)
                 r = question->handler(question->call, question->userdata, &error);
         if (r < 0 || sd_bus_error_is_set(&error))
                 (void)sd_bus_reply_method_errno(question->call, r, &error);
+        question_free(question);
         return 0;
 }
 
-static int make_question(sd_bus_message *call, const char *action, sd_bus_message **ret)
+static int make_message(const Question *question, const char *action, sd_bus_message **ret)
 {
-        int interactive = sd_bus_message_get_allow_interactive_authorization(call);
+        int interactive = sd_bus_message_get_allow_interactive_authorization(question->call);
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        char id[CANCELLATION_ID_SIZE];
         int r;
 
-        r = sd_bus_message_new_method_call(
-                sd_bus_message_get_bus(call), &m, "org.freedesktop.PolicyKit1",
-                "/org/freedesktop/PolicyKit1/Authority", "org.freedesktop.PolicyKit1.Authority",
-                "CheckAuthorization");
+        format_id(question, id);
+        r = sd_bus_message_new_method_call(sd_bus_message_get_bus(question->call), &m, AUTHORITY,
+                                           AUTHORITY_PATH, AUTHORITY_INTERFACE,
+                                           "CheckAuthorization");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "(sa{sv})sa{ss}us", "system-bus-name", 1, "name", "s",
-                                  sd_bus_message_get_sender(call), action, 0,
-                                  interactive > 0 ? ALLOW_USER_INTERACTION : 0, "");
+                                  sd_bus_message_get_sender(question->call), action, 0,
+                                  interactive > 0 ? ALLOW_USER_INTERACTION : 0, id);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(m);
         return 0;
 }
 
-static int ask(sd_bus_message *call, const char *action, sd_bus_message_handler_t handler,
-               void *userdata)
+static Question *question_new(Polkit *polkit, sd_bus_message *call, uid_t uid,
+                              sd_bus_message_handler_t handler, void *userdata)
+{
+        Question *question = calloc(1, sizeof(Question));
+
+        if (!question)
+                return NULL;
+        *question = (Question){ .polkit = polkit,
+                                .id = ++polkit->last_id,
+                                .uid = uid,
+                                .call = sd_bus_message_ref(call),
+                                .handler = handler,
+                                .userdata = userdata,
+                                .next = polkit->questions };
+        polkit->questions = question;
+        return question;
+}
+
+static bool has_room(const Polkit *polkit, uid_t uid)
+{
+        size_t n = 0, n_of_user = 0;
+
+        for (const Question *question = polkit->questions; question; question = question->next) {
+                n++;
+                n_of_user += question->uid == uid;
+        }
+        return n < POLKIT_QUESTIONS_MAX && n_of_user < POLKIT_QUESTIONS_PER_USER;
+}
+
+static int ask(Question *question, const char *action)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        sd_bus_slot *slot;
-        Question *question;
-        int r;
+        int r = make_message(question, action, &m);
 
-        r = make_question(call, action, &m);
-        if (r < 0)
-                return r;
-        question = calloc(1, sizeof(Question));
-        if (!question)
-                return -ENOMEM;
-        *question = (Question){ sd_bus_message_ref(call), handler, userdata };
-        r = sd_bus_call_async(sd_bus_message_get_bus(call), &slot, m, on_verdict, question,
-                              PATIENCE_USEC);
+        if (r >= 0)
+                r = sd_bus_call_async(sd_bus_message_get_bus(question->call), &question->slot, m,
+                                      on_verdict, question, POLKIT_PATIENCE_USEC);
         if (r < 0) {
                 question_free(question);
                 return r;
         }
-        /* The question lives as long as the bus waits for its answer. */
-        (void)sd_bus_slot_set_destroy_callback(slot, question_free);
-        (void)sd_bus_slot_set_floating(slot, true);
-        sd_bus_slot_unref(slot);
         return 1;
 }
 
-int polkit_guard(sd_bus_message *call, const char *action, sd_bus_message_handler_t handler,
-                 void *userdata, sd_bus_error *error)
+int polkit_guard(Polkit *polkit, sd_bus_message *call, const char *action,
+                 sd_bus_message_handler_t check, sd_bus_message_handler_t handler, void *userdata,
+                 sd_bus_error *error)
 {
+        Question *question;
+        bool privileged;
+        uid_t uid;
         int r;
 
-        r = is_privileged(call);
-        if (r < 0)
-                return r;
-        return r > 0 ? handler(call, userdata, error) : ask(call, action, handler, userdata);
+        if (!bus_gate_get_user(polkit->gate, call, &uid, &privileged))
+                return deny(error, false);
+        if (privileged)
+                return handler(call, userdata, error);
+        if (check) {
+                r = check(call, userdata, error);
+                if (r < 0)
+                        return r;
+                (void)sd_bus_message_rewind(call, true);
+        }
+        if (!has_room(polkit, uid))
+                return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                                        "Too many requests of this user wait for polkit: answer "
+                                        "or wait for these first");
+        question = question_new(polkit, call, uid, handler, userdata);
+        return question ? ask(question, action) : -ENOMEM;
+}
+
+int polkit_new(Polkit **ret, const BusGate *gate)
+{
+        Polkit *polkit = calloc(1, sizeof(Polkit));
+
+        if (!polkit)
+                return -ENOMEM;
+        polkit->gate = gate;
+        *ret = polkit;
+        return 0;
+}
+
+void polkit_forget(Polkit *polkit)
+{
+        while (polkit->questions)
+                question_free(polkit->questions);
+}
+
+Polkit *polkit_free(Polkit *polkit)
+{
+        if (!polkit)
+                return NULL;
+        polkit_forget(polkit);
+        free(polkit);
+        return NULL;
 }

@@ -19,7 +19,8 @@ struct ReshapeControl {
         ReshapeKind asked_kind;
         StringSet kept;
         Error error;
-        Error blocked; /* of kept */
+        Error undo_error; /* of the last undo, which whoever asked is told, and nobody else */
+        Error blocked;    /* of kept */
         json_t *document;
         ReshapeImage image; /* of the last that was done */
 
@@ -67,6 +68,8 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind)
 {
         control->asked = true;
         control->asked_kind = kind;
+        if (kind == RESHAPE_UNDO)
+                control->undo_error = ERROR_NULL;
 }
 
 int reshape_control_cancel(ReshapeControl *control)
@@ -168,8 +171,14 @@ static void note_end(ReshapeControl *control, int result, const Error *error)
         const ReshapeImage *image = reshaper_get_image(control->reshaper);
 
         keep_document(control, image, verdict);
+        if (control->kind == RESHAPE_UNDO)
+                control->undo_error = result == 0 ? ERROR_NULL : *error;
         if (control->kind == RESHAPE_SHOW || is_away(result))
                 return;
+        if (control->kind == RESHAPE_UNDO && result != 0) {
+                log_warning("The last reshape was not undone: %s.", error_text(error, result));
+                return;
+        }
         control->error = result == 0 ? ERROR_NULL : *error;
         if (result != 0) {
                 log_event(LOG_ERR, MESSAGE_RESHAPE_FAILED,
@@ -223,6 +232,8 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                 .patience_usec = control->patience_usec,
                 .userdata = control,
         };
+        Error error = ERROR_NULL;
+        int r;
 
         control->kind = config.kind;
         control->was_asked = control->asked;
@@ -230,7 +241,13 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
         control->maker = maker;
         control->done = done;
         control->userdata = userdata;
-        return reshaper_new(&control->reshaper, control->event, &config, on_ended, control, reterr);
+        r = reshaper_new(&control->reshaper, control->event, &config, on_ended, control, &error);
+        if (r >= 0)
+                return 0;
+        if (config.kind != RESHAPE_UNDO)
+                return error_setf(reterr, r, "%s", error.text);
+        control->undo_error = error;
+        return RESHAPE_CONTROL_E_NO_UNDO;
 }
 
 int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
@@ -256,6 +273,8 @@ int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const
         MadeTree made = { 0 };
         int r;
 
+        if (control->asked && control->asked_kind == RESHAPE_UNDO)
+                error_setf(&control->undo_error, ENOENT, "There is no reshape to undo");
         if (allocations_new(&nobody) < 0)
                 return error_oom(reterr);
         verdict.consumers = nobody;
@@ -271,6 +290,11 @@ int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const
 const Error *reshape_control_get_error(const ReshapeControl *control)
 {
         return &control->error;
+}
+
+const Error *reshape_control_get_undo_error(const ReshapeControl *control)
+{
+        return &control->undo_error;
 }
 
 const ReshapeImage *reshape_control_get_image(const ReshapeControl *control)

@@ -37,6 +37,8 @@ bool reshape_control_is_due(ReshapeControl *control, bool needed, const Provider
 
 /* Everything is borrowed until done is called, which is never from inside this call. -ENOENT when
  * there is nothing to undo, -ENOMEM. */
+enum { RESHAPE_CONTROL_E_NO_UNDO = 1 }; /* there is nothing to undo, or it cannot be read */
+
 int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Reporter *reporter,
                           const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
                           Error *reterr);
@@ -51,8 +53,12 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
 int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const ProviderTree *base,
                           const Snapshot *snapshot, ProviderTree **ret_tree, Error *reterr);
 
-/* Why the last reshape failed; code 0: it did not. */
+/* Why the last reshape failed, an undo aside; code 0: it did not. */
 const Error *reshape_control_get_error(const ReshapeControl *control);
+
+/* Why the last undo that was asked for was not done. The tree has the shape of the host all the
+ * same, and nothing is wrong with it. */
+const Error *reshape_control_get_undo_error(const ReshapeControl *control);
 
 /* What the last reshape did, NULL when there was none. Borrowed. */
 const ReshapeImage *reshape_control_get_image(const ReshapeControl *control);

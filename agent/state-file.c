@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "agent/config-file.h"
-#include "base/folder-owner.h"
 #include "base/json.h"
 
 #define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
@@ -29,16 +28,17 @@ static int write_all(int fd, const char *text, size_t n)
         return 0;
 }
 
+/* A new file, whatever has the name: not one that a link leads to. */
 static int write_synced(const char *path, const char *text)
 {
-        _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        _cleanup_close_ int fd = -EBADF;
         int r;
 
+        if (unlink(path) < 0 && errno != ENOENT)
+                return -errno;
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
-        r = folder_owner_adopt(fd, path);
-        if (r < 0)
-                return r;
         r = write_all(fd, text, strlen(text));
         if (r < 0)
                 return r;

@@ -46,8 +46,7 @@ void tracker_status_init(TrackerStatus *status, bool standalone)
 
 bool tracker_status_has_failed(const TrackerStatus *status)
 {
-        return status->hypervisor_error.code || status->sync_state == SYNC_OFFLINE ||
-               status->sync_state == SYNC_PENDING;
+        return status->sync_state == SYNC_OFFLINE || status->sync_state == SYNC_PENDING;
 }
 
 SyncState sync_state_of_outcome(int result)
@@ -159,7 +158,7 @@ void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const 
         if (error->code && strcmp(error->text, status->device_error.text) != 0)
                 log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
                           LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
-                          "Some devices are not told as configured: %s", error->text);
+                          "Not all of this host is told as configured: %s", error->text);
         status->device_error = *error;
 }
 

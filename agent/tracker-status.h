@@ -43,7 +43,7 @@ SyncState sync_state_of_outcome(int result);
 
 void tracker_status_init(TrackerStatus *status, bool standalone);
 
-/* Something is to be retried soon. */
+/* Placement could not be told, and is to be tried again. */
 bool tracker_status_has_failed(const TrackerStatus *status);
 
 /* A cycle could not be ended. error may have no words: those of the result are taken then. */

@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/claim-witness.h"
 #include "agent/cycle-pace.h"
 #include "agent/host-poll.h"
 #include "base/log.h"
@@ -47,12 +48,16 @@ struct Tracker {
         Reporter *reporter; /* made with the first snapshot, which knows the name of the root */
         TreeMaker maker;
         ReshapeControl *reshape;
+        ClaimWitness *witness; /* while Placement is asked about claims */
         Auditor *auditor;
         ProviderTree *tree;
         TrackerPhase phase;
-        bool settled; /* nothing more is waited for before the first publish */
+        bool settled;          /* nothing more is waited for before the first publish */
+        uint64_t started_usec; /* CLOCK_BOOTTIME */
         CyclePace pace;
+        bool spoke; /* to Placement, in this cycle */
         bool again; /* a cycle was asked for while one runs */
+        bool all;   /* the next poll reads everything: somebody asked */
         unsigned n_conflicts;
         uint64_t writes_before;
         Error cycle_error;
@@ -72,10 +77,28 @@ static void notify_changed(Tracker *tracker)
 
 /* The end of a cycle: state, waiters, timer. */
 
+static uint64_t now_usec(const Tracker *tracker)
+{
+        uint64_t now = 0;
+
+        (void)sd_event_now(tracker->event, CLOCK_BOOTTIME, &now);
+        return now;
+}
+
+static bool was_polled(const Tracker *tracker)
+{
+        return tracker->status.hypervisor_error.code == 0;
+}
+
 static uint64_t next_pause_usec(Tracker *tracker)
 {
-        return cycle_pace_next_usec(&tracker->pace, tracker_status_has_failed(&tracker->status),
-                                    tracker_get_statistics(tracker)->retry_after_usec);
+        uint64_t now = now_usec(tracker);
+
+        if (tracker->spoke)
+                cycle_pace_note_placement(&tracker->pace,
+                                          tracker_status_has_failed(&tracker->status),
+                                          tracker_get_statistics(tracker)->retry_after_usec, now);
+        return cycle_pace_next_usec(&tracker->pace, was_polled(tracker), now);
 }
 
 static void arm_cycle_timer(Tracker *tracker, uint64_t pause_usec)
@@ -84,6 +107,9 @@ static void arm_cycle_timer(Tracker *tracker, uint64_t pause_usec)
                 (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
                 return;
         }
+        /* Who asks for one at once waits for it. */
+        (void)sd_event_source_set_time_accuracy(tracker->cycle_timer,
+                                                pause_usec == 0 ? 1 : TIMER_ACCURACY);
         (void)sd_event_source_set_time_relative(tracker->cycle_timer, pause_usec);
         (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
 }
@@ -91,6 +117,7 @@ static void arm_cycle_timer(Tracker *tracker, uint64_t pause_usec)
 static void end_cycle(Tracker *tracker)
 {
         /* What is withheld is given back in time, also where nothing else begins a cycle. */
+        uint64_t pause_usec = next_pause_usec(tracker);
         uint64_t due_in_usec = tracker->config.device_watch
                                        ? device_watch_due_in_usec(tracker->config.device_watch)
                                        : UINT64_MAX;
@@ -98,11 +125,13 @@ static void end_cycle(Tracker *tracker)
         tracker->phase = PHASE_IDLE;
         /* Not before Placement told its uuids, or did not answer: claims name providers by them. */
         if (!tracker->config.dry_run)
-                claim_service_reconcile(tracker->config.claims);
+                claim_service_reconcile(tracker->config.claims,
+                                        tracker->config.reporter ? RECONCILE_AWAY : RECONCILE_ALONE,
+                                        NULL);
         tracker->status.n_cycles++;
         if (!tracker->cycle_error.code && tracker->status.hypervisor_error.code)
                 tracker->cycle_error = tracker->status.hypervisor_error;
-        arm_cycle_timer(tracker, tracker->again ? 0 : MIN(next_pause_usec(tracker), due_in_usec));
+        arm_cycle_timer(tracker, tracker->again ? 0 : MIN(pause_usec, due_in_usec));
         tracker->again = false;
         notify_changed(tracker);
         cycle_waiters_tell(&tracker->waiters, tracker, &tracker->cycle_error);
@@ -119,6 +148,18 @@ static void on_audited(void *userdata)
         end_cycle(userdata);
 }
 
+/* Why nothing is to be done about who holds what, whatever an audit finds; NULL: it may be. */
+static const char *find_hindrance(const TrackerStatus *status)
+{
+        if (status->hypervisor_error.code)
+                return "left as it is until the hypervisor tells its guests again";
+        if (status->reshape_needed)
+                return "left as it is until the tree is reshaped";
+        if (status->sync_state != SYNC_SYNCED)
+                return "left as it is until Placement has the whole tree";
+        return NULL;
+}
+
 /* Placement was read, and written as far as that went: who holds what of it can be looked at. */
 static void end_with_audit(Tracker *tracker)
 {
@@ -129,8 +170,8 @@ static void end_with_audit(Tracker *tracker)
                 return;
         }
         tracker->phase = PHASE_AUDITING;
-        if (auditor_begin(tracker->auditor, tracker->reporter, tracker->snapshot, on_audited,
-                          tracker, &error) >= 0)
+        if (auditor_begin(tracker->auditor, tracker->reporter, find_hindrance(&tracker->status),
+                          on_audited, tracker, &error) >= 0)
                 return;
         auditor_give_up(tracker->auditor, &error);
         end_cycle(tracker);
@@ -174,16 +215,16 @@ static const ProviderTree *base_tree(const Tracker *tracker)
         return root && strcmp(root->name, tracker->maker.nodename) == 0 ? remembered : NULL;
 }
 
-static int make_tree(Tracker *tracker, MadeTree *ret, Error *reterr)
+static int make_tree(Tracker *tracker, const ProviderTree *base, bool known, MadeTree *ret,
+                     Error *reterr)
 {
-        return reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
-                                         base_tree(tracker), is_placement_read(tracker), ret,
-                                         reterr);
+        return reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot, base,
+                                         known, ret, reterr);
 }
 
-static void take_tree(Tracker *tracker, ProviderTree *tree)
+static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
 {
-        bool reshaped = !tracker->status.reshape_needed && is_placement_read(tracker);
+        bool reshaped = !tracker->status.reshape_needed && known;
 
         if (reshaped && !tracker->config.dry_run)
                 claim_service_follow(tracker->config.claims, &tracker->maker, tracker->snapshot,
@@ -194,18 +235,29 @@ static void take_tree(Tracker *tracker, ProviderTree *tree)
         claim_service_set_tree(tracker->config.claims, tree);
 }
 
-/* Makes the tree of this moment and lets the claims know. */
-static int update_tree(Tracker *tracker, Error *reterr)
+/* Makes the tree of this moment and lets the claims know. known: base is what Placement holds. */
+static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
         MadeTree made = { 0 };
-        int r = make_tree(tracker, &made, reterr);
+        int r = make_tree(tracker, base, known, &made, reterr);
 
         if (r < 0)
                 return r;
         tracker_status_note_reshape(&tracker->status, &tracker->config.root, made.reshape_needed);
         tracker_status_note_devices(&tracker->status, &tracker->config.root, &made.device_error);
-        take_tree(tracker, made.tree);
+        take_tree(tracker, made.tree, known);
         return 0;
+}
+
+/* Claims follow the host before Placement is asked, and while it is away. What it held last may be
+ * a tree that somebody broke, which cannot be edited: then the one of before is. */
+static int update_claims(Tracker *tracker, Error *reterr)
+{
+        int r = update_tree(tracker, base_tree(tracker), is_placement_read(tracker), reterr);
+
+        if (r < 0 && tracker->config.reporter && tracker->tree)
+                (void)update_tree(tracker, tracker->tree, false, NULL);
+        return r;
 }
 
 /* Publishing. */
@@ -261,8 +313,6 @@ static void publish_tree(Tracker *tracker)
 {
         int r;
 
-        if (!tracker->config.dry_run)
-                claim_service_reconcile(tracker->config.claims);
         tracker->phase = PHASE_PUBLISHING;
         if (tracker->config.dry_run)
                 r = reporter_prepare(tracker->reporter, tracker->tree, on_prepared, tracker);
@@ -270,6 +320,24 @@ static void publish_tree(Tracker *tracker)
                 r = reporter_publish(tracker->reporter, tracker->tree, NULL, on_published, tracker);
         if (r < 0)
                 end_failed(tracker, r, NULL);
+}
+
+static void on_witnessed(void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        tracker->witness = claim_witness_free(tracker->witness);
+        publish_tree(tracker);
+}
+
+/* Claims first: Placement answers, and what they wait for can be asked. */
+static void reconcile_and_publish(Tracker *tracker)
+{
+        if (tracker->config.dry_run ||
+            claim_witness_begin(&tracker->witness, tracker->config.claims,
+                                reporter_get_session(tracker->reporter), on_witnessed,
+                                tracker) == 0)
+                publish_tree(tracker);
 }
 
 /* With a tree: Placement holds it. Else the old shape is kept, and the rest of it is published. */
@@ -284,7 +352,7 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
         if (tree) {
                 tracker_status_note_reshape(&tracker->status, &tracker->config.root, false);
                 tracker_status_note_devices(&tracker->status, &tracker->config.root, device_error);
-                take_tree(tracker, tree);
+                take_tree(tracker, tree, true);
                 begin_refresh(tracker); /* limits that were left wide for the move */
         } else if (sync_state_of_outcome(result) == SYNC_OFFLINE) {
                 end_failed(tracker, result, error);
@@ -303,6 +371,8 @@ static void begin_reshape(Tracker *tracker)
                                   tracker->snapshot, on_reshaped, tracker, &error);
         if (r < 0)
                 end_failed(tracker, r, &error);
+        else if (r > 0)
+                publish_tree(tracker);
 }
 
 static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
@@ -317,7 +387,7 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
                 end_failed(tracker, result, error);
                 return;
         }
-        r = update_tree(tracker, &words);
+        r = update_tree(tracker, reporter_tree(reporter), true, &words);
         if (r < 0) {
                 end_failed(tracker, r, &words);
                 return;
@@ -327,7 +397,7 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
                                    reporter_tree(reporter)))
                 begin_reshape(tracker);
         else
-                publish_tree(tracker);
+                reconcile_and_publish(tracker);
 }
 
 static void begin_refresh(Tracker *tracker)
@@ -351,24 +421,27 @@ static int ensure_reporter(Tracker *tracker, Error *reterr)
 /* Before the first publish: devices that were there before a reboot may be on their way. */
 static bool is_settling(Tracker *tracker)
 {
-        uint64_t now = 0;
-
         if (tracker->settled)
                 return false;
-        (void)sd_event_now(tracker->event, CLOCK_BOOTTIME, &now);
-        tracker->settled = !tracker->config.device_watch ||
-                           device_watch_count_missing(tracker->config.device_watch) == 0 ||
-                           now - tracker->pace.started_usec >= tracker->config.device_settle_usec;
+        tracker->settled =
+                !tracker->config.device_watch ||
+                device_watch_count_missing(tracker->config.device_watch) == 0 ||
+                now_usec(tracker) - tracker->started_usec >= tracker->config.device_settle_usec;
         return !tracker->settled;
 }
 
-/* How long Placement is left alone yet after the start. Whoever asked for a cycle does not wait. */
-static uint64_t get_early_usec(const Tracker *tracker)
-{
-        uint64_t now = 0;
+/* One list, and the parts of each provider. */
+#define N_READS(n_providers) (1 + 3 * (n_providers))
 
-        (void)sd_event_now(tracker->event, CLOCK_BOOTTIME, &now);
-        return tracker->waiters.n_items > 0 ? 0 : cycle_pace_early_usec(&tracker->pace, now);
+/* Is Placement left alone in this cycle? Whoever asked for one does not wait. */
+static bool is_quiet(Tracker *tracker)
+{
+        uint64_t now = now_usec(tracker);
+
+        cycle_pace_start(&tracker->pace, N_READS(tracker->tree ? tracker->tree->n_providers : 1),
+                         now);
+        return tracker->waiters.n_items == 0 &&
+               cycle_pace_quiet_usec(&tracker->pace, was_polled(tracker), now) > 0;
 }
 
 /* Without a Placement only the claims have to follow. */
@@ -385,7 +458,7 @@ static int reshape_alone(Tracker *tracker, Error *reterr)
         if (r < 0)
                 return r;
         tracker_status_note_reshape(&tracker->status, &tracker->config.root, false);
-        take_tree(tracker, tree);
+        take_tree(tracker, tree, true);
         return 0;
 }
 
@@ -393,7 +466,6 @@ static int reshape_alone(Tracker *tracker, Error *reterr)
 static void reconcile(Tracker *tracker)
 {
         Error error = ERROR_NULL;
-        uint64_t early_usec;
         int r;
 
         claim_service_tend(tracker->config.claims);
@@ -402,7 +474,10 @@ static void reconcile(Tracker *tracker)
                 end_cycle(tracker);
                 return;
         }
-        r = update_tree(tracker, &error);
+        r = update_claims(tracker, &error);
+        /* What Placement holds now may be otherwise, and can be edited again. */
+        if (r < 0 && r != -ENOMEM && tracker->config.reporter)
+                r = 0;
         if (r >= 0 && !tracker->config.reporter)
                 r = reshape_alone(tracker, &error);
         if (r >= 0 && !tracker->config.reporter) {
@@ -418,18 +493,20 @@ static void reconcile(Tracker *tracker)
                 arm_cycle_timer(tracker, SETTLE_POLL_USEC);
                 return;
         }
-        early_usec = get_early_usec(tracker);
-        if (r >= 0 && early_usec > 0) {
+        if (r >= 0 && is_quiet(tracker)) {
+                keep_sync_error(tracker);
                 end_cycle(tracker);
-                arm_cycle_timer(tracker, early_usec);
                 return;
         }
+        tracker->spoke = true;
         if (r >= 0)
                 r = ensure_reporter(tracker, &error);
         if (r < 0) {
                 end_failed(tracker, r, &error);
                 return;
         }
+        if (tracker->waiters.n_items > 0)
+                reporter_ask_at_once(tracker->reporter);
         tracker->n_conflicts = 0;
         tracker->writes_before = reporter_get_statistics(tracker->reporter)->n_writes;
         begin_refresh(tracker);
@@ -456,6 +533,11 @@ static void end_poll(Tracker *tracker, const Error *error)
         note_hypervisor(tracker, error);
         if (tracker->phase == PHASE_POLLING)
                 reconcile(tracker);
+        if (tracker->snapshot)
+                claim_service_set_guests(tracker->config.claims, tracker->snapshot);
+        if (tracker->config.looked)
+                tracker->config.looked(tracker, error->code ? 0 : tracker->snapshot->began_usec,
+                                       error, tracker->config.userdata);
 }
 
 static void on_host_told(HostPoll *poll, HostPollNews news, const Error *error, void *userdata)
@@ -470,7 +552,7 @@ static void on_host_told(HostPoll *poll, HostPollNews news, const Error *error, 
         case HOST_POLL_LOST:
                 note_hypervisor(tracker, error);
                 if (idle)
-                        arm_cycle_timer(tracker, cycle_pace_retry_usec(&tracker->pace));
+                        arm_cycle_timer(tracker, cycle_pace_poll_retry_usec(&tracker->pace));
                 break;
         case HOST_POLL_CHANGED:
                 if (idle)
@@ -488,9 +570,12 @@ static void begin_cycle(Tracker *tracker)
         (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
         tracker->phase = PHASE_POLLING;
         tracker->cycle_error = ERROR_NULL;
+        tracker->spoke = false;
         cycle_waiters_begin(&tracker->waiters);
-        if (host_poll_begin(tracker->poll, &error) < 0)
+        if (host_poll_begin(tracker->poll, tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES,
+                            &error) < 0)
                 end_poll(tracker, &error);
+        tracker->all = false;
 }
 
 static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata)
@@ -507,7 +592,6 @@ static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr)
 {
         _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(Tracker));
-        uint64_t now = 0;
         int r;
 
         if (!tracker)
@@ -532,8 +616,8 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                                                              .heal_cycles = config->heal_cycles }) <
             0)
                 return error_oom(reterr);
-        (void)sd_event_now(event, CLOCK_BOOTTIME, &now);
-        cycle_pace_init(&tracker->pace, config->interval_usec, config->start_jitter_usec, now);
+        tracker->started_usec = now_usec(tracker);
+        cycle_pace_init(&tracker->pace, config->interval_usec, config->start_jitter_usec);
         tracker_status_init(&tracker->status, !config->reporter);
         tracker->status.last_sync_usec = config->last_sync_usec;
         r = host_poll_new(&tracker->poll, event, config->driver, config->known,
@@ -557,6 +641,7 @@ Tracker *tracker_free(Tracker *tracker)
                 return NULL;
         sd_event_source_disable_unref(tracker->cycle_timer);
         host_poll_free(tracker->poll);
+        claim_witness_free(tracker->witness);
         reshape_control_free(tracker->reshape);
         auditor_free(tracker->auditor);
         reporter_free(tracker->reporter);
@@ -600,6 +685,11 @@ const Error *tracker_get_audit_error(const Tracker *tracker)
         return auditor_get_error(tracker->auditor);
 }
 
+const Error *tracker_get_undo_error(const Tracker *tracker)
+{
+        return reshape_control_get_undo_error(tracker->reshape);
+}
+
 const json_t *tracker_get_reshape(const Tracker *tracker)
 {
         return reshape_control_get_document(tracker->reshape);
@@ -609,11 +699,17 @@ int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
 {
         if (done && cycle_waiters_add(&tracker->waiters, done, userdata) < 0)
                 return -ENOMEM;
+        tracker->all = true;
         if (tracker->phase == PHASE_IDLE)
                 arm_cycle_timer(tracker, 0);
         else
                 tracker->again = true;
         return 0;
+}
+
+int tracker_look(Tracker *tracker, Error *reterr)
+{
+        return host_poll_begin(tracker->poll, DRIVER_POLL_GUESTS, reterr);
 }
 
 void tracker_dismiss(Tracker *tracker, const char *why)
@@ -704,7 +800,7 @@ int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
                         reterr, ENODATA,
                         "Placement cannot be used (%s), so what it holds now is not known",
                         tracker->status.sync_error.text);
-        r = make_tree(tracker, &made, reterr);
+        r = make_tree(tracker, reporter_tree(tracker->reporter), true, &made, reterr);
         if (r < 0)
                 return r;
         r = reporter_plan(tracker->reporter, made.tree, NULL, ret, reterr);

@@ -28,6 +28,11 @@
 /* Called when anything of the status may have changed. */
 typedef void (*TrackerChanged)(Tracker *tracker, void *userdata);
 
+/* Called when a poll that began at this time (CLOCK_MONOTONIC) ended, and the claims know the
+ * guests of it; or when one failed, with why. Not from inside tracker_look(). */
+typedef void (*TrackerLooked)(Tracker *tracker, uint64_t began_usec, const Error *error,
+                              void *userdata);
+
 /* Everything is borrowed and must outlive the tracker. */
 typedef struct TrackerConfig {
         Driver *driver;
@@ -50,6 +55,7 @@ typedef struct TrackerConfig {
         uint64_t audit_grace_usec;       /* how long consumers may be on their way; 0: 300 s */
         uint64_t heal_cycles;            /* heal by itself each so many cycles; 0: never */
         TrackerChanged changed;
+        TrackerLooked looked; /* NULL: nobody wants to know */
         void *userdata;
 } TrackerConfig;
 
@@ -57,12 +63,16 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
 Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
 
-/* Runs a cycle that begins after this call; done (may be NULL) is told how it ended, never from
- * inside the call. -ENOMEM. */
+/* Runs a cycle that begins after this call, with a poll that reads everything anew; done (may be
+ * NULL) is told how it ended, never from inside the call. -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata);
 
-/* The same with a reshape in it, where there is one to do. RESHAPE_SHOW: see tracker_get_reshape().
- * Of two that are asked for before a cycle the later counts. */
+/* Asks for a poll that reads every guest that does not run, without a cycle: see TrackerLooked.
+ * Negative errno with words. */
+int tracker_look(Tracker *tracker, Error *reterr);
+
+/* As tracker_sync(), with a reshape in it, where there is one to do. RESHAPE_SHOW: see
+ * tracker_get_reshape(). Of two that are asked for before a cycle the later counts. */
 int tracker_reshape(Tracker *tracker, ReshapeKind kind, TrackerDone done, void *userdata);
 
 /* What the last reshape changed, or would, as a document (reshape-image.h); NULL: nothing. Borrowed
@@ -71,6 +81,9 @@ const json_t *tracker_get_reshape(const Tracker *tracker);
 
 /* The same with an audit at its end, which heals what it finds when heal is set. */
 int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata);
+
+/* Why the last undo of a reshape was not done; code 0 when it was. */
+const Error *tracker_get_undo_error(const Tracker *tracker);
 
 /* The last audit (audit-json.h); NULL: none. And why the last that was asked for could not look;
  * code 0 when it could. Borrowed until the loop runs again. */

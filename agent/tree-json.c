@@ -6,18 +6,13 @@
 
 #include "base/json.h"
 
-uint64_t tree_usage(const Allocations *usage, const Uuid *provider, const char *resource_class)
+uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class)
 {
-        uint64_t sum = 0;
+        size_t place;
 
-        for (size_t i = 0; usage && i < usage->n_consumers; i++) {
-                const Resources *resources = consumer_find(usage->consumers[i], provider);
-
-                if (resources &&
-                    u64_add_overflow(sum, resources_get(resources, resource_class), &sum))
-                        return UINT64_MAX;
-        }
-        return sum;
+        if (!view || !host_view_find(view, provider, &place))
+                return 0;
+        return resources_get(&view->providers[place].used, resource_class);
 }
 
 static json_t *amount_to_json(uint64_t amount)
@@ -25,14 +20,14 @@ static json_t *amount_to_json(uint64_t amount)
         return json_integer((json_int_t)MIN(amount, (uint64_t)INT64_MAX));
 }
 
-static json_t *inventories_to_json(const Provider *provider, const Allocations *usage)
+static json_t *inventories_to_json(const Provider *provider, const HostView *view)
 {
         _cleanup_json_ json_t *object = json_object();
 
         for (size_t i = 0; i < provider->n_inventories; i++) {
                 const InventoryRecord *record = &provider->inventories[i];
                 _cleanup_json_ json_t *inventory = inventory_to_json(&record->inventory);
-                uint64_t used = tree_usage(usage, &provider->uuid, record->resource_class);
+                uint64_t used = tree_usage(view, &provider->uuid, record->resource_class);
 
                 if (json_object_set_new(inventory, "capacity",
                                         amount_to_json(inventory_capacity(&record->inventory))) <
@@ -44,7 +39,7 @@ static json_t *inventories_to_json(const Provider *provider, const Allocations *
         return TAKE_PTR(object);
 }
 
-static json_t *provider_to_json(const Provider *provider, const Allocations *usage)
+static json_t *provider_to_json(const Provider *provider, const HostView *view)
 {
         /* A NULL among the values makes json_pack() fail and free the others. */
         return json_pack("{ss ss so so so so}", "uuid", provider->uuid.text, "name", provider->name,
@@ -53,16 +48,16 @@ static json_t *provider_to_json(const Provider *provider, const Allocations *usa
                                                        : json_string(provider->parent.text),
                          "traits", string_set_to_json(&provider->traits), "aggregates",
                          string_set_to_json(&provider->aggregates), "inventories",
-                         inventories_to_json(provider, usage));
+                         inventories_to_json(provider, view));
 }
 
-json_t *tree_to_json(const ProviderTree *tree, const Allocations *usage, const Uuid *root,
+json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
                      const char *node, const char *sync_state)
 {
         _cleanup_json_ json_t *providers = json_array();
 
         for (size_t i = 0; i < tree->n_providers; i++)
-                if (json_array_append_new(providers, provider_to_json(tree->providers[i], usage)) <
+                if (json_array_append_new(providers, provider_to_json(tree->providers[i], view)) <
                     0)
                         return NULL;
         return json_pack("{ss ss ss ss sO}", "format", TREE_FORMAT, "node", node, "root",

@@ -14,17 +14,17 @@
 
 #include <jansson.h>
 
-#include "base/allocation.h"
 #include "base/provider-tree.h"
+#include "claims/host-view.h"
 
 #define TREE_FORMAT "compute-agent-tree/1"
 
-/* usage may be NULL. A new reference, NULL when out of memory. */
-json_t *tree_to_json(const ProviderTree *tree, const Allocations *usage, const Uuid *root,
+/* view, as claims have the host, may be NULL. A new reference, NULL when out of memory. */
+json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
                      const char *node, const char *sync_state);
 
 /* Reads the providers of such a document. -EBADMSG with words, -ENOMEM. */
 int tree_from_json(const json_t *object, ProviderTree **ret, Error *reterr);
 
-/* What living claims hold of one class of one provider; usage may be NULL. Saturates. */
-uint64_t tree_usage(const Allocations *usage, const Uuid *provider, const char *resource_class);
+/* What living claims hold of one class of one provider; view may be NULL. */
+uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class);

@@ -29,6 +29,7 @@ typedef struct MadeTree {
 
 /* base (what Placement holds, or NULL: nothing) is copied. known: it was read from Placement.
  * reshape as for driver_update_provider_tree(). ret_made is owned by the caller. -EEXIST for a root
- * of another name, -EINVAL with words, -ENOMEM; what reshape lends is undefined then. */
+ * of another name, -EINVAL with words (for one that is no root, too), -ENOMEM; what reshape lends
+ * is undefined then. */
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr);

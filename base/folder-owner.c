@@ -3,25 +3,60 @@
 #include "base/folder-owner.h"
 
 #include <errno.h>
-#include <libgen.h>
+#include <grp.h>
+#include <pwd.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/macros.h"
 
-int folder_owner_adopt(int fd, const char *path)
+/* 1 when the folder is another's. */
+static int look(const char *folder, struct stat *ret)
 {
-        _cleanup_free_ char *copy = NULL;
-        struct stat st;
-
         if (geteuid() != 0)
                 return 0;
-        copy = strdup(path);
-        if (!copy)
-                return -ENOMEM;
-        if (stat(dirname(copy), &st) < 0 ||
-            (st.st_uid != 0 && fchown(fd, st.st_uid, st.st_gid) < 0))
+        if (stat(folder, ret) < 0)
+                return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+        return ret->st_uid != 0;
+}
+
+int folder_owner_find(const char *folder, uid_t *ret_user)
+{
+        struct stat st;
+        int r = look(folder, &st);
+
+        if (r > 0)
+                *ret_user = st.st_uid;
+        return r;
+}
+
+/* The group comes from the user database where it can: a folder's own group may be any that its
+ * owner is in. Other groups may be what lets the service use libvirt's socket. */
+static int become(uid_t uid, gid_t gid_of_folder)
+{
+        const struct passwd *user = getpwuid(uid);
+        gid_t gid = user ? user->pw_gid : gid_of_folder;
+        int ends_with_parent = 0;
+
+        (void)prctl(PR_GET_PDEATHSIG, &ends_with_parent);
+        if ((user ? initgroups(user->pw_name, gid) : setgroups(0, NULL)) < 0 ||
+            setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
                 return -errno;
-        return 0;
+        /* forgotten by the kernel when the user changes */
+        return ends_with_parent && prctl(PR_SET_PDEATHSIG, ends_with_parent) < 0 ? -errno : 0;
+}
+
+int folder_owner_become(const char *folder, Error *reterr)
+{
+        struct stat st;
+        int r = look(folder, &st), changed = r;
+
+        if (r > 0)
+                r = become(st.st_uid, st.st_gid);
+        return r < 0 ? error_setf(reterr, r,
+                                  "%.150s is another user's folder, and root cannot become that "
+                                  "user: %s",
+                                  folder, strerror(-r))
+                     : changed;
 }

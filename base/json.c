@@ -6,16 +6,26 @@
 #include <inttypes.h>
 #include <string.h>
 
-int json_parse(const char *text, size_t n, json_t **ret, Error *reterr)
+static int parse(const char *text, size_t n, size_t flags, json_t **ret, Error *reterr)
 {
         json_error_t error;
-        json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+        json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES | flags, &error);
 
         if (!json)
                 return error_setf(reterr, EBADMSG, "Not JSON (line %d, column %d): %s", error.line,
                                   error.column, error.text);
         *ret = json;
         return 0;
+}
+
+int json_parse(const char *text, size_t n, json_t **ret, Error *reterr)
+{
+        return parse(text, n, 0, ret, reterr);
+}
+
+int json_parse_with_nul(const char *text, size_t n, json_t **ret, Error *reterr)
+{
+        return parse(text, n, JSON_ALLOW_NUL, ret, reterr);
 }
 
 static int read_member(const json_t *object, const char *key, json_type type, const char *type_name,

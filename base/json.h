@@ -16,6 +16,10 @@
 /* Parses text of n bytes (UTF-8, no duplicate keys). -EBADMSG with line and column. */
 int json_parse(const char *text, size_t n, json_t **ret, Error *reterr);
 
+/* The same of a text in which one string with U+0000 is not to cost the others: json_read_string()
+ * refuses that one. */
+int json_parse_with_nul(const char *text, size_t n, json_t **ret, Error *reterr);
+
 /* Reads a member of an object: -EBADMSG when it is missing or of another type. The string is
  * borrowed from object. */
 int json_read_string(const json_t *object, const char *key, const char **ret, Error *reterr);

@@ -40,6 +40,7 @@ ProviderTree *provider_tree_free(ProviderTree *tree)
                 provider_free(tree->providers[i]);
         free(tree->providers);
         free(tree->by_uuid);
+        free(tree->by_name);
         free(tree);
         return NULL;
 }
@@ -56,6 +57,18 @@ static size_t find_position(const ProviderTree *tree, const Uuid *uuid, bool *re
                           order_provider, ret_found);
 }
 
+static int order_name(const void *key, const void *item)
+{
+        return strcmp(key, (*(Provider *const *)item)->name);
+}
+
+/* The same of by_name. */
+static size_t find_name(const ProviderTree *tree, const char *name, bool *ret_found)
+{
+        return array_find(tree->by_name, sizeof(Provider *), tree->n_providers, name, order_name,
+                          ret_found);
+}
+
 Provider *provider_tree_find(const ProviderTree *tree, const Uuid *uuid)
 {
         bool found;
@@ -66,20 +79,23 @@ Provider *provider_tree_find(const ProviderTree *tree, const Uuid *uuid)
 
 Provider *provider_tree_find_name(const ProviderTree *tree, const char *name)
 {
-        for (size_t i = 0; i < tree->n_providers; i++)
-                if (strcmp(tree->providers[i]->name, name) == 0)
-                        return tree->providers[i];
-        return NULL;
+        bool found;
+        size_t place = find_name(tree, name, &found);
+
+        return found ? tree->by_name[place] : NULL;
 }
 
 static int grow_tree(ProviderTree *tree)
 {
-        size_t n_by_uuid = tree->n_allocated;
+        Provider ***orders[] = { &tree->by_uuid, &tree->by_name };
 
-        /* Both arrays have the same size: by_uuid first, so that a failure leaves n_allocated true.
-         */
-        if (array_grow(&tree->by_uuid, sizeof(Provider *), tree->n_providers, &n_by_uuid) < 0)
-                return -ENOMEM;
+        /* All arrays have the same size: these first, so that a failure leaves n_allocated true. */
+        for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+                size_t n_allocated = tree->n_allocated;
+
+                if (array_grow(orders[i], sizeof(Provider *), tree->n_providers, &n_allocated) < 0)
+                        return -ENOMEM;
+        }
         return array_grow(&tree->providers, sizeof(Provider *), tree->n_providers,
                           &tree->n_allocated);
 }
@@ -106,11 +122,22 @@ static int check_new(const ProviderTree *tree, const Uuid *uuid, const char *nam
         return 0;
 }
 
+/* Into an order of n providers, which has room. */
+static void put(Provider **order, size_t n, size_t place, Provider *provider)
+{
+        array_open(order, sizeof(Provider *), &n, place);
+        order[place] = provider;
+}
+
+static void take(Provider **order, size_t n, size_t place)
+{
+        array_close(order, sizeof(Provider *), &n, place);
+}
+
 int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, const Uuid *parent,
                       Provider **ret_provider, Error *reterr)
 {
         _cleanup_(provider_freep) Provider *provider = NULL;
-        size_t position, n_by_uuid;
         bool found;
         int r;
 
@@ -129,11 +156,8 @@ int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, co
         provider->name = strdup(name);
         if (!provider->name || grow_tree(tree) < 0)
                 return error_oom(reterr);
-        n_by_uuid = tree->n_providers;
-
-        position = find_position(tree, uuid, &found);
-        array_open(tree->by_uuid, sizeof(Provider *), &n_by_uuid, position);
-        tree->by_uuid[position] = provider;
+        put(tree->by_uuid, tree->n_providers, find_position(tree, uuid, &found), provider);
+        put(tree->by_name, tree->n_providers, find_name(tree, name, &found), provider);
         tree->providers[tree->n_providers++] = provider;
         if (ret_provider)
                 *ret_provider = provider;
@@ -144,11 +168,10 @@ int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, co
 static void remove_one(ProviderTree *tree, size_t index)
 {
         Provider *provider = tree->providers[index];
-        size_t position, n_by_uuid = tree->n_providers;
         bool found;
 
-        position = find_position(tree, &provider->uuid, &found);
-        array_close(tree->by_uuid, sizeof(Provider *), &n_by_uuid, position);
+        take(tree->by_uuid, tree->n_providers, find_position(tree, &provider->uuid, &found));
+        take(tree->by_name, tree->n_providers, find_name(tree, provider->name, &found));
         array_close(tree->providers, sizeof(Provider *), &tree->n_providers, index);
         provider_free(provider);
 }

@@ -38,6 +38,7 @@ typedef struct ProviderTree {
         size_t n_providers;
         size_t n_allocated;
         Provider **by_uuid; /* the same, sorted by uuid */
+        Provider **by_name; /* and by name, which does not change */
 } ProviderTree;
 
 int provider_tree_new(ProviderTree **ret);
@@ -63,7 +64,7 @@ bool provider_tree_remove(ProviderTree *tree, const Uuid *uuid);
  * tree, -ELOOP for one that is the provider itself or lies below it, -ENOMEM. */
 int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *parent);
 
-/* Borrowed, or NULL. By uuid in O(log n), by name in O(n). */
+/* Borrowed, or NULL; in O(log n). */
 Provider *provider_tree_find(const ProviderTree *tree, const Uuid *uuid);
 Provider *provider_tree_find_name(const ProviderTree *tree, const char *name);
 

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/folder-owner.h"
 #include "claims/schema.h"
 
 #define LOCK_POLL_USEC UINT64_C(5000)
@@ -69,16 +68,13 @@ static int sync_folder(const ClaimFile *file, Error *reterr)
         return 0;
 }
 
-/* On disk, and the owner of the folder has it. */
-static int finish_copy(const char *path, Error *reterr)
+static int sync_copy(const char *path, Error *reterr)
 {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-        int r;
 
         if (fd < 0 || fsync(fd) < 0)
                 return sqlite_system_error(errno, path, "sync", reterr);
-        r = folder_owner_adopt(fd, path);
-        return r < 0 ? sqlite_system_error(-r, path, "give away", reterr) : 0;
+        return 0;
 }
 
 /* PATH.KIND-20250820T120000Z, with a number when that is taken. NULL: out of memory. */
@@ -105,13 +101,8 @@ static int make_file(const ClaimFile *file, Error *reterr)
 {
         _cleanup_close_ int fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-        int r;
-
         if (fd < 0)
                 return sqlite_system_error(errno, file->path, "create", reterr);
-        r = folder_owner_adopt(fd, file->path);
-        if (r < 0)
-                return sqlite_system_error(-r, file->path, "give away", reterr);
         return sync_folder(file, reterr);
 }
 
@@ -259,7 +250,7 @@ static int keep_copy(const ClaimFile *file, int64_t version, char **ret_name, Er
                 unlink(temporary);
                 return r;
         }
-        r = finish_copy(temporary, reterr);
+        r = sync_copy(temporary, reterr);
         if (r < 0)
                 return r;
         if (chmod(temporary, 0600) < 0 || rename(temporary, name) < 0)

@@ -9,6 +9,7 @@
 
 /* Ended claims that the history keeps, the newest. */
 #define CLAIM_HISTORY_MAX 1000
+#define CLAIMS_LOT        64
 
 /* Bytes of an end reason, of a project and of a user. */
 #define CLAIM_TEXT_MAX 255
@@ -87,6 +88,7 @@ typedef struct Claim {
         ClaimState state;
         ClaimStanding standing; /* NONE of an ended one */
         bool resize_target;     /* stands beside the first claim of the same consumer */
+        bool was_read;          /* what Placement has of the consumer was read for it */
         char *host, *node;
         char *project_id, *user_id; /* "" when not given */
         char *consumer_type;        /* "" when not given */

@@ -25,45 +25,64 @@ int claims_add_device(DeviceList *list, const Provider *provider, const char *su
         return 0;
 }
 
-static int choose_some(Claims *claims, const Provider *provider, const char *suffix,
-                       const HostDevice *device, uint64_t amount, DeviceList *ret, Error *reterr)
+int claims_taken(Claims *claims, Taken *ret, Error *reterr)
 {
-        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
-        int r;
+        int r = claims->store->engine->taken(claims->store, ret, reterr);
 
-        r = claims->store->engine->taken(claims->store, device->name, &taken, reterr);
         if (r < 0)
                 return r;
-        /* Of groups of this very claim, too. */
-        for (size_t i = 0; i < ret->n_devices; i++)
-                if (string_set_add(&taken, ret->devices[i].mdev.text) < 0)
-                        return error_oom(reterr);
-        for (uint64_t i = 0; i < amount; i++) {
-                Uuid mdev;
+        return claims->facts && taken_add_guests(ret, claims->facts) < 0 ? error_oom(reterr) : 0;
+}
 
-                r = device_choose(claims->facts, device, &taken, &mdev, reterr);
-                if (r > 0)
-                        return CLAIM_E_NO_CAPACITY;
-                if (claims_add_device(ret, provider, suffix, device, &mdev) < 0 ||
-                    string_set_add(&taken, mdev.text) < 0)
-                        return error_oom(reterr);
+/* What the fit is told of one provider, for each of its classes that is devices'. */
+static int tell_rooms(HostView *view, size_t index, const char *node, const DeviceRooms *rooms)
+{
+        const Provider *provider = view->tree->providers[index];
+
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                const char *resource_class = provider->inventories[i].resource_class;
+                const DeviceRoom *room =
+                        device_rooms_find(rooms, node, provider->name, resource_class);
+
+                if (room && host_view_limit(view, index, room->resource_class, room->n_free) < 0)
+                        return -ENOMEM;
         }
         return 0;
 }
 
-/* 1 when the device is free. */
-static int is_pci_free(Claims *claims, const HostPci *pci, const DeviceList *chosen, Error *reterr)
+int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *ret, Error *reterr)
 {
-        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
+        _cleanup_(device_rooms_done) DeviceRooms rooms = { 0 };
+        HostView *view = claims->view;
         int r;
 
-        if (host_facts_pci_holder(claims->facts, pci->address))
+        if (!claims->facts || !devices_are_asked(claims->facts, request))
                 return 0;
-        for (size_t i = 0; i < chosen->n_devices; i++)
-                if (strcmp(chosen->devices[i].name, pci->name) == 0)
-                        return 0;
-        r = claims->store->engine->taken(claims->store, pci->name, &taken, reterr);
-        return r < 0 ? r : taken.n_items == 0;
+        r = claims_taken(claims, ret, reterr);
+        if (r < 0)
+                return r;
+        if (device_rooms_make(&rooms, claims->facts, ret) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < view->n_providers; i++)
+                if (tell_rooms(view, i, claims->node, &rooms) < 0)
+                        return error_oom(reterr);
+        return 0;
+}
+
+static int choose_some(Claims *claims, const Provider *provider, const char *suffix,
+                       const HostDevice *device, uint64_t amount, Taken *taken, DeviceList *ret,
+                       Error *reterr)
+{
+        for (uint64_t i = 0; i < amount; i++) {
+                Uuid mdev;
+
+                if (device_choose(claims->facts, device, taken, &mdev, reterr) > 0)
+                        return CLAIM_E_NO_CAPACITY;
+                if (claims_add_device(ret, provider, suffix, device, &mdev) < 0 ||
+                    taken_add(taken, &mdev, device->name, "") < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
 }
 
 /* A HostPci and a HostDevice are named the same way; the whole device has no type. */
@@ -76,19 +95,17 @@ int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffi
 }
 
 int claims_choose_pci(Claims *claims, const Provider *provider, const char *resource_class,
-                      const char *suffix, uint64_t amount, DeviceList *ret, Error *reterr)
+                      const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
+                      Error *reterr)
 {
         const HostPci *pci = NULL;
 
         while (amount > 0 && (pci = pci_of_provider(claims->facts, claims->node, provider->name,
                                                     resource_class, pci))) {
-                int r = is_pci_free(claims, pci, ret, reterr);
-
-                if (r < 0)
-                        return r;
-                if (r == 0)
+                if (taken_has(taken, pci->address))
                         continue;
-                if (claims_add_pci(ret, provider, suffix, pci) < 0)
+                if (claims_add_pci(ret, provider, suffix, pci) < 0 ||
+                    taken_add(taken, &UUID_NULL, pci->name, pci->address) < 0)
                         return error_oom(reterr);
                 amount--;
         }
@@ -110,7 +127,7 @@ static bool may_be_device(const Provider *provider)
 }
 
 int claims_choose_devices(Claims *claims, const ResourceRequest *request, const Fit *fit,
-                          DeviceList *ret, Error *reterr)
+                          Taken *taken, DeviceList *ret, Error *reterr)
 {
         if (!claims->facts && !claims->has_devices)
                 return 0;
@@ -131,13 +148,13 @@ int claims_choose_devices(Claims *claims, const ResourceRequest *request, const 
                                        : NULL;
                 if (device)
                         r = choose_some(claims, provider, request->groups[piece->group].suffix,
-                                        device, piece->amount, ret, reterr);
+                                        device, piece->amount, taken, ret, reterr);
                 else if (claims->facts &&
                          pci_of_provider(claims->facts, claims->node, provider->name,
                                          piece->resource_class, NULL))
                         r = claims_choose_pci(claims, provider, piece->resource_class,
                                               request->groups[piece->group].suffix, piece->amount,
-                                              ret, reterr);
+                                              taken, ret, reterr);
                 else
                         continue;
                 if (r != 0)

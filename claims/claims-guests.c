@@ -64,13 +64,13 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
         return false;
 }
 
-/* 1 when a living claim has it. */
-static int is_taken(Claims *claims, const HostDevice *device, const Uuid *mdev, Error *reterr)
+/* 1 when a living claim has it: an mdev by its uuid, a whole device by its address. */
+static int is_claimed(Claims *claims, const char *thing, Error *reterr)
 {
-        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
-        int r = claims->store->engine->taken(claims->store, device->name, &taken, reterr);
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = claims->store->engine->list_device(claims->store, thing, &list, reterr);
 
-        return r < 0 ? r : string_set_contains(&taken, mdev->text);
+        return r < 0 ? r : list.n_claims > 0;
 }
 
 /* Room for the piece is there: fit_force() and reserve_pieces() see to it. */
@@ -97,7 +97,7 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
                 adoption->outcome = CLAIM_E_CONFLICT;
                 return 0;
         }
-        r = is_taken(claims, device, mdev, reterr);
+        r = is_claimed(claims, mdev->text, reterr);
         if (r < 0)
                 return r;
         if (r > 0) {
@@ -129,33 +129,6 @@ static size_t find_pci_provider(const Claims *claims, const HostPci *pci)
         return SIZE_MAX;
 }
 
-/* Devices that this host does not count, such as a network's, are nobody's business here. */
-static int add_pci(Adoption *adoption, const char *address, Resources *resources, Error *reterr)
-{
-        Claims *claims = adoption->claims;
-        const HostPci *pci = host_facts_find_pci(claims->facts, address);
-        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
-        size_t provider = pci ? find_pci_provider(claims, pci) : SIZE_MAX;
-        int r;
-
-        if (provider == SIZE_MAX)
-                return 0;
-        r = claims->store->engine->taken(claims->store, pci->name, &taken, reterr);
-        if (r < 0)
-                return r;
-        if (taken.n_items > 0) {
-                error_setf(reterr, EEXIST, "PCI device %s is promised to another", address);
-                adoption->outcome = CLAIM_E_CONFLICT;
-                return 0;
-        }
-        if (claims_add_pci(&adoption->devices, claims->view->tree->providers[provider], "", pci) <
-                    0 ||
-            resources_add(resources, pci->resource_class, 1) < 0)
-                return error_oom(reterr);
-        add_piece(&adoption->fit, provider, pci->resource_class);
-        return 0;
-}
-
 static int reserve_pieces(Fit *fit, size_t more)
 {
         FitPiece *pieces = reallocarray(fit->pieces, fit->n_pieces + more + 1, sizeof(FitPiece));
@@ -164,6 +137,44 @@ static int reserve_pieces(Fit *fit, size_t more)
                 return -ENOMEM;
         fit->pieces = pieces;
         return 0;
+}
+
+int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *devices,
+                    Error *reterr)
+{
+        size_t provider = find_pci_provider(claims, pci);
+        int r;
+
+        if (provider == SIZE_MAX)
+                return 0;
+        r = is_claimed(claims, pci->address, reterr);
+        if (r < 0)
+                return r;
+        if (r > 0) {
+                error_setf(reterr, EEXIST, "PCI device %s is promised to another", pci->address);
+                return CLAIM_E_CONFLICT;
+        }
+        if (reserve_pieces(fit, 1) < 0 ||
+            claims_add_pci(devices, claims->view->tree->providers[provider], "", pci) < 0)
+                return error_oom(reterr);
+        add_piece(fit, provider, pci->resource_class);
+        return 0;
+}
+
+static int add_pci(Adoption *adoption, const char *address, Resources *resources, Error *reterr)
+{
+        const HostPci *pci = host_facts_find_pci(adoption->claims->facts, address);
+        size_t n = adoption->devices.n_devices;
+        int r = pci ? claims_hold_pci(adoption->claims, pci, &adoption->fit, &adoption->devices,
+                                      reterr)
+                    : 0;
+
+        if (r > 0)
+                adoption->outcome = r;
+        if (r == 0 && adoption->devices.n_devices > n &&
+            resources_add(resources, pci->resource_class, 1) < 0)
+                return error_oom(reterr);
+        return MIN(r, 0);
 }
 
 static uint64_t count_dedicated(const Layout *layout)
@@ -218,8 +229,7 @@ static int collect(Adoption *adoption, Error *reterr)
             resources_set(&group->resources, "MEMORY_MB",
                           MIN(domain->memory_mb, INVENTORY_MAX_AMOUNT)) < 0 ||
             fit_force_numa(claims->view, claims->facts, claims->node, &group->resources,
-                           &domain->layout, &adoption->fit) < 0 ||
-            reserve_pieces(&adoption->fit, domain->n_mdevs + domain->n_pci) < 0)
+                           &domain->layout, &adoption->fit) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < domain->n_pci; i++) {
                 int r = add_pci(adoption, domain->pci[i], &group->resources, reterr);
@@ -227,6 +237,8 @@ static int collect(Adoption *adoption, Error *reterr)
                 if (r < 0)
                         return r;
         }
+        if (reserve_pieces(&adoption->fit, domain->n_mdevs) < 0)
+                return error_oom(reterr);
         for (size_t i = 0; i < domain->n_mdevs; i++) {
                 int r = add_mdev(adoption, &domain->mdevs[i], &group->resources, reterr);
 
@@ -299,8 +311,19 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                                              ret, reterr);
 }
 
+/* The store compares more than we do. In its turn nobody can have been faster, and another try
+ * would end the same. */
+static int write_outcome(int r, bool in_turn, Error *reterr)
+{
+        if (r != STORE_E_EXISTS || !in_turn)
+                return r > 0 ? CLAIM_E_BUSY : r;
+        error_setf(reterr, EEXIST, "it, or something that it has, is another claim's");
+        return CLAIM_E_CONFLICT;
+}
+
 /* CLAIM_E_BUSY: to be tried again. */
-static int adopt_once(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Claim **ret,
+                      Error *reterr)
 {
         _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
         int r;
@@ -318,8 +341,8 @@ static int adopt_once(Claims *claims, const HostDomain *domain, Claim **ret, Err
                 return CLAIM_E_CONFLICT;
         }
         check_room(&adoption, false, reterr);
-        r = write_adoption(&adoption, true, ret, reterr);
-        return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : adoption.outcome;
+        r = write_outcome(write_adoption(&adoption, true, ret, reterr), in_turn, reterr);
+        return r != 0 ? r : adoption.outcome;
 }
 
 void claims_set_owes_guests(Claims *claims, bool owes)
@@ -333,7 +356,7 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
                 int r = claims_begin_attempt(claims, attempt, reterr);
 
                 if (r == 0)
-                        r = adopt_once(claims, domain, ret_claim, reterr);
+                        r = adopt_once(claims, domain, attempt > 0, ret_claim, reterr);
                 claims->store->engine->drop_turn(claims->store);
                 if (r != CLAIM_E_BUSY)
                         return claims_finish(r);
@@ -450,15 +473,22 @@ static const char *suffix_of(const Claim *claim, const Uuid *provider)
         return "";
 }
 
+/* What others have: of a guest's own mdevs those that a claim has, else those of guests, too. */
+static int take_stock(Claims *claims, const HostDomain *domain, Taken *ret, Error *reterr)
+{
+        return domain ? claims->store->engine->taken(claims->store, ret, reterr)
+                      : claims_taken(claims, ret, reterr);
+}
+
 /* 1 when an mdev was found. */
 static int find_mdev(Claims *claims, const HostDomain *domain, const HostDevice *device,
-                     const StringSet *taken, Uuid *ret, Error *reterr)
+                     const Taken *taken, Uuid *ret, Error *reterr)
 {
         for (size_t i = 0; domain && i < domain->n_mdevs; i++) {
                 const HostMdev *mdev = host_facts_find_mdev(claims->facts, &domain->mdevs[i]);
 
                 if (!mdev || strcmp(mdev->device, device->name) != 0 ||
-                    string_set_contains(taken, mdev->uuid.text))
+                    taken_has(taken, mdev->uuid.text))
                         continue;
                 *ret = mdev->uuid;
                 return 1;
@@ -476,19 +506,21 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
                         DeviceList *ret, Error *reterr)
 {
         const Provider provider = { .uuid = claim->allocations[allocation].provider };
-        _cleanup_(string_set_done) StringSet taken = STRING_SET_INIT;
+        _cleanup_(taken_done) Taken taken = { 0 };
         uint64_t n = count_named(claim, &provider.uuid);
         Uuid mdev;
         int r;
 
-        r = claims->store->engine->taken(claims->store, device->name, &taken, reterr);
+        if (n >= amount)
+                return 0;
+        r = take_stock(claims, domain, &taken, reterr);
         for (; r >= 0 && n < amount; n++) {
                 r = find_mdev(claims, domain, device, &taken, &mdev, reterr);
                 if (r == 0)
                         return CLAIM_E_NO_CAPACITY;
                 if (claims_add_device(ret, &provider, suffix_of(claim, &provider.uuid), device,
                                       &mdev) < 0 ||
-                    string_set_add(&taken, mdev.text) < 0)
+                    taken_add(&taken, &mdev, device->name, "") < 0)
                         return error_oom(reterr);
         }
         return MIN(r, 0);
@@ -501,14 +533,19 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
 {
         const Provider provider = { .uuid = claim->allocations[allocation].provider,
                                     .name = claim->provider_names[allocation] };
+        _cleanup_(taken_done) Taken taken = { 0 };
         uint64_t n = count_named(claim, &provider.uuid);
+        int r;
 
         if (n >= item->amount)
                 return 0;
-        if (!domain)
-                return claims_choose_pci(claims, &provider, item->resource_class,
-                                         suffix_of(claim, &provider.uuid), item->amount - n, ret,
-                                         reterr);
+        if (!domain) {
+                r = claims_taken(claims, &taken, reterr);
+                return r < 0 ? r
+                             : claims_choose_pci(claims, &provider, item->resource_class,
+                                                 suffix_of(claim, &provider.uuid), item->amount - n,
+                                                 &taken, ret, reterr);
+        }
         for (size_t i = 0; i < domain->n_pci && n < item->amount; i++) {
                 const HostPci *pci = host_facts_find_pci(claims->facts, domain->pci[i]);
                 size_t at = pci ? find_pci_provider(claims, pci) : SIZE_MAX;

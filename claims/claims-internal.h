@@ -57,10 +57,24 @@ int claims_add_device(DeviceList *list, const Provider *provider, const char *su
 int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
                    const HostPci *pci);
 
-/* Adds that many free PCI devices of a provider. CLAIM_E_NO_CAPACITY with words. */
+/* Adds a PCI device that somebody has already, and where it counts; one that this host does not
+ * count, such as a network's, is nobody's business here. CLAIM_E_CONFLICT: another claim has it. */
+int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *devices,
+                    Error *reterr);
+
+/* Adds what claims and guests have. */
+int claims_taken(Claims *claims, Taken *ret, Error *reterr);
+
+/* Tells the view how many devices each provider can still give, for a fit of the request; what is
+ * taken is added to ret when the request asks for devices. */
+int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *ret, Error *reterr);
+
+/* Adds that many free PCI devices of a provider, also to what is taken. CLAIM_E_NO_CAPACITY with
+ * words. */
 int claims_choose_pci(Claims *claims, const Provider *provider, const char *resource_class,
-                      const char *suffix, uint64_t amount, DeviceList *ret, Error *reterr);
+                      const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
+                      Error *reterr);
 
 /* Names the devices of a fit. CLAIM_E_NO_CAPACITY with words. */
 int claims_choose_devices(Claims *claims, const ResourceRequest *request, const Fit *fit,
-                          DeviceList *ret, Error *reterr);
+                          Taken *taken, DeviceList *ret, Error *reterr);

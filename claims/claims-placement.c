@@ -7,16 +7,29 @@
 
 #include "claims/claims-internal.h"
 
+static int finish(int r, int64_t id, ClaimStanding standing, Error *reterr)
+{
+        if (r != STORE_E_NOT_FOUND)
+                return claims_finish(r);
+        error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that is %s", id,
+                   claim_standing_to_text(standing));
+        return CLAIM_E_NOT_FOUND;
+}
+
 int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
                         const ClaimTold *told, Error *reterr)
 {
         int r = claims->store->engine->set_standing(claims->store, id, from, to, told, reterr);
 
-        if (r != STORE_E_NOT_FOUND)
-                return claims_finish(r);
-        error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that is %s", id,
-                   claim_standing_to_text(from));
-        return CLAIM_E_NOT_FOUND;
+        return finish(r, id, from, reterr);
+}
+
+int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr)
+{
+        int r = claims->store->engine->withdraw(claims->store, id, reason, claims_now_usec(),
+                                                reterr);
+
+        return finish(r, id, CLAIM_STANDING_PENDING, reterr);
 }
 
 int claims_forget_told(Claims *claims, Error *reterr)
@@ -24,10 +37,16 @@ int claims_forget_told(Claims *claims, Error *reterr)
         return claims_finish(claims->store->engine->forget_told(claims->store, reterr));
 }
 
-int claims_list_standing(Claims *claims, ClaimStanding standing, ClaimList *ret, Error *reterr)
+int claims_list_pending(Claims *claims, ClaimList *ret, Error *reterr)
 {
-        return claims_finish(
-                claims->store->engine->list_standing(claims->store, standing, ret, reterr));
+        return claims_finish(claims->store->engine->list_pending(claims->store, ret, reterr));
+}
+
+int claims_next_debt(Claims *claims, int64_t after, Claim **ret, Error *reterr)
+{
+        int r = claims->store->engine->next_debt(claims->store, after, ret, reterr);
+
+        return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
 }
 
 int claims_count_debts(Claims *claims, ClaimDebts *ret, Error *reterr)

@@ -12,11 +12,19 @@
 int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
                         const ClaimTold *told, Error *reterr);
 
+/* Ends a pending claim of which nothing was written, as if it had never been: nothing of it is to
+ * be removed. The reason is kept in its history. CLAIM_E_NOT_FOUND. */
+int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr);
+
 /* How Placement has the consumers is not known any more: a reshape wrote them. */
 int claims_forget_told(Claims *claims, Error *reterr);
 
-/* The living claims of a standing, oldest first. ret must be zeroed. */
-int claims_list_standing(Claims *claims, ClaimStanding standing, ClaimList *ret, Error *reterr);
+/* The living claims that are pending, oldest first. ret must be zeroed. */
+int claims_list_pending(Claims *claims, ClaimList *ret, Error *reterr);
+
+/* The first claim with an id above after that Placement is still to be told of, at a cost that does
+ * not grow with their number. CLAIM_E_NOT_FOUND: no more. */
+int claims_next_debt(Claims *claims, int64_t after, Claim **ret, Error *reterr);
 
 /* How much there is to tell, without listing it. */
 int claims_count_debts(Claims *claims, ClaimDebts *ret, Error *reterr);

@@ -2,7 +2,9 @@
 
 /* The host that claims are made of, as it is told. */
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "claims/claims-internal.h"
@@ -39,8 +41,33 @@ static int set_providers(Claims *claims, const ProviderTree *tree, Error *reterr
         return claims_lost_race(reterr);
 }
 
-static int place_claim(Claims *claims, const StoreUnplaced *claim, Error *reterr)
+/* Is the address in the text, whatever else is? */
+static bool names(const char *text, const char *address)
 {
+        const char *found = strcasestr(text, address);
+
+        return found && (found == text || !isxdigit((unsigned char)found[-1]));
+}
+
+/* Those that the specification's column names. One that another claim has stays with that. */
+static int hold_devices(Claims *claims, const char *text, Fit *fit, DeviceList *devices,
+                        Error *reterr)
+{
+        for (size_t i = 0; claims->facts && i < claims->facts->n_pci; i++) {
+                const HostPci *pci = &claims->facts->pci[i];
+                int r = names(text, pci->address)
+                                ? claims_hold_pci(claims, pci, fit, devices, reterr)
+                                : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
+{
+        _cleanup_(device_list_done) DeviceList devices = { 0 };
         _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         size_t root;
@@ -49,13 +76,20 @@ static int place_claim(Claims *claims, const StoreUnplaced *claim, Error *reterr
         r = claims_load_view(claims, reterr);
         if (r < 0)
                 return r;
-        if (!host_view_root(claims->view, claims->node, &root))
+        /* Which devices there are is known with the first poll. */
+        if (!host_view_root(claims->view, claims->node, &root) ||
+            (strchr(claim->pci, ':') && claims->has_devices && !claims->facts))
                 return 0;
         if (resources_set(&resources, "VCPU", claim->vcpus) < 0 ||
             resources_set(&resources, "MEMORY_MB", claim->memory_mb) < 0 ||
             resources_set(&resources, "DISK_GB", claim->disk_gb) < 0 ||
             fit_force(claims->view, claims->node, &resources, &fit) < 0)
                 return error_oom(reterr);
+        r = hold_devices(claims, claim->pci, &fit, &devices, reterr);
+        if (r < 0)
+                return r;
+        claim->devices = devices.devices;
+        claim->n_devices = devices.n_devices;
         return claims->store->engine->place(claims->store, claim, claims->view, &fit, reterr);
 }
 
@@ -66,14 +100,12 @@ static int place_unplaced(Claims *claims, Error *reterr)
         int64_t after = 0;
 
         for (;;) {
-                _cleanup_free_ char *node = NULL;
-                StoreUnplaced claim;
+                _cleanup_(store_unplaced_done) StoreUnplaced claim = { 0 };
                 int r;
 
                 r = claims->store->engine->next_unplaced(claims->store, after, &claim, reterr);
                 if (r != 0)
                         return r < 0 ? r : 0;
-                node = claim.node;
                 r = STORE_E_RACE;
                 for (int i = 0; i < CLAIM_ATTEMPTS_MAX && r == STORE_E_RACE; i++) {
                         r = claims_begin_attempt(claims, i, reterr);

@@ -87,7 +87,11 @@ Claims *claims_free(Claims *claims)
 
 int claims_load_view(Claims *claims, Error *reterr)
 {
-        return claims->store->engine->load_view(claims->store, &claims->view, reterr);
+        int r = claims->store->engine->load_view(claims->store, &claims->view, reterr);
+
+        if (r == 0)
+                host_view_unlimit(claims->view);
+        return r;
 }
 
 int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr)
@@ -188,8 +192,9 @@ static int fit_outcome(int r)
         case FIT_E_UNKNOWN_CLASS:
                 return CLAIM_E_UNKNOWN_CLASS;
         case FIT_E_NO_CAPACITY:
-        case FIT_E_TOO_HARD:
                 return CLAIM_E_NO_CAPACITY;
+        case FIT_E_TOO_HARD:
+                return CLAIM_E_TOO_HARD;
         default:
                 return r;
         }
@@ -200,6 +205,7 @@ typedef struct Order {
         const ClaimRequest *request;
         const char *text;
         const ClaimPlacing *placing;
+        FitEffort effort; /* of all attempts together */
         bool ambiguous;
 } Order;
 
@@ -211,30 +217,36 @@ static int placed_outcome(int r)
 }
 
 /* Fits what was placed where it was placed; bound is what the fit's pieces refer to. */
-static int fit_placed(Claims *claims, const ClaimPlacing *placing, Placed *placed, Fit *ret,
-                      Error *reterr)
+static int fit_placed(Claims *claims, Order *order, Placed *placed, Fit *ret, Error *reterr)
 {
-        int r = fit_request_numa(placed->view, claims->facts, claims->node, &placed->request, ret,
-                                 reterr);
+        const Consumer *holding = order->placing->holding;
+        int r = fit_request_numa(claims->view, claims->facts, claims->node, &placed->request,
+                                 holding, &order->effort, ret, reterr);
 
         return r != 0 ? fit_outcome(r)
-                      : placed_outcome(placed_check(placed, placing->holding, ret, reterr));
+                      : placed_outcome(placed_check(claims->view, holding, ret, reterr));
 }
 
 /* Nobody wrote what it gets, but whoever asks may say where its groups are to be. */
-static int fit_freely(Claims *claims, const ClaimRequest *request, Placed *placed, Fit *ret,
-                      Error *reterr)
+static int fit_freely(Claims *claims, Order *order, Placed *placed, Fit *ret, Error *reterr)
 {
+        const ClaimRequest *request = order->request;
+        const ClaimPlacing *placing = order->placing;
         const ResourceRequest *resources = &request->resources;
+        _cleanup_(host_view_unbind) HostView bound = { 0 };
 
+        if (placing->room && host_view_bound(&bound, claims->view, claims->node, placing->room,
+                                             placing->others_full) < 0)
+                return error_oom(reterr);
         if (request->mappings.n_items > 0) {
                 if (resource_request_copy(&placed->request, resources) < 0)
                         return error_oom(reterr);
                 placed_bind_groups(&placed->request, &request->mappings);
                 resources = &placed->request;
         }
-        return fit_outcome(fit_request_numa(claims->view, claims->facts, claims->node, resources,
-                                            ret, reterr));
+        return fit_outcome(fit_request_numa(placing->room ? &bound : claims->view, claims->facts,
+                                            claims->node, resources, NULL, &order->effort, ret,
+                                            reterr));
 }
 
 static int choose(Claims *claims, Order *order, Placed *placed, Fit *ret, Error *reterr)
@@ -243,16 +255,17 @@ static int choose(Claims *claims, Order *order, Placed *placed, Fit *ret, Error 
         int r;
 
         if (!order->placing->holding)
-                return fit_freely(claims, order->request, placed, ret, reterr);
+                return fit_freely(claims, order, placed, ret, reterr);
         r = placed_make(claims->view, claims->node, request, order->placing->holding,
                         order->placing->mappings, placed, reterr);
         order->ambiguous = placed->ambiguous;
-        return r != 0 ? placed_outcome(r) : fit_placed(claims, order->placing, placed, ret, reterr);
+        return r != 0 ? placed_outcome(r) : fit_placed(claims, order, placed, ret, reterr);
 }
 
 static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         _cleanup_(device_list_done) DeviceList devices = { 0 };
+        _cleanup_(taken_done) Taken taken = { 0 };
         _cleanup_(placed_done) Placed placed = PLACED_NULL;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         ClaimRequest request = *order->request;
@@ -275,12 +288,14 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
         if (r == 0)
                 r = claims_load_view(claims, reterr);
         if (r == 0)
+                r = claims_count_devices(claims, &request.resources, &taken, reterr);
+        if (r == 0)
                 r = choose(claims, order, &placed, &fit, reterr);
         if (r != 0)
                 return r;
         if (order->placing->holding)
                 request.resources = placed.request;
-        r = claims_choose_devices(claims, &request.resources, &fit, &devices, reterr);
+        r = claims_choose_devices(claims, &request.resources, &fit, &taken, &devices, reterr);
         if (r != 0)
                 return r;
         claim.devices = devices.devices;
@@ -312,7 +327,9 @@ int claims_claim_placed(Claims *claims, const ClaimRequest *request, const Claim
                         Claim **ret_claim, bool *ret_ambiguous, Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
-        Order order = { .request = request, .placing = placing };
+        Order order = { .request = request,
+                        .placing = placing,
+                        .effort = fit_effort_begin(CLAIM_PATIENCE_USEC) };
         int r;
 
         r = claim_request_check(request, reterr);
@@ -343,19 +360,24 @@ int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim,
         return claims_claim_placed(claims, request, &free_choice, ret_claim, NULL, reterr);
 }
 
-int claims_explain(Claims *claims, const ResourceRequest *request, FitVerdicts *ret, Error *reterr)
+int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,
+                   FitVerdicts *ret, Error *reterr)
 {
         const ClaimRequest checked = { .consumer = uuid_make_random(), .resources = *request };
+        _cleanup_(taken_done) Taken taken = { 0 };
+        FitEffort effort = fit_effort_begin(patience_usec);
         int r;
 
         r = claim_request_check(&checked, reterr);
         if (r < 0)
                 return r;
         r = claims_load_view(claims, reterr);
+        if (r == 0)
+                r = claims_count_devices(claims, request, &taken, reterr);
         if (r < 0)
                 return claims_finish(r);
-        r = fit_outcome(
-                fit_explain_numa(claims->view, claims->facts, claims->node, request, ret, reterr));
+        r = fit_outcome(fit_explain_numa(claims->view, claims->facts, claims->node, request,
+                                         &effort, ret, reterr));
         return r == CLAIM_DONE ? check_closed(claims, reterr) : add_hint(claims, r, reterr);
 }
 
@@ -469,25 +491,14 @@ int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error
                 claims->store->engine->list_device(claims->store, device, ret, reterr));
 }
 
-int claims_list_place(Claims *claims, bool cpu, unsigned number, ClaimList *ret, Error *reterr)
+int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr)
 {
-        ClaimList list = { 0 };
-        int r = claims->store->engine->list_laid_out(claims->store, &list, reterr);
-        size_t n = 0;
+        return claims_finish(claims->store->engine->list_some(claims->store, after, ret, reterr));
+}
 
-        if (r < 0)
-                return claims_finish(r);
-        for (size_t i = 0; i < list.n_claims; i++) {
-                const Layout *layout = &list.claims[i]->layout;
-
-                if (cpu ? layout_has_cpu(layout, number) : layout_in_cell(layout, number))
-                        list.claims[n++] = list.claims[i];
-                else
-                        claim_free(list.claims[i]);
-        }
-        list.n_claims = n;
-        *ret = list;
-        return 0;
+int claims_list_ended(Claims *claims, ClaimList *ret, Error *reterr)
+{
+        return claims_finish(claims->store->engine->list_ended(claims->store, ret, reterr));
 }
 
 int claims_probe(Claims *claims, Error *reterr)

@@ -37,7 +37,9 @@ typedef enum ClaimOutcome {
         CLAIM_E_NOT_FOUND,       /* no live claim of that id */
         CLAIM_E_OTHER, /* what was placed for the consumer is not what it asks for; reterr says what
                         */
-        CLAIM_E_BUSY,  /* lost the race to another writer too often, or the file stays locked */
+        CLAIM_E_TOO_HARD, /* neither found nor excluded within the time for it or the bound on the
+                             work; reterr names which */
+        CLAIM_E_BUSY,     /* lost the race to another writer too often, or the file stays locked */
         _CLAIM_OUTCOME_MAX,
 } ClaimOutcome;
 
@@ -54,6 +56,11 @@ typedef struct ClaimsConfig {
 } ClaimsConfig;
 
 #define CLAIMS_BUSY_USEC (2 * USEC_PER_SEC)
+
+/* What fitting a claim, and explaining a request, may take of the main thread. Reading and
+ * answering what everybody may ask comes on top, and is to stay below 50 ms in all. */
+#define CLAIM_PATIENCE_USEC   (500 * USEC_PER_MSEC)
+#define EXPLAIN_PATIENCE_USEC (25 * USEC_PER_MSEC)
 
 /* Opens or makes the database. Positive results are of ClaimsOpened, and the store is usable.
  * -EPROTONOSUPPORT: written by a newer program, -EMEDIUMTYPE: a database of another program; the
@@ -102,6 +109,9 @@ typedef struct ClaimPlacing {
         const Consumer *holding;         /* what was chosen for it: nothing else will do; NULL: the
                                             fit chooses */
         const RequestMappings *mappings; /* which group got what of it; NULL: not known */
+        const Consumer *room;            /* all that others leave of the host's tree, as far as the
+                                            fit chooses; NULL: what no claim has */
+        bool others_full;                /* with room: nothing of sharing providers is left */
         ClaimStanding standing;
         ClaimTold told;
 } ClaimPlacing;
@@ -113,8 +123,10 @@ int claims_claim_placed(Claims *claims, const ClaimRequest *request, const Claim
                         Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
 
 /* Whether a request would fit now (an outcome of claims_claim(), with its words), and what each
- * provider says to it. Promises nothing. ret must be zeroed. */
-int claims_explain(Claims *claims, const ResourceRequest *request, FitVerdicts *ret, Error *reterr);
+ * provider says to it, within that time (0: FIT_WORK_MAX alone is the bound). Promises nothing. ret
+ * must be zeroed. */
+int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,
+                   FitVerdicts *ret, Error *reterr);
 
 /* The guest runs: the claim no longer expires. Once more is no error. A resize target whose
  * consumer has no other claim becomes its first claim, here or when that one is released. */
@@ -144,9 +156,13 @@ int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr);
  * the uuid of the mdev. ret must be zeroed. */
 int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error *reterr);
 
-/* The claims that live and have guest CPUs or memory in a host cell, or use a host CPU (the shared
- * ones of their cell, too), as far as it is known where they are. ret must be zeroed. */
-int claims_list_place(Claims *claims, bool cpu, unsigned number, ClaimList *ret, Error *reterr);
+/* The next of the claims that live, behind that number (0: the first ones), at most CLAIMS_LOT of
+ * them: to list very many without holding up others. None is left when there is none in it. ret
+ * must be zeroed. */
+int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr);
+
+/* Those that have ended, as claims_list() has them. ret must be zeroed. */
+int claims_list_ended(Claims *claims, ClaimList *ret, Error *reterr);
 
 /* Whether a claim could be written now: writes what changes nothing. CLAIM_E_BUSY. */
 int claims_probe(Claims *claims, Error *reterr);

@@ -39,10 +39,41 @@ static bool is_of_device(const HostFacts *facts, const char *node, const char *p
                pci_of_provider(facts, node, provider_name, resource_class, NULL);
 }
 
+bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request)
+{
+        for (size_t i = 0; i < request->n_groups; i++) {
+                const Resources *resources = &request->groups[i].resources;
+
+                for (size_t j = 0; j < facts->n_devices; j++)
+                        if (resources_get(resources, facts->devices[j].resource_class) > 0)
+                                return true;
+                for (size_t j = 0; j < facts->n_pci; j++)
+                        if (resources_get(resources, facts->pci[j].resource_class) > 0)
+                                return true;
+        }
+        return false;
+}
+
+/* All that is not of the root: what devices have of it at most. */
+static uint64_t sum_below(const char *node, const Claim *claim)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                for (size_t j = 0; strcmp(claim->provider_names[i], node) != 0 &&
+                                   j < claim->allocations[i].resources.n_items;
+                     j++)
+                        sum += claim->allocations[i].resources.items[j].amount;
+        return sum;
+}
+
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim)
 {
         uint64_t wanted = 0;
 
+        /* Mostly so, and then no device is looked for. */
+        if (sum_below(node, claim) <= claim->n_devices)
+                return 0;
         for (size_t i = 0; i < claim->n_allocations; i++) {
                 const Resources *resources = &claim->allocations[i].resources;
 
@@ -55,7 +86,7 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
 }
 
 static const HostMdev *find_free(const HostFacts *facts, const HostDevice *device,
-                                 const StringSet *taken)
+                                 const Taken *taken)
 {
         const HostMdev *found = NULL;
 
@@ -63,9 +94,7 @@ static const HostMdev *find_free(const HostFacts *facts, const HostDevice *devic
                 const HostMdev *mdev = &facts->mdevs[i];
 
                 if (strcmp(mdev->device, device->name) != 0 ||
-                    strcmp(mdev->type, device->mdev_type) != 0 ||
-                    string_set_contains(taken, mdev->uuid.text) ||
-                    host_facts_mdev_in_use(facts, &mdev->uuid))
+                    strcmp(mdev->type, device->mdev_type) != 0 || taken_has(taken, mdev->uuid.text))
                         continue;
                 if (!found || uuid_order(&mdev->uuid, &found->uuid) < 0)
                         found = mdev;
@@ -74,22 +103,18 @@ static const HostMdev *find_free(const HostFacts *facts, const HostDevice *devic
 }
 
 /* Claimed, and not made when the host was polled. */
-static uint64_t count_unmade(const HostFacts *facts, const StringSet *taken)
+static uint64_t count_unmade(const HostFacts *facts, const HostDevice *device, const Taken *taken)
 {
         uint64_t n = 0;
 
-        for (size_t i = 0; i < taken->n_items; i++) {
-                Uuid uuid;
-
-                if (uuid_from_text(taken->items[i], &uuid) == 0 &&
-                    !host_facts_find_mdev(facts, &uuid))
-                        n++;
-        }
+        for (size_t i = 0; i < taken->n_mdevs; i++)
+                n += strcmp(taken->mdevs[i].device, device->name) == 0 &&
+                     !host_facts_find_mdev(facts, &taken->mdevs[i].uuid);
         return n;
 }
 
-int device_choose(const HostFacts *facts, const HostDevice *device, const StringSet *taken,
-                  Uuid *ret, Error *reterr)
+int device_choose(const HostFacts *facts, const HostDevice *device, const Taken *taken, Uuid *ret,
+                  Error *reterr)
 {
         const HostMdev *mdev = find_free(facts, device, taken);
         uint64_t unmade;
@@ -98,7 +123,7 @@ int device_choose(const HostFacts *facts, const HostDevice *device, const String
                 *ret = mdev->uuid;
                 return DEVICE_CHOSEN;
         }
-        unmade = count_unmade(facts, taken);
+        unmade = count_unmade(facts, device, taken);
         if (unmade < device->available) {
                 *ret = uuid_make_random();
                 return DEVICE_CHOSEN;

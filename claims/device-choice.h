@@ -5,14 +5,15 @@
  * random.
  *
  * The provider of a device is named "<node>_<device>". An mdev of the device's type that exists and
- * is in no domain's XML and in no claim goes first, the lowest uuid of them; else one that is to be
+ * is not taken (claims/taken.h) goes first, the lowest uuid of them; else one that is to be
  * made, as long as the device has room for it. Room is what the device says, less the mdevs that
  * claims have and nobody made yet. */
 
 #include "base/error.h"
-#include "base/string-set.h"
+#include "base/resource-request.h"
 #include "claims/claim.h"
 #include "claims/host-facts.h"
+#include "claims/taken.h"
 
 typedef enum DeviceChoice {
         DEVICE_CHOSEN = 0,
@@ -29,9 +30,12 @@ const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
 const HostPci *pci_of_provider(const HostFacts *facts, const char *node, const char *provider_name,
                                const char *resource_class, const HostPci *after);
 
+/* Does the request ask for a class that devices of this host count as? */
+bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request);
+
 /* How many devices the claim holds something of and does not name. */
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
 
-/* taken: uuids of the mdevs that claims have on the device. */
-int device_choose(const HostFacts *facts, const HostDevice *device, const StringSet *taken,
-                  Uuid *ret, Error *reterr);
+/* taken: by claims and guests. */
+int device_choose(const HostFacts *facts, const HostDevice *device, const Taken *taken, Uuid *ret,
+                  Error *reterr);

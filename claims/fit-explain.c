@@ -73,7 +73,8 @@ static Failure find_failure(const FitProblem *problem, const FitItem *item, size
                                              .need = i,
                                              .free_amount = room->free_amount };
         }
-        if (!problem->usable[provider] || !fit_problem_tree_allows(problem, item, provider))
+        if (!fit_problem_usable(problem, provider) ||
+            !fit_problem_tree_allows(problem, item, provider))
                 failure.hurdle = HURDLE_HOST;
         else if (find_bad_trait(problem, item, provider, &failure))
                 failure.hurdle = HURDLE_TRAIT;
@@ -115,14 +116,29 @@ static void name_group(const FitProblem *problem, const FitItem *item, char *tex
                 text[0] = '\0';
 }
 
-static const char *why_not_usable(const FitProblem *problem, size_t provider)
+static const char *why_not_usable(const FitProblem *problem, const FitItem *item, size_t provider)
 {
-        if (problem->usable[provider])
-                return "is not in the tree that is asked for";
+        if (fit_problem_usable(problem, provider))
+                return uuid_empty(&item_group(problem, item)->provider)
+                               ? "is not in the tree that is asked for"
+                               : "is not the provider that the group is mapped to";
         if (problem->view->providers[provider].withheld)
                 return "is withheld, it is gone from the host";
         return problem->barred && problem->barred[provider] ? "is not in a NUMA cell of the guest"
                                                             : "is not part of this node";
+}
+
+/* Why the need does not fit into the room. */
+static const char *explain_amount(const FitRoom *room, InventoryFit fit, uint64_t amount,
+                                  char *text, size_t size)
+{
+        size_t n;
+
+        inventory_fit_explain(fit, room->inventory, room->used, amount, text, size);
+        n = strlen(text);
+        if (fit == INVENTORY_E_CAPACITY && room->n_of_guests > 0)
+                snprintf(text + n, size - n, "; guests have %" PRIu64, room->n_of_guests);
+        return text;
 }
 
 static void explain_item(const FitProblem *problem, const FitItem *item, Error *reterr)
@@ -149,11 +165,10 @@ static void explain_item(const FitProblem *problem, const FitItem *item, Error *
                            failure.trait);
         else if (failure.hurdle == HURDLE_HOST)
                 error_setf(reterr, ENOSPC, "%s%s: %s %s", prefix, resource_class, name,
-                           why_not_usable(problem, provider));
+                           why_not_usable(problem, item, provider));
         else
                 error_setf(reterr, ENOSPC, "%s%s: %s on %s", prefix, resource_class,
-                           inventory_fit_explain(failure.fit, room->inventory, room->used,
-                                                 need->amount, text, sizeof(text)),
+                           explain_amount(room, failure.fit, need->amount, text, sizeof(text)),
                            name);
 }
 
@@ -176,8 +191,7 @@ static uint64_t count_places(const FitProblem *problem, const FitItem *item, siz
 
                 places = MIN(places, room->limit / item->needs[i].amount);
         }
-        return problem->request->isolate && item->suffixed && item->n_needs > 0 ? MIN(places, 1u)
-                                                                                : places;
+        return problem->request->isolate && item->suffixed ? MIN(places, 1u) : places;
 }
 
 static int explain_kind(const FitProblem *problem, const FitItem *item, Error *reterr)
@@ -356,9 +370,10 @@ static uint64_t count_missing(const Failure *failure, const FitRoom *room, uint6
         }
 }
 
-static void write_verdict(const FitProblem *problem, size_t provider, const Failure *failure,
-                          const FitNeed *need, char *text, size_t size)
+static void write_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
+                          const Failure *failure, char *text, size_t size)
 {
+        const FitNeed *need = &item->needs[failure->need];
         const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
 
         switch (failure->hurdle) {
@@ -369,7 +384,7 @@ static void write_verdict(const FitProblem *problem, size_t provider, const Fail
                 snprintf(text, size, "does not have the class");
                 break;
         case HURDLE_HOST:
-                snprintf(text, size, "%s", why_not_usable(problem, provider));
+                snprintf(text, size, "%s", why_not_usable(problem, item, provider));
                 break;
         case HURDLE_TRAIT:
                 snprintf(text, size, "%s trait %s",
@@ -377,8 +392,7 @@ static void write_verdict(const FitProblem *problem, size_t provider, const Fail
                          failure->trait);
                 break;
         default:
-                inventory_fit_explain(failure->fit, room->inventory, room->used, need->amount, text,
-                                      size);
+                explain_amount(room, failure->fit, need->amount, text, size);
                 break;
         }
 }
@@ -404,7 +418,7 @@ static int add_verdict(const FitProblem *problem, const FitItem *item, size_t pr
         if (array_grow(&verdicts->items, sizeof(FitVerdict), verdicts->n_items,
                        &verdicts->n_allocated) < 0)
                 return -ENOMEM;
-        write_verdict(problem, provider, &failure, need, text, sizeof(text));
+        write_verdict(problem, item, provider, &failure, text, sizeof(text));
         verdict = &verdicts->items[verdicts->n_items++];
         *verdict = (FitVerdict){
                 .suffix = strdup(item_group(problem, item)->suffix),
@@ -422,30 +436,50 @@ static int add_verdict(const FitProblem *problem, const FitItem *item, size_t pr
                        : -ENOMEM;
 }
 
-int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret)
+static int add_verdicts_of(const FitProblem *problem, const FitItem *item, FitVerdicts *verdicts)
 {
-        for (size_t group = 0; group < problem->request->n_groups; group++)
-                for (size_t i = 0; i < problem->n_items; i++) {
-                        const FitItem *item = &problem->items[i];
+        const RequestGroup *group = item_group(problem, item);
+        uint64_t look = 1 + item->n_needs + group->required.n_items + group->forbidden.n_items;
 
-                        for (size_t j = 0; item->group == group && j < problem->n_providers; j++)
-                                if (has_any_class(problem, item, j) &&
-                                    add_verdict(problem, item, j, ret) < 0) {
-                                        fit_verdicts_done(ret);
-                                        return -ENOMEM;
-                                }
-                }
+        for (size_t i = 0; i < problem->n_providers; i++) {
+                if (!has_any_class(problem, item, i))
+                        continue;
+                if (!fit_effort_spend(problem->effort, look))
+                        return FIT_E_TOO_HARD;
+                if (verdicts->n_items >= FIT_VERDICTS_MAX)
+                        verdicts->n_omitted++;
+                else if (add_verdict(problem, item, i, verdicts) < 0)
+                        return -ENOMEM;
+        }
         return 0;
 }
 
+int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret)
+{
+        int r = 0;
+
+        for (size_t group = 0; r == 0 && group < problem->request->n_groups; group++)
+                for (size_t i = 0; r == 0 && i < problem->n_items; i++)
+                        if (problem->items[i].group == group)
+                                r = add_verdicts_of(problem, &problem->items[i], ret);
+        if (r != 0)
+                fit_verdicts_done(ret);
+        return r;
+}
+
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
-                        FitVerdicts *ret, Error *reterr)
+                        FitEffort *effort, FitVerdicts *ret, Error *reterr)
 {
         _cleanup_(fit_problem_freep) FitProblem *problem = NULL;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
+        int r = fit_problem_new(&problem, view, node, request, NULL, effort);
 
-        if (fit_problem_new(&problem, view, node, request, NULL) < 0 ||
-            fit_verdicts_make(problem, ret) < 0)
+        if (r == 0) {
+                fit_problem_give(problem, NULL);
+                r = fit_verdicts_make(problem, ret);
+        }
+        if (r < 0)
                 return error_oom(reterr);
-        return fit_request(view, node, request, &fit, reterr);
+        /* What was too hard to prepare is too hard to fit, which has the words. */
+        return fit_groups(view, node, request, NULL, effort, &fit, reterr);
 }

@@ -12,5 +12,6 @@
 int fit_explain(const FitProblem *problem, Error *reterr);
 
 /* Every provider that has a class which a group asks for, and the first term that fails there; each
- * part of the request on its own, as if it were alone. ret must be zeroed. -ENOMEM. */
+ * part of the request on its own, as if it were alone. ret must be zeroed, and stays empty unless 0
+ * is returned. FIT_E_TOO_HARD; -ENOMEM. */
 int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret);

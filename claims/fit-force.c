@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "claims/fit.h"
 
 static uint64_t free_amount(const HostView *view, size_t provider, const char *resource_class)
@@ -14,20 +15,34 @@ static uint64_t free_amount(const HostView *view, size_t provider, const char *r
         return capacity > used ? capacity - used : 0;
 }
 
-/* False when no provider of the host has the class. */
-static bool choose(const HostView *view, const bool usable[], size_t root,
-                   const char *resource_class, size_t *ret_provider)
+typedef struct Force {
+        const HostView *view;
+        bool *usable; /* by provider: and nothing of the class is there yet */
+        size_t root;
+        Fit fit;
+        size_t n_allocated;
+} Force;
+
+static void force_done(Force *force)
 {
+        free(force->usable);
+        fit_done(&force->fit);
+}
+
+/* False when no provider that is left has the class. */
+static bool choose(const Force *force, const char *resource_class, size_t *ret_provider)
+{
+        const HostView *view = force->view;
         uint64_t most = 0;
         bool found = false;
 
         for (size_t i = 0; i < view->n_providers; i++) {
                 uint64_t amount;
 
-                if (!usable[i] ||
+                if (!force->usable[i] ||
                     !provider_find_inventory(view->tree->providers[i], resource_class))
                         continue;
-                if (i == root) {
+                if (i == force->root) {
                         *ret_provider = i;
                         return true;
                 }
@@ -44,27 +59,61 @@ static bool choose(const HostView *view, const bool usable[], size_t root,
         return found;
 }
 
+static int add_piece(Force *force, size_t provider, const char *resource_class, uint64_t amount)
+{
+        Fit *fit = &force->fit;
+
+        if (array_grow(&fit->pieces, sizeof(FitPiece), fit->n_pieces, &force->n_allocated) < 0)
+                return -ENOMEM;
+        fit->pieces[fit->n_pieces++] = (FitPiece){ .provider = provider,
+                                                   .resource_class = resource_class,
+                                                   .amount = amount };
+        return 0;
+}
+
+/* Whole on one provider when one has room, else over as many as have some. */
+static int place(Force *force, const ResourceAmount *asked)
+{
+        const char *resource_class = asked->resource_class;
+        size_t first = force->fit.n_pieces, provider;
+        uint64_t left = asked->amount;
+        int r = 0;
+
+        while (r == 0 && left > 0 && choose(force, resource_class, &provider)) {
+                uint64_t room = provider == force->root
+                                        ? left
+                                        : free_amount(force->view, provider, resource_class);
+
+                if (room == 0)
+                        break;
+                r = add_piece(force, provider, resource_class, MIN(room, left));
+                left -= MIN(room, left);
+                force->usable[provider] = false;
+        }
+        if (r == 0 && left > 0 && force->fit.n_pieces > first)
+                force->fit.pieces[first].amount += left;
+        else if (r == 0 && left > 0 && choose(force, resource_class, &provider))
+                r = add_piece(force, provider, resource_class, left);
+        for (size_t i = first; i < force->fit.n_pieces; i++)
+                force->usable[force->fit.pieces[i].provider] = true;
+        return r;
+}
+
 int fit_force(const HostView *view, const char *node, const Resources *resources, Fit *ret)
 {
-        _cleanup_free_ bool *usable = calloc(view->n_providers + 1, sizeof(bool));
-        FitPiece *pieces = calloc(resources->n_items + 1, sizeof(FitPiece));
-        size_t root = SIZE_MAX, n = 0;
+        _cleanup_(force_done) Force force = { .view = view, .root = SIZE_MAX };
+        size_t root;
 
-        if (!usable || !pieces) {
-                free(pieces);
+        force.usable = calloc(view->n_providers + 1, sizeof(bool));
+        if (!force.usable)
                 return -ENOMEM;
-        }
-        host_view_usable(view, node, usable);
-        if (!host_view_root(view, node, &root))
-                root = SIZE_MAX;
-        for (size_t i = 0; i < resources->n_items; i++) {
-                FitPiece piece = { .resource_class = resources->items[i].resource_class,
-                                   .amount = resources->items[i].amount };
-
-                if (choose(view, usable, root, piece.resource_class, &piece.provider))
-                        pieces[n++] = piece;
-        }
-        ret->pieces = pieces;
-        ret->n_pieces = n;
+        host_view_usable(view, node, force.usable);
+        if (host_view_root(view, node, &root))
+                force.root = root;
+        for (size_t i = 0; i < resources->n_items; i++)
+                if (place(&force, &resources->items[i]) < 0)
+                        return -ENOMEM;
+        *ret = force.fit;
+        force.fit = FIT_NULL;
         return 0;
 }

@@ -15,6 +15,13 @@
 
 #define NOBODY SIZE_MAX
 
+/* A device's provider, and the room that it is in. */
+typedef struct NumaDevice {
+        size_t provider;
+        size_t room;   /* NOBODY: of a cell that is not there */
+        bool homeless; /* of no known cell */
+} NumaDevice;
+
 typedef struct NumaSearch {
         const NumaHost *host;
         const ResourceRequest *request;
@@ -24,10 +31,15 @@ typedef struct NumaSearch {
         size_t *order;                          /* rooms by rank */
         bool *chosen;                           /* by room */
         size_t room_of[NUMA_REQUEST_CELLS_MAX]; /* by guest's cell, or NOBODY */
-        bool *barred;                           /* by provider */
-        NumaAffinity affinity;                  /* of this pass */
+        FitTrial *trial;                        /* of the rest */
+        NumaDevice *devices;
+        size_t n_devices;
+        bool *near;            /* by room: may a device be there? */
+        bool *barred;          /* by provider: devices that are not near */
+        NumaAffinity affinity; /* of this pass */
         bool asks_devices;
-        uint64_t work, n_sets;
+        FitEffort *effort;
+        uint64_t n_sets;
         Fit fit;
         Error words; /* of the first set that was not it */
 } NumaSearch;
@@ -38,6 +50,9 @@ static void search_done(NumaSearch *search)
         free(search->verdicts);
         free(search->order);
         free(search->chosen);
+        fit_trial_free(search->trial);
+        free(search->devices);
+        free(search->near);
         free(search->barred);
         fit_done(&search->fit);
 }
@@ -47,13 +62,24 @@ static const NumaVerdict *verdict_at(const NumaSearch *search, size_t guest, siz
         return &search->verdicts[guest * search->host->n_rooms + room];
 }
 
-static bool asks_devices(const NumaHost *host, const ResourceRequest *request)
+static const NumaRoom *room_of_cell(const NumaHost *host, int cell, size_t *ret)
 {
-        for (size_t i = 0; i < host->view->n_providers; i++) {
-                const Provider *provider = host->view->tree->providers[i];
+        for (size_t i = 0; i < host->n_rooms; i++)
+                if (cell >= 0 && host->rooms[i].cell->id == (unsigned)cell) {
+                        *ret = i;
+                        return &host->rooms[i];
+                }
+        return NULL;
+}
 
-                if (host->device_cells[i] == NUMA_HOST_NO_DEVICE)
-                        continue;
+static bool asks_devices(const NumaSearch *search)
+{
+        const ResourceRequest *request = search->request;
+
+        for (size_t i = 0; i < search->n_devices; i++) {
+                const Provider *provider =
+                        search->host->view->tree->providers[search->devices[i].provider];
+
                 for (size_t j = 0; j < request->n_groups; j++)
                         for (size_t k = 0; k < request->groups[j].resources.n_items; k++)
                                 if (provider_find_inventory(
@@ -73,11 +99,11 @@ static int order_amounts(uint64_t a, uint64_t b, bool most_first)
         return (a > b) == most_first ? -1 : 1;
 }
 
-static uint64_t free_memory(const NumaRoom *room)
+/* Is there more free memory in x? Without the ratio; below 0 where it is overcommitted. */
+static int order_memory(const NumaRoom *x, const NumaRoom *y, bool pack)
 {
-        return room->memory_limit_mb > room->memory_used_mb
-                       ? room->memory_limit_mb - room->memory_used_mb
-                       : 0;
+        return order_amounts(x->cell->memory_mb + y->memory_used_mb,
+                             y->cell->memory_mb + x->memory_used_mb, !pack);
 }
 
 static int order_rooms(const void *a, const void *b, void *context)
@@ -85,15 +111,15 @@ static int order_rooms(const void *a, const void *b, void *context)
         const NumaSearch *search = context;
         size_t i = *(const size_t *)a, j = *(const size_t *)b;
         const NumaRoom *x = &search->host->rooms[i], *y = &search->host->rooms[j];
-        bool pack = search->request->numa.pack;
-        int order = order_amounts(x->has_device, y->has_device, search->asks_devices);
+        bool pack = search->request->numa.pack,
+             dedicates = cpu_set_count(&search->request->numa.dedicated) > 0;
+        int order = order_amounts(x->n_devices, y->n_devices, search->asks_devices);
 
         if (order == 0)
-                order = order_amounts(x->n_free, y->n_free, !pack);
+                order = dedicates ? order_amounts(x->n_free, y->n_free, !pack)
+                                  : order_amounts(x->n_shared, y->n_shared, pack);
         if (order == 0)
-                order = order_amounts(x->n_shared, y->n_shared, pack);
-        if (order == 0)
-                order = order_amounts(free_memory(x), free_memory(y), !pack);
+                order = order_memory(x, y, pack);
         return order ? order : order_amounts(x->cell->id, y->cell->id, false);
 }
 
@@ -111,6 +137,28 @@ static int make_rest(NumaSearch *search)
         return 0;
 }
 
+static int list_devices(NumaSearch *search)
+{
+        const NumaHost *host = search->host;
+
+        search->devices = calloc(host->view->n_providers + 1, sizeof(NumaDevice));
+        if (!search->devices)
+                return -ENOMEM;
+        for (size_t i = 0; i < host->view->n_providers; i++) {
+                int cell = host->device_cells[i];
+                NumaDevice *device = &search->devices[search->n_devices];
+
+                if (cell == NUMA_HOST_NO_DEVICE)
+                        continue;
+                *device = (NumaDevice){ .provider = i,
+                                        .room = NOBODY,
+                                        .homeless = cell == HOST_CELL_NONE };
+                (void)room_of_cell(host, cell, &device->room);
+                search->n_devices++;
+        }
+        return 0;
+}
+
 static int search_init(NumaSearch *search)
 {
         size_t n = search->host->n_rooms, n_cells = search->request->numa.n_cells;
@@ -118,15 +166,21 @@ static int search_init(NumaSearch *search)
         search->verdicts = calloc(n * n_cells + 1, sizeof(NumaVerdict));
         search->order = calloc(n + 1, sizeof(size_t));
         search->chosen = calloc(n + 1, sizeof(bool));
+        search->near = calloc(n + 1, sizeof(bool));
         search->barred = calloc(search->host->view->n_providers + 1, sizeof(bool));
-        if (!search->verdicts || !search->order || !search->chosen || !search->barred ||
-            make_rest(search) < 0)
+        if (!search->verdicts || !search->order || !search->chosen || !search->near ||
+            !search->barred || list_devices(search) < 0 || make_rest(search) < 0 ||
+            fit_trial_new(&search->trial, search->host->view, search->node, &search->rest,
+                          search->host->placed, search->effort) < 0)
                 return -ENOMEM;
-        search->asks_devices = asks_devices(search->host, search->request);
+        search->asks_devices = asks_devices(search);
         for (size_t i = 0; i < n_cells; i++)
-                for (size_t j = 0; j < n; j++)
+                for (size_t j = 0; j < n; j++) {
+                        (void)fit_effort_spend(search->effort,
+                                               1 + search->host->rooms[j].cell->n_cpus / 4);
                         numa_host_fit(search->host, search->request, i, j,
                                       &search->verdicts[i * n + j]);
+                }
         for (size_t i = 0; i < n; i++)
                 search->order[i] = i;
         qsort_r(search->order, n, sizeof(size_t), order_rooms, search);
@@ -138,7 +192,7 @@ static int search_init(NumaSearch *search)
 static bool augment(NumaSearch *search, size_t room, size_t fixed, uint64_t *seen)
 {
         for (size_t i = fixed; i < search->request->numa.n_cells; i++) {
-                search->work++;
+                (void)fit_effort_spend(search->effort, 1);
                 if ((*seen >> i & 1) || verdict_at(search, i, room)->term)
                         continue;
                 *seen |= UINT64_C(1) << i;
@@ -186,40 +240,33 @@ static void match_in_order(NumaSearch *search)
                 }
 }
 
-static const NumaRoom *room_of_cell(const NumaHost *host, int cell, size_t *ret)
+/* In the chosen rooms or, with the affinity "socket", in the sockets of these. */
+static void mark_near(NumaSearch *search)
 {
-        for (size_t i = 0; i < host->n_rooms; i++)
-                if (cell >= 0 && host->rooms[i].cell->id == (unsigned)cell) {
-                        *ret = i;
-                        return &host->rooms[i];
-                }
-        return NULL;
-}
+        const NumaRoom *rooms = search->host->rooms;
+        size_t n = search->host->n_rooms;
 
-static bool is_near(const NumaSearch *search, int cell)
-{
-        const NumaHost *host = search->host;
-        size_t index;
-        const NumaRoom *room = room_of_cell(host, cell, &index);
-
-        if (!room)
-                return cell == HOST_CELL_NONE && search->affinity == NUMA_AFFINITY_LEGACY;
-        if (search->affinity != NUMA_AFFINITY_SOCKET)
-                return search->chosen[index];
-        for (size_t i = 0; i < host->n_rooms; i++)
-                if (search->chosen[i] && host->rooms[i].cell->socket >= 0 &&
-                    host->rooms[i].cell->socket == room->cell->socket)
-                        return true;
-        return false;
+        memcpy(search->near, search->chosen, n * sizeof(bool));
+        for (size_t i = 0; search->affinity == NUMA_AFFINITY_SOCKET && i < n; i++)
+                for (size_t j = 0; j < n && !search->near[i]; j++)
+                        search->near[i] = search->chosen[j] && rooms[j].cell->socket >= 0 &&
+                                          rooms[j].cell->socket == rooms[i].cell->socket;
 }
 
 /* In the second pass of "preferred" nothing is barred. */
 static void bar_devices(NumaSearch *search)
 {
-        for (size_t i = 0; i < search->host->view->n_providers; i++)
-                search->barred[i] = search->affinity != NUMA_AFFINITY_PREFERRED &&
-                                    search->host->device_cells[i] != NUMA_HOST_NO_DEVICE &&
-                                    !is_near(search, search->host->device_cells[i]);
+        bool homeless_do = search->affinity == NUMA_AFFINITY_LEGACY,
+             all_do = search->affinity == NUMA_AFFINITY_PREFERRED;
+
+        mark_near(search);
+        for (size_t i = 0; i < search->n_devices; i++) {
+                const NumaDevice *device = &search->devices[i];
+                bool is_near = device->room == NOBODY ? device->homeless && homeless_do
+                                                      : search->near[device->room];
+
+                search->barred[device->provider] = !all_do && !is_near;
+        }
 }
 
 static bool gives_by_cell(const NumaSearch *search)
@@ -247,22 +294,19 @@ static int try_set(NumaSearch *search)
 {
         size_t providers[NUMA_REQUEST_CELLS_MAX];
         FitGiven given = { .barred = search->barred, .providers = providers };
-        Error words = ERROR_NULL;
         int r;
 
-        match_in_order(search);
         bar_devices(search);
-        for (size_t i = 0; i < search->request->numa.n_cells && gives_by_cell(search); i++) {
-                size_t provider = search->host->rooms[search->room_of[i]].provider;
-
-                if (provider != SIZE_MAX)
-                        providers[given.n_providers++] = provider;
-        }
+        for (size_t i = 0; i < search->host->n_rooms && gives_by_cell(search); i++)
+                if (search->chosen[i] && search->host->rooms[i].provider != SIZE_MAX)
+                        providers[given.n_providers++] = search->host->rooms[i].provider;
         fit_done(&search->fit);
-        r = fit_groups(search->host->view, search->node, &search->rest, &given, &search->fit,
-                       search->n_sets == 0 ? &search->words : &words);
+        r = fit_trial_run(search->trial, &given, &search->fit,
+                          search->n_sets == 0 ? &search->words : NULL);
         search->n_sets++;
-        search->work += search->fit.work + search->host->view->n_providers;
+        (void)fit_effort_spend(search->effort, search->n_devices + search->host->n_rooms);
+        if (r == 0)
+                match_in_order(search);
         if (r <= 0)
                 return r;
         return set_matters(search) ? SET_E_TRY_NEXT : SET_E_STOP;
@@ -280,7 +324,7 @@ static int search_sets(NumaSearch *search, size_t first, size_t n_chosen)
                 uint64_t seen = 0;
                 int r;
 
-                if (search->work > FIT_WORK_MAX)
+                if (fit_effort_is_spent(search->effort))
                         return SET_E_STOP;
                 memcpy(saved, search->room_of, sizeof(saved));
                 if (augment(search, room, 0, &seen)) {
@@ -345,7 +389,8 @@ static void add_cell_pieces(const NumaHost *host, const NumaRoom *room, const La
 
                 if (pages->size_kib == cell->page_kib &&
                     provider_find_inventory(host->view->tree->providers[room->provider],
-                                            pages->resource_class))
+                                            pages->resource_class) &&
+                    numa_host_placed(host, room->provider, pages->resource_class) > 0)
                         add_piece(fit, room->provider, pages->resource_class,
                                   cell->memory_mb * 1024 / pages->size_kib);
         }
@@ -410,7 +455,6 @@ static int write_fit(NumaSearch *search, Fit *ret)
         }
         qsort(fit->layout.cpus, fit->layout.n_cpus, sizeof(LayoutCpu), order_cpus);
         qsort(fit->pieces, fit->n_pieces, sizeof(FitPiece), order_pieces);
-        fit->work = search->work;
         *ret = *fit;
         *fit = FIT_NULL;
         return 0;
@@ -484,10 +528,12 @@ static void explain_cells(const NumaSearch *search, Error *reterr)
 
 static int explain(const NumaSearch *search, Error *reterr)
 {
-        if (search->work > FIT_WORK_MAX) {
+        char bound[FIT_EFFORT_TEXT_SIZE];
+
+        if (fit_effort_is_spent(search->effort)) {
                 error_setf(reterr, E2BIG,
-                           "No way to place the %zu cells was found within the bound on the work",
-                           search->request->numa.n_cells);
+                           "Too hard: no way to place the %zu cells was found within %s",
+                           search->request->numa.n_cells, fit_effort_format(search->effort, bound));
                 return FIT_E_TOO_HARD;
         }
         if (search->n_sets == 0)
@@ -503,14 +549,12 @@ static int search_all(NumaSearch *search, Fit *ret, Error *reterr)
         int r = search_pass(search, affinity == NUMA_AFFINITY_PREFERRED ? NUMA_AFFINITY_REQUIRED
                                                                         : affinity);
 
-        if (r > 0 && affinity == NUMA_AFFINITY_PREFERRED && search->work <= FIT_WORK_MAX)
+        if (r > 0 && affinity == NUMA_AFFINITY_PREFERRED && !fit_effort_is_spent(search->effort))
                 r = search_pass(search, affinity);
         if (r < 0)
                 return error_oom(reterr);
-        if (r > 0) {
-                ret->work = search->work;
+        if (r > 0)
                 return explain(search, reterr);
-        }
         return write_fit(search, ret) < 0 ? error_oom(reterr) : FIT_DONE;
 }
 
@@ -523,26 +567,31 @@ static bool is_ready(const HostFacts *facts, Error *reterr)
 }
 
 int fit_request_numa(const HostView *view, const HostFacts *facts, const char *node,
-                     const ResourceRequest *request, Fit *ret, Error *reterr)
+                     const ResourceRequest *request, const Consumer *placed, FitEffort *effort,
+                     Fit *ret, Error *reterr)
 {
         _cleanup_(numa_host_done) NumaHost host = { 0 };
-        _cleanup_(search_done)
-                NumaSearch search = { .host = &host, .request = request, .node = node };
+        _cleanup_(search_done) NumaSearch search = {
+                .host = &host, .request = request, .node = node, .effort = effort
+        };
+        uint64_t before = effort->work;
         Fit plain = FIT_NULL;
+        Error words = ERROR_NULL;
         int r;
 
         if (request->numa.n_cells == 0)
-                return fit_request(view, node, request, ret, reterr);
+                return fit_groups(view, node, request, placed, effort, ret, reterr);
         if (!is_ready(facts, reterr))
                 return FIT_E_NO_CAPACITY;
-        if (numa_host_make(&host, view, facts, node) < 0 || search_init(&search) < 0)
+        if (numa_host_make(&host, view, facts, node, placed) < 0 || search_init(&search) < 0)
                 return error_oom(reterr);
         /* What fits on no set of cells is said in the words of the amounts. */
-        r = fit_request(view, node, &search.rest, &plain, reterr);
+        r = fit_trial_run(search.trial, NULL, &plain, reterr ? reterr : &words);
         fit_done(&plain);
-        return r != 0 && search.rest.groups[0].required.n_items == 0
-                       ? r
-                       : search_all(&search, ret, reterr);
+        if (r == 0 || search.rest.groups[0].required.n_items > 0)
+                r = search_all(&search, ret, reterr);
+        ret->work = effort->work - before;
+        return r;
 }
 
 static int add_verdict(const NumaSearch *search, size_t guest, size_t index, FitVerdicts *verdicts)
@@ -582,21 +631,23 @@ static int add_verdict(const NumaSearch *search, size_t guest, size_t index, Fit
 }
 
 int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *node,
-                     const ResourceRequest *request, FitVerdicts *ret, Error *reterr)
+                     const ResourceRequest *request, FitEffort *effort, FitVerdicts *ret,
+                     Error *reterr)
 {
         _cleanup_(numa_host_done) NumaHost host = { 0 };
-        _cleanup_(search_done)
-                NumaSearch search = { .host = &host, .request = request, .node = node };
+        _cleanup_(search_done) NumaSearch search = {
+                .host = &host, .request = request, .node = node, .effort = effort
+        };
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         int r;
 
         if (request->numa.n_cells == 0)
-                return fit_explain_request(view, node, request, ret, reterr);
+                return fit_explain_request(view, node, request, effort, ret, reterr);
         if (!is_ready(facts, reterr))
                 return FIT_E_NO_CAPACITY;
-        if (numa_host_make(&host, view, facts, node) < 0 || search_init(&search) < 0)
+        if (numa_host_make(&host, view, facts, node, NULL) < 0 || search_init(&search) < 0)
                 return error_oom(reterr);
-        r = fit_explain_request(view, node, &search.rest, ret, NULL);
+        r = fit_explain_request(view, node, &search.rest, effort, ret, NULL);
         if (r < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < request->numa.n_cells; i++)
@@ -605,7 +656,7 @@ int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *n
                                 fit_verdicts_done(ret);
                                 return error_oom(reterr);
                         }
-        return fit_request_numa(view, facts, node, request, &fit, reterr);
+        return fit_request_numa(view, facts, node, request, NULL, effort, &fit, reterr);
 }
 
 static int force_cells(const NumaHost *host, const Resources *resources, const Layout *layout,
@@ -643,26 +694,48 @@ static void merge_pieces(Fit *fit)
         fit->n_pieces = n;
 }
 
+/* What the pieces take is no part of the rest any more. */
+static int take_out(const Fit *fit, Resources *rest)
+{
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                const FitPiece *piece = &fit->pieces[i];
+                uint64_t left = resources_get(rest, piece->resource_class);
+
+                if (resources_set(rest, piece->resource_class, left - MIN(left, piece->amount)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int add_pieces(Fit *fit, const Fit *more, const Resources *resources)
+{
+        FitPiece *pieces =
+                reallocarray(fit->pieces, fit->n_pieces + more->n_pieces + 1, sizeof(FitPiece));
+
+        if (!pieces)
+                return -ENOMEM;
+        fit->pieces = pieces;
+        for (size_t i = 0; i < more->n_pieces; i++)
+                add_piece(fit, more->pieces[i].provider,
+                          borrow_class(resources, more->pieces[i].resource_class),
+                          more->pieces[i].amount);
+        return 0;
+}
+
 int fit_force_numa(const HostView *view, const HostFacts *facts, const char *node,
                    const Resources *resources, const Layout *layout, Fit *ret)
 {
         _cleanup_(numa_host_done) NumaHost host = { 0 };
         _cleanup_(resources_done) Resources rest = RESOURCES_INIT;
-        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        _cleanup_(fit_done) Fit fit = FIT_NULL, floating = FIT_NULL;
 
         if (layout->n_cells == 0)
                 return fit_force(view, node, resources, ret);
-        if (numa_host_make(&host, view, facts, node) < 0 || resources_copy(&rest, resources) < 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < _NUMA_CLASS_MAX; i++)
-                if (host.by_cell[i] && resources_set(&rest, numa_class_names[i], 0) < 0)
-                        return -ENOMEM;
-        if (fit_force(view, node, &rest, &fit) < 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < fit.n_pieces; i++)
-                fit.pieces[i].resource_class =
-                        borrow_class(resources, fit.pieces[i].resource_class);
-        if (force_cells(&host, resources, layout, &fit) < 0)
+        if (numa_host_make(&host, view, facts, node, NULL) < 0 ||
+            resources_copy(&rest, resources) < 0 ||
+            force_cells(&host, resources, layout, &fit) < 0 || take_out(&fit, &rest) < 0 ||
+            fit_force(view, node, &rest, &floating) < 0 ||
+            add_pieces(&fit, &floating, resources) < 0)
                 return -ENOMEM;
         merge_pieces(&fit);
         *ret = fit;

@@ -12,15 +12,18 @@ FitProblem *fit_problem_free(FitProblem *problem)
                 return NULL;
         for (size_t i = 0; i < problem->n_items; i++) {
                 free(problem->items[i].needs);
+                free(problem->items[i].open);
                 free(problem->items[i].candidates);
         }
         free(problem->items);
         free(problem->usable);
         free(problem->classes);
         free(problem->rooms);
+        free(problem->narrowed);
         free(problem->ranks);
         free(problem->twins);
         free(problem->trait_bits);
+        free(problem->takes);
         free(problem);
         return NULL;
 }
@@ -61,31 +64,65 @@ static size_t find_class(const FitProblem *problem, const char *resource_class)
         return (size_t)(found - problem->classes);
 }
 
-static FitRoom make_room(const HostView *view, size_t provider, const char *resource_class)
+/* The inventory in which the amount is all that is left; NULL when nothing was placed there. */
+static const Inventory *narrow(FitProblem *problem, const Inventory *inventory, uint64_t used,
+                               uint64_t amount)
 {
-        const Inventory *inventory =
-                provider_find_inventory(view->tree->providers[provider], resource_class);
-        uint64_t capacity;
-        FitRoom room = { .inventory = inventory };
+        Inventory *narrowed = &problem->narrowed[problem->n_narrowed];
+
+        if (amount == 0)
+                return NULL;
+        *narrowed = *inventory;
+        narrowed->total = MIN(inventory_capacity(inventory), used + amount);
+        narrowed->reserved = 0;
+        narrowed->allocation_ratio = 1.0;
+        problem->n_narrowed++;
+        return narrowed;
+}
+
+static FitRoom make_room(FitProblem *problem, const Consumer *placed, size_t provider,
+                         const char *resource_class)
+{
+        const Provider *of = problem->view->tree->providers[provider];
+        const Inventory *inventory = provider_find_inventory(of, resource_class);
+        const Resources *held = placed ? consumer_find(placed, &of->uuid) : NULL;
+        uint64_t capacity, claimed, unclaimed;
+        FitRoom room = { 0 };
 
         if (!inventory)
                 return room;
-        room.used = resources_get(&view->providers[provider].used, resource_class);
+        claimed = resources_get(&problem->view->providers[provider].used, resource_class);
+        if (placed)
+                inventory = narrow(problem, inventory, claimed,
+                                   held ? resources_get(held, resource_class) : 0);
+        if (!inventory)
+                return (FitRoom){ 0 };
+        room.inventory = inventory;
         capacity = inventory_capacity(inventory);
-        room.free_amount = capacity > room.used ? capacity - room.used : 0;
+        unclaimed = capacity - MIN(claimed, capacity);
+        room.free_amount =
+                MIN(unclaimed, host_view_get_limit(problem->view, provider, resource_class));
+        room.n_of_guests = unclaimed - room.free_amount;
+        room.used = claimed + room.n_of_guests;
         room.limit = MIN(room.free_amount, inventory->max_unit);
         return room;
 }
 
-static int collect_rooms(FitProblem *problem)
+static int collect_rooms(FitProblem *problem, const Consumer *placed)
 {
+        size_t n = 0;
+
+        for (size_t i = 0; placed && i < placed->n_allocations; i++)
+                n += placed->allocations[i].resources.n_items;
         problem->rooms = calloc(problem->n_providers * problem->n_classes + 1, sizeof(FitRoom));
-        if (!problem->rooms)
+        problem->narrowed = calloc(n + 1, sizeof(Inventory));
+        if (!problem->rooms || !problem->narrowed)
                 return -ENOMEM;
-        for (size_t i = 0; i < problem->n_providers; i++)
+        for (size_t i = 0;
+             i < problem->n_providers && fit_effort_spend(problem->effort, problem->n_classes); i++)
                 for (size_t j = 0; j < problem->n_classes; j++)
                         problem->rooms[i * problem->n_classes + j] =
-                                make_room(problem->view, i, problem->classes[j]);
+                                make_room(problem, placed, i, problem->classes[j]);
         return 0;
 }
 
@@ -159,24 +196,27 @@ static int add_item(FitProblem *problem, size_t group, bool suffixed, const Reso
                     size_t n_amounts)
 {
         FitItem *item = &problem->items[problem->n_items];
+        const RequestGroup *of = &problem->request->groups[group];
+        uint64_t look = 1 + of->required.n_items + of->forbidden.n_items + n_amounts / 4;
 
         item->group = group;
         item->suffixed = suffixed;
-        item->subtrees = find_subtrees(problem->request, problem->request->groups[group].suffix);
+        item->subtrees = find_subtrees(problem->request, of->suffix);
         item->needs = calloc(n_amounts + 1, sizeof(FitNeed));
-        item->candidates = calloc(problem->n_providers + 1, sizeof(size_t));
+        item->open = calloc(problem->n_providers + 1, sizeof(size_t));
         problem->n_items++;
-        if (!item->needs || !item->candidates)
+        if (!item->needs || !item->open)
                 return -ENOMEM;
         item->n_needs = n_amounts;
         for (size_t i = 0; i < n_amounts; i++)
                 item->needs[i] =
                         (FitNeed){ .resource_class = find_class(problem, amounts[i].resource_class),
                                    .amount = amounts[i].amount };
-        for (size_t i = 0; i < problem->n_providers; i++)
+        for (size_t i = 0; i < problem->n_providers && fit_effort_spend(problem->effort, look); i++)
                 if (fits_alone(problem, item, i))
-                        item->candidates[item->n_candidates++] = i;
-        return 0;
+                        item->open[item->n_open++] = i;
+        item->candidates = calloc(item->n_open + 1, sizeof(size_t));
+        return item->candidates ? 0 : -ENOMEM;
 }
 
 static int collect_items(FitProblem *problem)
@@ -216,7 +256,7 @@ static void number_kinds(FitProblem *problem)
 {
         const RequestGroup *groups = problem->request->groups;
 
-        for (size_t i = 0; i < problem->n_items; i++) {
+        for (size_t i = 0; i < problem->n_items && fit_effort_spend(problem->effort, i); i++) {
                 FitItem *item = &problem->items[i];
                 size_t same = i;
 
@@ -270,7 +310,7 @@ static int rank_names(FitProblem *problem)
         return 0;
 }
 
-static int collect_traits(FitProblem *problem, const FitGiven *given)
+static int collect_traits(FitProblem *problem)
 {
         const ResourceRequest *request = problem->request;
         const RequestGroup *group = NULL;
@@ -288,25 +328,7 @@ static int collect_traits(FitProblem *problem, const FitGiven *given)
                                                 group->required.items[i]))
                                 problem->trait_bits[j] |= UINT64_C(1) << i;
         }
-        for (size_t i = 0; given && i < given->n_providers; i++)
-                problem->given_traits |= problem->trait_bits[given->providers[i]];
         return 0;
-}
-
-static int order_place(const void *key, const void *item)
-{
-        size_t a = *(const size_t *)key, b = *(const size_t *)item;
-
-        return (a > b) - (a < b);
-}
-
-static bool is_candidate(const FitItem *item, size_t provider)
-{
-        bool found;
-
-        array_find(item->candidates, sizeof(size_t), item->n_candidates, &provider, order_place,
-                   &found);
-        return found;
 }
 
 /* An order in which providers are equal exactly when every item may go to both or to neither, and
@@ -322,19 +344,24 @@ static int compare_providers(const FitProblem *problem, size_t a, size_t b)
         }
         if (problem->trait_bits[a] != problem->trait_bits[b])
                 return problem->trait_bits[a] < problem->trait_bits[b] ? -1 : 1;
-        for (size_t i = 0; i < problem->n_items; i++) {
-                bool x = is_candidate(&problem->items[i], a),
-                     y = is_candidate(&problem->items[i], b);
-
-                if (x != y)
-                        return x ? 1 : -1;
-        }
-        return 0;
+        return memcmp(&problem->takes[a * problem->n_items], &problem->takes[b * problem->n_items],
+                      problem->n_items * sizeof(bool));
 }
 
 static int compare_twins(const void *a, const void *b, void *context)
 {
         return compare_providers(context, *(const size_t *)a, *(const size_t *)b);
+}
+
+static int collect_takes(FitProblem *problem)
+{
+        problem->takes = calloc(problem->n_providers * problem->n_items + 1, sizeof(bool));
+        if (!problem->takes)
+                return -ENOMEM;
+        for (size_t i = 0; i < problem->n_items; i++)
+                for (size_t j = 0; j < problem->items[i].n_open; j++)
+                        problem->takes[problem->items[i].open[j] * problem->n_items + i] = true;
+        return 0;
 }
 
 static int number_twins(FitProblem *problem)
@@ -347,8 +374,13 @@ static int number_twins(FitProblem *problem)
         for (size_t i = 0; i < problem->n_providers; i++)
                 order[i] = problem->twins[i] = i;
         /* Where a provider stands in the tree matters: none is like another. */
-        if (problem->request->n_subtrees > 0)
+        if (problem->request->n_subtrees > 0 || problem->n_providers == 0)
                 return 0;
+        if (!fit_effort_spend(problem->effort,
+                              problem->n_providers * (1 + problem->n_classes + problem->n_items)))
+                return 0;
+        if (collect_takes(problem) < 0)
+                return -ENOMEM;
         qsort_r(order, problem->n_providers, sizeof(size_t), compare_twins, problem);
         problem->twins[order[0]] = 0;
         for (size_t i = 1; i < problem->n_providers; i++)
@@ -358,31 +390,57 @@ static int number_twins(FitProblem *problem)
         return 0;
 }
 
+static int collect(FitProblem *problem, const char *node, const Consumer *placed)
+{
+        const HostView *view = problem->view;
+        int r;
+
+        problem->usable = calloc(view->n_providers + 1, sizeof(bool));
+        if (!problem->usable)
+                return -ENOMEM;
+        host_view_usable(view, node, problem->usable);
+        if (!host_view_root(view, node, &problem->root))
+                problem->root = SIZE_MAX;
+        if ((r = collect_classes(problem)) < 0 || (r = collect_rooms(problem, placed)) < 0 ||
+            (r = collect_traits(problem)) < 0 || (r = collect_items(problem)) < 0 ||
+            (r = rank_names(problem)) < 0 || (r = number_twins(problem)) < 0)
+                return r;
+        number_kinds(problem);
+        return fit_effort_is_spent(problem->effort) ? FIT_E_TOO_HARD : 0;
+}
+
 int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
-                    const ResourceRequest *request, const FitGiven *given)
+                    const ResourceRequest *request, const Consumer *placed, FitEffort *effort)
 {
         _cleanup_(fit_problem_freep) FitProblem *problem = calloc(1, sizeof(FitProblem));
+        int r;
 
         if (!problem)
                 return -ENOMEM;
         problem->view = view;
         problem->request = request;
-        problem->barred = given ? given->barred : NULL;
+        problem->effort = effort;
         problem->n_providers = view->n_providers;
-        problem->usable = calloc(view->n_providers + 1, sizeof(bool));
-        if (!problem->usable)
-                return -ENOMEM;
-        host_view_usable(view, node, problem->usable);
-        for (size_t i = 0; problem->barred && i < view->n_providers; i++)
-                problem->usable[i] = problem->usable[i] && !problem->barred[i];
-        if (!host_view_root(view, node, &problem->root))
-                problem->root = SIZE_MAX;
-        if (collect_classes(problem) < 0 || collect_rooms(problem) < 0 ||
-            collect_traits(problem, given) < 0 || collect_items(problem) < 0 ||
-            rank_names(problem) < 0 || number_twins(problem) < 0)
-                return -ENOMEM;
-        number_kinds(problem);
+        r = collect(problem, node, placed);
+        if (r >= 0)
+                *ret = TAKE_PTR(problem);
+        return r;
+}
+
+/* Providers that were twins still are among those that are left: an item may go to both. */
+void fit_problem_give(FitProblem *problem, const FitGiven *given)
+{
+        problem->barred = given ? given->barred : NULL;
+        problem->given_traits = 0;
+        for (size_t i = 0; given && i < given->n_providers; i++)
+                problem->given_traits |= problem->trait_bits[given->providers[i]];
+        for (size_t i = 0; i < problem->n_items; i++) {
+                FitItem *item = &problem->items[i];
+
+                item->n_candidates = 0;
+                for (size_t j = 0; j < item->n_open; j++)
+                        if (fit_problem_usable(problem, item->open[j]))
+                                item->candidates[item->n_candidates++] = item->open[j];
+        }
         qsort(problem->items, problem->n_items, sizeof(FitItem), compare_items);
-        *ret = TAKE_PTR(problem);
-        return 0;
 }

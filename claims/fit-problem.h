@@ -9,9 +9,10 @@
 /* One class of one provider. */
 typedef struct FitRoom {
         const Inventory *inventory; /* NULL: the provider does not have the class */
-        uint64_t used;
-        uint64_t free_amount; /* capacity less used */
-        uint64_t limit;       /* what a fit may take here: the free amount, at most max_unit */
+        uint64_t used;              /* by claims, and by guests that have devices without one */
+        uint64_t n_of_guests;       /* the latter */
+        uint64_t free_amount;       /* capacity less used */
+        uint64_t limit; /* what a fit may take here: the free amount, at most max_unit */
 } FitRoom;
 
 typedef struct FitNeed {
@@ -25,7 +26,9 @@ typedef struct FitItem {
         bool suffixed;
         FitNeed *needs;
         size_t n_needs;
-        size_t *candidates; /* providers that it fits on an empty fit */
+        size_t *open; /* providers that it fits on an empty fit */
+        size_t n_open;
+        size_t *candidates; /* of these, the ones that are not barred */
         size_t n_candidates;
         uint64_t subtrees; /* a bit for each of the request's that it is in */
         size_t kind;       /* the same for items that are interchangeable */
@@ -34,31 +37,46 @@ typedef struct FitItem {
 typedef struct FitProblem {
         const HostView *view;
         const ResourceRequest *request;
-        const bool *barred; /* by provider, or NULL: as given */
+        FitEffort *effort;
+        const bool *barred; /* by provider, or NULL: of this try */
         size_t n_providers;
         bool *usable;         /* by provider: may this node take from it? */
         const char **classes; /* of the request, sorted; borrowed from it */
         size_t n_classes;
-        FitRoom *rooms; /* provider * n_classes + class */
+        FitRoom *rooms;      /* provider * n_classes + class */
+        Inventory *narrowed; /* of the rooms whose amounts were placed: what was placed, no more */
+        size_t n_narrowed;
         FitItem *items; /* the hardest to place first */
         size_t n_items;
         size_t n_kinds;
         size_t root;            /* SIZE_MAX: none */
         size_t *ranks;          /* by provider: its place in the order of names */
         size_t *twins;          /* by provider: equal for providers that no item can tell apart */
+        bool *takes;            /* provider * n_items + item, before these are sorted: a candidate?
+                                   NULL when there are subtrees */
         uint64_t *trait_bits;   /* by provider: which of the unsuffixed group's required traits */
         uint64_t wanted_traits; /* the bits of all of them */
-        uint64_t given_traits;  /* those that are there before anything is placed */
+        uint64_t given_traits;  /* those that are there before anything is placed, in this try */
 } FitProblem;
 
 /* Required traits of one group; claim_request_check() refuses more. */
 #define FIT_TRAITS_MAX 64
 
-/* Borrows view, request and given (NULL: nothing). -ENOMEM. */
+/* Borrows view, request, placed (NULL: no limit) and effort. FIT_E_TOO_HARD: the problem is too
+ * large for that effort, and not whole. -ENOMEM. */
 int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
-                    const ResourceRequest *request, const FitGiven *given);
+                    const ResourceRequest *request, const Consumer *placed, FitEffort *effort);
 FitProblem *fit_problem_free(FitProblem *problem);
 DEFINE_CLEANUP(FitProblem *, fit_problem_free);
+
+/* Makes the candidates and the order of items for a try. given (NULL: nothing) is borrowed. */
+void fit_problem_give(FitProblem *problem, const FitGiven *given);
+
+/* May this node take from the provider, in this try? */
+static inline bool fit_problem_usable(const FitProblem *problem, size_t provider)
+{
+        return problem->usable[provider] && !(problem->barred && problem->barred[provider]);
+}
 
 /* Is the provider the one, and in the tree, that the item's group names? True when it names none.
  */

@@ -11,8 +11,9 @@
  *    below this point: exchanging the two items would give the fit that was just excluded.
  *  - What the words need is checked before the search: totals by class and by kind.
  *
- * LIMITATIONS: the bound on the work counts looks at a provider, so hard packings of many groups of
- * different size end in FIT_E_TOO_HARD. */
+ * All that is done is counted in the problem's effort, and nothing is begun when that is spent.
+ *
+ * LIMITATIONS: hard packings of many groups of different size end in FIT_E_TOO_HARD. */
 
 #include "claims/fit.h"
 
@@ -30,8 +31,18 @@ typedef struct Search {
         size_t *first;       /* by kind: one of its items */
         size_t *chosen;      /* by item */
         uint64_t *reachable; /* by item: wanted traits that it and later ones could add */
-        uint64_t work;
 } Search;
+
+static bool spend(const Search *search, uint64_t work)
+{
+        return fit_effort_spend(search->problem->effort, work);
+}
+
+/* A look at a provider, in the unit of the effort. */
+static uint64_t cost_of_look(const FitItem *item)
+{
+        return 1 + item->n_needs / 4;
+}
 
 void fit_done(Fit *fit)
 {
@@ -40,8 +51,19 @@ void fit_done(Fit *fit)
         *fit = FIT_NULL;
 }
 
-static void search_done(Search *search)
+struct FitTrial {
+        FitProblem *problem;
+        Search search; /* clean between tries: nothing placed, nothing failed */
+};
+
+FitTrial *fit_trial_free(FitTrial *trial)
 {
+        Search *search;
+
+        if (!trial)
+                return NULL;
+        search = &trial->search;
+        fit_problem_free(trial->problem);
         free(search->placed);
         free(search->n_suffixed);
         free(search->failed_at);
@@ -49,6 +71,8 @@ static void search_done(Search *search)
         free(search->first);
         free(search->chosen);
         free(search->reachable);
+        free(trial);
+        return NULL;
 }
 
 static int search_init(Search *search, const FitProblem *problem)
@@ -63,19 +87,28 @@ static int search_init(Search *search, const FitProblem *problem)
         search->first = calloc(problem->n_kinds + 1, sizeof(size_t));
         search->chosen = calloc(n_items + 1, sizeof(size_t));
         search->reachable = calloc(n_items + 1, sizeof(uint64_t));
-        if (!search->placed || !search->n_suffixed || !search->failed_at || !search->n_left ||
-            !search->first || !search->chosen || !search->reachable)
-                return -ENOMEM;
-        for (size_t i = n_items; i > 0; i--) {
+        return search->placed && search->n_suffixed && search->failed_at && search->n_left &&
+                               search->first && search->chosen && search->reachable
+                       ? 0
+                       : -ENOMEM;
+}
+
+/* The candidates and the order of the items are another try's. */
+static void search_begin(Search *search)
+{
+        const FitProblem *problem = search->problem;
+
+        memset(search->n_left, 0, problem->n_kinds * sizeof(size_t));
+        for (size_t i = problem->n_items; i > 0; i--) {
                 const FitItem *item = &problem->items[i - 1];
 
+                (void)spend(search, item->n_open);
                 search->n_left[item->kind]++;
                 search->first[item->kind] = i - 1;
                 search->reachable[i - 1] = search->reachable[i];
                 for (size_t j = 0; !item->suffixed && j < item->n_candidates; j++)
                         search->reachable[i - 1] |= problem->trait_bits[item->candidates[j]];
         }
-        return 0;
 }
 
 static uint64_t *placed_at(const Search *search, size_t provider, size_t resource_class)
@@ -103,7 +136,7 @@ static uint64_t count_places(const Search *search, const FitItem *item, size_t p
 
                 places = MIN(places, (limit - MIN(placed, limit)) / need->amount);
         }
-        if (problem->request->isolate && item->suffixed && item->n_needs > 0)
+        if (problem->request->isolate && item->suffixed)
                 places = search->n_suffixed[provider] > 0 ? 0 : MIN(places, 1u);
         return places;
 }
@@ -113,7 +146,7 @@ static void place(Search *search, const FitItem *item, size_t provider)
         for (size_t i = 0; i < item->n_needs; i++)
                 *placed_at(search, provider, item->needs[i].resource_class) +=
                         item->needs[i].amount;
-        search->n_suffixed[provider] += item->suffixed && item->n_needs > 0;
+        search->n_suffixed[provider] += item->suffixed;
         search->n_left[item->kind]--;
 }
 
@@ -122,7 +155,7 @@ static void take_back(Search *search, const FitItem *item, size_t provider)
         for (size_t i = 0; i < item->n_needs; i++)
                 *placed_at(search, provider, item->needs[i].resource_class) -=
                         item->needs[i].amount;
-        search->n_suffixed[provider] -= item->suffixed && item->n_needs > 0;
+        search->n_suffixed[provider] -= item->suffixed;
         search->n_left[item->kind]++;
 }
 
@@ -134,7 +167,7 @@ static bool kind_has_places(Search *search, size_t kind)
         for (size_t i = 0; i < item->n_candidates && places < search->n_left[kind]; i++) {
                 uint64_t more = count_places(search, item, item->candidates[i]);
 
-                search->work++;
+                (void)spend(search, cost_of_look(item));
                 places += MIN(more, search->n_left[kind]);
         }
         return places >= search->n_left[kind];
@@ -187,12 +220,13 @@ static bool is_preferred(const Search *search, const FitItem *item, size_t a, si
         return problem->ranks[a] < problem->ranks[b];
 }
 
-/* The best candidate that did not fail yet; SIZE_MAX when none is left. */
+/* The best candidate that did not fail yet; SIZE_MAX when none is left, or no effort. */
 static size_t next_candidate(Search *search, const FitItem *item)
 {
         size_t best = SIZE_MAX;
 
-        search->work += item->n_candidates;
+        if (!spend(search, item->n_candidates * cost_of_look(item)))
+                return SIZE_MAX;
         for (size_t i = 0; i < item->n_candidates; i++) {
                 size_t provider = item->candidates[i];
 
@@ -217,6 +251,7 @@ static void mark_failed(Search *search, size_t level, size_t provider)
 {
         const FitItem *item = &search->problem->items[level];
 
+        (void)spend(search, item->n_candidates * (1 + search->problem->n_classes / 8));
         for (size_t i = 0; i < item->n_candidates; i++) {
                 size_t other = item->candidates[i];
 
@@ -229,12 +264,14 @@ static void forget_failed(Search *search, size_t level)
 {
         const FitItem *item = &search->problem->items[level];
 
+        (void)spend(search, item->n_candidates);
         for (size_t i = 0; i < item->n_candidates; i++)
                 if (*failed_at(search, item, item->candidates[i]) == level + 1)
                         *failed_at(search, item, item->candidates[i]) = 0;
 }
 
-/* Is one of the first n items' providers, of those in the subtree, above all others? */
+/* Is one of the first n items' providers, of those in the subtree, above all others? When the
+ * effort is spent, the answer does not matter any more. */
 static bool has_top(const Search *search, uint64_t subtree, size_t n)
 {
         const FitProblem *problem = search->problem;
@@ -245,9 +282,10 @@ static bool has_top(const Search *search, uint64_t subtree, size_t n)
                 bool above = problem->items[i].subtrees & subtree;
 
                 for (size_t j = 0; j < n && above; j++)
-                        above = !(problem->items[j].subtrees & subtree) ||
-                                provider_tree_in_subtree(tree, tree->providers[search->chosen[j]],
-                                                         top);
+                        above = spend(search, 1) &&
+                                (!(problem->items[j].subtrees & subtree) ||
+                                 provider_tree_in_subtree(tree, tree->providers[search->chosen[j]],
+                                                          top));
                 if (above)
                         return true;
         }
@@ -260,12 +298,14 @@ static bool subtrees_hold(Search *search, size_t level)
         const FitProblem *problem = search->problem;
         uint64_t open = 0, closed = problem->items[level].subtrees;
 
+        if (closed == 0)
+                return true;
+        (void)spend(search, problem->n_items - level);
         for (size_t i = level + 1; i < problem->n_items; i++)
                 open |= problem->items[i].subtrees;
         for (size_t i = 0; i < problem->request->n_subtrees; i++) {
                 uint64_t subtree = UINT64_C(1) << i;
 
-                search->work++;
                 if ((closed & subtree) && !(open & subtree) && !has_top(search, subtree, level + 1))
                         return false;
         }
@@ -285,7 +325,7 @@ static bool search_from(Search *search, size_t level, uint64_t traits)
                 size_t provider = next_candidate(search, item);
                 uint64_t more = traits;
 
-                if (provider == SIZE_MAX || search->work > FIT_WORK_MAX)
+                if (provider == SIZE_MAX)
                         break;
                 if (!item->suffixed)
                         more |= problem->trait_bits[provider];
@@ -339,25 +379,41 @@ static int write_pieces(const Search *search, Fit *ret)
         return 0;
 }
 
-static int search_fit(const FitProblem *problem, Fit *ret, Error *reterr)
+static int too_hard(const FitProblem *problem, Error *reterr)
 {
-        _cleanup_(search_done) Search search = { 0 };
+        char bound[FIT_EFFORT_TEXT_SIZE];
 
-        if (search_init(&search, problem) < 0)
-                return error_oom(reterr);
-        if (is_promising(&search, 0, problem->given_traits) &&
-            search_from(&search, 0, problem->given_traits)) {
-                ret->work = search.work;
-                return write_pieces(&search, ret) < 0 ? error_oom(reterr) : FIT_DONE;
+        error_setf(reterr, E2BIG, "Too hard: no way to place the %zu groups was found within %s",
+                   problem->request->n_groups, fit_effort_format(problem->effort, bound));
+        return FIT_E_TOO_HARD;
+}
+
+/* What a search that found a fit leaves. */
+static void search_clean(Search *search)
+{
+        const FitProblem *problem = search->problem;
+
+        for (size_t i = problem->n_items; i > 0; i--) {
+                take_back(search, &problem->items[i - 1], search->chosen[i - 1]);
+                forget_failed(search, i - 1);
         }
-        ret->work = search.work;
-        if (search.work > FIT_WORK_MAX) {
-                error_setf(reterr, E2BIG,
-                           "No way to place the %zu groups was found within the bound on the work",
-                           problem->request->n_groups);
-                return FIT_E_TOO_HARD;
+}
+
+static int search_fit(Search *search, Fit *ret, Error *reterr)
+{
+        const FitProblem *problem = search->problem;
+
+        search_begin(search);
+        if (is_promising(search, 0, problem->given_traits) &&
+            search_from(search, 0, problem->given_traits)) {
+                int r = write_pieces(search, ret);
+
+                search_clean(search);
+                return r < 0 ? error_oom(reterr) : FIT_DONE;
         }
-        if ((search.reachable[0] | problem->given_traits) != problem->wanted_traits)
+        if (fit_effort_is_spent(problem->effort))
+                return too_hard(problem, reterr);
+        if ((search->reachable[0] | problem->given_traits) != problem->wanted_traits)
                 error_setf(reterr, ENOSPC,
                            "The providers that have room lack a required trait of the request");
         else
@@ -366,22 +422,59 @@ static int search_fit(const FitProblem *problem, Fit *ret, Error *reterr)
         return FIT_E_NO_CAPACITY;
 }
 
-int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
-               const FitGiven *given, Fit *ret, Error *reterr)
+int fit_trial_new(FitTrial **ret, const HostView *view, const char *node,
+                  const ResourceRequest *request, const Consumer *placed, FitEffort *effort)
 {
-        _cleanup_(fit_problem_freep) FitProblem *problem = NULL;
+        _cleanup_(fit_trial_freep) FitTrial *trial = calloc(1, sizeof(FitTrial));
+
+        if (!trial || fit_problem_new(&trial->problem, view, node, request, placed, effort) < 0 ||
+            search_init(&trial->search, trial->problem) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(trial);
+        return 0;
+}
+
+static int try_once(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr)
+{
+        int r = 0;
+
+        /* It may not be whole. */
+        if (fit_effort_is_spent(trial->problem->effort))
+                return too_hard(trial->problem, reterr);
+        fit_problem_give(trial->problem, given);
+        if (reterr)
+                r = fit_explain(trial->problem, reterr);
+        return r != 0 ? r : search_fit(&trial->search, ret, reterr);
+}
+
+int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr)
+{
+        uint64_t before = trial->problem->effort->work;
+        int r = try_once(trial, given, ret, reterr);
+
+        ret->work = trial->problem->effort->work - before;
+        return r;
+}
+
+int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
+               const Consumer *placed, FitEffort *effort, Fit *ret, Error *reterr)
+{
+        _cleanup_(fit_trial_freep) FitTrial *trial = NULL;
+        uint64_t before = effort->work;
+        Error words = ERROR_NULL;
         int r;
 
-        if (fit_problem_new(&problem, view, node, request, given) < 0)
+        if (fit_trial_new(&trial, view, node, request, placed, effort) < 0)
                 return error_oom(reterr);
-        r = fit_explain(problem, reterr);
-        if (r != 0)
-                return r;
-        return search_fit(problem, ret, reterr);
+        r = fit_trial_run(trial, NULL, ret, reterr ? reterr : &words);
+        ret->work = effort->work - before;
+        return r;
 }
 
 int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
                 Error *reterr)
 {
-        return fit_groups(view, node, request, NULL, ret, reterr);
+        FitEffort effort = fit_effort_begin(0);
+
+        return fit_groups(view, node, request, NULL, &effort, ret, reterr);
 }

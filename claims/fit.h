@@ -8,7 +8,7 @@
  * classes may come from different ones. Together these have every required trait, and none of them
  * has a forbidden one.
  *  - every other group comes whole from one provider, which has all required and no forbidden
- *    traits. With isolate no two of these share a provider.
+ *    traits. With isolate no two of these share a provider, also when one has no resources.
  *  - the groups of a subtree have among their providers one that is an ancestor of all the others,
  *    or the same; a group without resources is there for its provider's traits alone. With in_tree
  *    a group's providers are in the tree of that provider.
@@ -17,14 +17,14 @@
  *
  * The choice among providers that fit, in this order: the root; the one with most room left (the
  * free amount measured in requested amounts; with several classes, the scarcest); the name. It is
- * deterministic, and complete: when a fit exists it is found, or FIT_E_TOO_HARD is returned after
- * FIT_WORK_MAX looks at a provider (fitting groups of different size is bin packing). */
+ * deterministic, and complete: when a fit exists it is found, or FIT_E_TOO_HARD is returned when
+ * the effort is spent (fitting groups of different size is bin packing). */
 
+#include "base/allocation.h"
 #include "base/resource-request.h"
+#include "claims/fit-effort.h"
 #include "claims/host-view.h"
 #include "claims/layout.h"
-
-#define FIT_WORK_MAX UINT64_C(3000000)
 
 typedef enum FitOutcome {
         FIT_DONE = 0,
@@ -34,14 +34,14 @@ typedef enum FitOutcome {
         _FIT_OUTCOME_MAX,
 } FitOutcome;
 
-/* One group takes an amount of one class from one provider. */
-/* What was decided before the groups are fitted; all of it borrowed. */
+/* What was decided before a try; all of it borrowed. */
 typedef struct FitGiven {
         const bool *barred;      /* by provider: nothing may be taken from it; NULL: none */
         const size_t *providers; /* that the group without a suffix takes from already */
         size_t n_providers;
 } FitGiven;
 
+/* One group takes an amount of one class from one provider. */
 typedef struct FitPiece {
         size_t group;               /* index into the request's groups */
         size_t provider;            /* index into the view's providers */
@@ -53,22 +53,39 @@ typedef struct Fit {
         FitPiece *pieces; /* by group, then class */
         size_t n_pieces;
         Layout layout; /* of a request that asks for one (claims/fit-numa.h) */
-        uint64_t work; /* looks at a provider that it took, also when nothing was found */
+        uint64_t work; /* that it took (fit-effort.h), also when nothing was found */
 } Fit;
 
 #define FIT_NULL ((Fit){ 0 })
 
 void fit_done(Fit *fit);
 
-/* Fits a request that claim_request_check() passed to the node of the view. ret must be FIT_NULL;
- * its pieces are written on FIT_DONE alone. -ENOMEM. */
+/* Fits a request that claim_request_check() passed to the node of the view, with an effort that
+ * FIT_WORK_MAX alone bounds. ret must be FIT_NULL; its pieces are written on FIT_DONE alone.
+ * -ENOMEM. */
 int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
                 Error *reterr);
 
-/* The same with something given (NULL: nothing). The layout that the request asks for is left to
+/* The same with what is left of that effort, and nothing is taken but what was placed (all that may
+ * be taken, by provider; NULL: no limit). The layout that the request asks for is left to
  * claims/fit-numa.h. */
 int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
-               const FitGiven *given, Fit *ret, Error *reterr);
+               const Consumer *placed, FitEffort *effort, Fit *ret, Error *reterr);
+
+/* A request and a host prepared for several tries, each of which costs no more than the providers
+ * that the groups may take from. Borrows what it is made of; all tries share the
+ * effort. */
+typedef struct FitTrial FitTrial;
+
+int fit_trial_new(FitTrial **ret, const HostView *view, const char *node,
+                  const ResourceRequest *request, const Consumer *placed,
+                  FitEffort *effort); /* -ENOMEM */
+FitTrial *fit_trial_free(FitTrial *trial);
+DEFINE_CLEANUP(FitTrial *, fit_trial_free);
+
+/* As fit_groups(). With reterr NULL words are not looked for either, and what does not fit is
+ * FIT_E_NO_CAPACITY. given NULL: nothing. ret must be FIT_NULL. */
+int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr);
 
 /* What one provider says to one part of a request: a group, or one class of the unsuffixed one. */
 typedef struct FitVerdict {
@@ -86,18 +103,22 @@ typedef struct FitVerdict {
 typedef struct FitVerdicts {
         FitVerdict *items; /* by group, then in the order of the tree */
         size_t n_items, n_allocated;
+        size_t n_omitted; /* more than FIT_VERDICTS_MAX */
 } FitVerdicts;
+
+#define FIT_VERDICTS_MAX 2048
 
 void fit_verdict_done(FitVerdict *verdict); /* frees what it owns */
 void fit_verdicts_done(FitVerdicts *verdicts);
 
 /* Whether the request fits (a FitOutcome, with the words of fit_request()), and what each provider
- * says to it. ret must be zeroed. -ENOMEM. */
+ * says to it: all of it, unless it was too hard. ret must be zeroed. -ENOMEM. */
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
-                        FitVerdicts *ret, Error *reterr);
+                        FitEffort *effort, FitVerdicts *ret, Error *reterr);
 
 /* Where a guest that runs already is counted, whether it fits or not: for each class the root when
- * it has the class, else the provider with most room; a class that no provider has is left out. The
+ * it has the class, else the provider with most room; what has no room there goes to the next one,
+ * and what has none at all stays with the first. A class that no provider has is left out. The
  * pieces' classes are borrowed from resources. ret must be FIT_NULL; it may stay without pieces.
  * -ENOMEM. */
 int fit_force(const HostView *view, const char *node, const Resources *resources, Fit *ret);

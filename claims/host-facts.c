@@ -28,15 +28,6 @@ const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uui
         return NULL;
 }
 
-bool host_facts_mdev_in_use(const HostFacts *facts, const Uuid *uuid)
-{
-        for (size_t i = 0; i < facts->n_domains; i++)
-                for (size_t j = 0; j < facts->domains[i].n_mdevs; j++)
-                        if (uuid_equal(&facts->domains[i].mdevs[j], uuid))
-                                return true;
-        return false;
-}
-
 const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id)
 {
         for (size_t i = 0; i < facts->n_cells; i++)
@@ -50,14 +41,5 @@ const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address)
         for (size_t i = 0; i < facts->n_pci; i++)
                 if (strcmp(facts->pci[i].address, address) == 0)
                         return &facts->pci[i];
-        return NULL;
-}
-
-const HostDomain *host_facts_pci_holder(const HostFacts *facts, const char *address)
-{
-        for (size_t i = 0; i < facts->n_domains; i++)
-                for (size_t j = 0; j < facts->domains[i].n_pci; j++)
-                        if (strcmp(facts->domains[i].pci[j], address) == 0)
-                                return &facts->domains[i];
         return NULL;
 }

@@ -75,7 +75,8 @@ typedef struct HostDomain {
 } HostDomain;
 
 typedef struct HostFacts {
-        uint64_t taken_usec; /* CLOCK_REALTIME */
+        uint64_t taken_usec; /* CLOCK_REALTIME: when the poll began, which can miss what came since
+                              */
         HostDevice *devices;
         size_t n_devices;
         HostPci *pci;
@@ -96,9 +97,3 @@ const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uui
 
 const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id);
 const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);
-
-/* The domain that has a whole PCI device, or NULL. */
-const HostDomain *host_facts_pci_holder(const HostFacts *facts, const char *address);
-
-/* Is the mdev in any domain's XML? */
-bool host_facts_mdev_in_use(const HostFacts *facts, const Uuid *uuid);

@@ -40,34 +40,6 @@ int host_view_new(HostView **ret, ProviderTree *tree)
         return 0;
 }
 
-int host_view_copy(HostView **ret, const HostView *view)
-{
-        _cleanup_(host_view_freep) HostView *copy = NULL;
-        ProviderTree *tree;
-
-        if (provider_tree_copy(&tree, view->tree) < 0 || host_view_new(&copy, tree) < 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < view->n_providers; i++) {
-                const HostProvider *from = &view->providers[i];
-
-                copy->providers[i] = (HostProvider){ .id = from->id,
-                                                     .generation = from->generation,
-                                                     .withheld = from->withheld };
-                if (resources_copy(&copy->providers[i].used, &from->used) < 0)
-                        return -ENOMEM;
-        }
-        copy->cell_usages = calloc(view->n_cell_usages + 1, sizeof(HostCellUsage));
-        if (!copy->cell_usages || cpu_set_copy(&copy->held, &view->held) < 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < view->n_cell_usages; i++)
-                copy->cell_usages[i] = view->cell_usages[i];
-        copy->n_cell_usages = view->n_cell_usages;
-        copy->n_cell_usages_allocated = view->n_cell_usages + 1;
-        copy->epoch = view->epoch;
-        *ret = TAKE_PTR(copy);
-        return 0;
-}
-
 HostView *host_view_free(HostView *view)
 {
         if (!view)
@@ -77,10 +49,49 @@ HostView *host_view_free(HostView *view)
         free(view->providers);
         free(view->places);
         free(view->cell_usages);
+        free(view->limits);
         cpu_set_done(&view->held);
         provider_tree_free(view->tree);
         free(view);
         return NULL;
+}
+
+int host_view_limit(HostView *view, size_t provider, const char *resource_class, uint64_t n_free)
+{
+        if (array_grow(&view->limits, sizeof(HostLimit), view->n_limits,
+                       &view->n_limits_allocated) < 0)
+                return -ENOMEM;
+        view->limits[view->n_limits++] = (HostLimit){ .provider = provider,
+                                                      .resource_class = resource_class,
+                                                      .n_free = n_free };
+        return 0;
+}
+
+void host_view_unlimit(HostView *view)
+{
+        view->n_limits = 0;
+}
+
+static int order_limit(const void *key, const void *item)
+{
+        size_t provider = *(const size_t *)key, of = ((const HostLimit *)item)->provider;
+
+        return (provider > of) - (provider < of);
+}
+
+/* The first limit of the provider is found, then the class is looked for. */
+uint64_t host_view_get_limit(const HostView *view, size_t provider, const char *resource_class)
+{
+        bool found;
+        size_t i = array_find(view->limits, sizeof(HostLimit), view->n_limits, &provider,
+                              order_limit, &found);
+
+        while (found && i > 0 && view->limits[i - 1].provider == provider)
+                i--;
+        for (; found && i < view->n_limits && view->limits[i].provider == provider; i++)
+                if (strcmp(view->limits[i].resource_class, resource_class) == 0)
+                        return view->limits[i].n_free;
+        return UINT64_MAX;
 }
 
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index)
@@ -115,6 +126,79 @@ bool host_view_root(const HostView *view, const char *node, size_t *ret_index)
                 found = true;
         }
         return found;
+}
+
+/* Has it used so much that no more than this is left? */
+static int bound_provider(HostView *view, size_t index, const Resources *left)
+{
+        const Provider *provider = view->tree->providers[index];
+        Resources *used = &view->providers[index].used;
+
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                const InventoryRecord *record = &provider->inventories[i];
+                uint64_t capacity = inventory_capacity(&record->inventory);
+                uint64_t more = left ? resources_get(left, record->resource_class) : 0;
+                uint64_t taken = capacity - MIN(more, capacity);
+
+                if (taken > resources_get(used, record->resource_class) &&
+                    resources_set(used, record->resource_class, taken) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int copy_usage(HostView *bound, const HostView *view)
+{
+        for (size_t i = 0; i < view->n_providers; i++) {
+                bound->providers[i] = view->providers[i];
+                bound->providers[i].used = RESOURCES_INIT;
+        }
+        for (size_t i = 0; i < view->n_providers; i++)
+                if (resources_copy(&bound->providers[i].used, &view->providers[i].used) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int bound_all(HostView *view, const char *node, const Consumer *room, bool others_full)
+{
+        size_t root;
+
+        if (!host_view_root(view, node, &root))
+                return 0;
+        for (size_t i = 0; i < view->n_providers; i++) {
+                const Provider *provider = view->tree->providers[i];
+                bool own = provider_tree_in_subtree(view->tree, provider,
+                                                    &view->tree->providers[root]->uuid);
+
+                if ((own || others_full) &&
+                    bound_provider(view, i, own ? consumer_find(room, &provider->uuid) : NULL) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int host_view_bound(HostView *ret, const HostView *view, const char *node, const Consumer *room,
+                    bool others_full)
+{
+        HostView bound = *view;
+
+        bound.providers = calloc(view->n_providers + 1, sizeof(HostProvider));
+        if (!bound.providers)
+                return -ENOMEM;
+        if (copy_usage(&bound, view) < 0 || bound_all(&bound, node, room, others_full) < 0) {
+                host_view_unbind(&bound);
+                return -ENOMEM;
+        }
+        *ret = bound;
+        return 0;
+}
+
+void host_view_unbind(HostView *bound)
+{
+        for (size_t i = 0; bound->providers && i < bound->n_providers; i++)
+                resources_done(&bound->providers[i].used);
+        free(bound->providers);
+        bound->providers = NULL;
 }
 
 static bool have_common_aggregate(const Provider *a, const Provider *b)

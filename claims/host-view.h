@@ -5,6 +5,7 @@
  * provider its row, its generation and what is used of it. The fit reads it; the generations go
  * back with what is written ("compare and update", specification 1). Plain data, one thread. */
 
+#include "base/allocation.h"
 #include "base/cpu-set.h"
 #include "base/provider-tree.h"
 #include "base/resources.h"
@@ -27,6 +28,14 @@ typedef struct HostCellUsage {
         uint64_t n_shared; /* guest CPUs that share the cell's */
 } HostCellUsage;
 
+/* A provider gives no more of the class than this, whatever its inventory says: guests have the
+ * devices. */
+typedef struct HostLimit {
+        size_t provider;
+        const char *resource_class; /* borrowed from the host's facts */
+        uint64_t n_free;
+} HostLimit;
+
 typedef struct HostView {
         ProviderTree *tree;
         HostProvider *providers; /* same order as tree->providers */
@@ -34,22 +43,37 @@ typedef struct HostView {
         size_t *places; /* where each of tree->by_uuid stands in tree->providers */
         HostCellUsage *cell_usages;
         size_t n_cell_usages, n_cell_usages_allocated;
+        HostLimit *limits; /* by provider; made for each fit, see claims_count_devices() */
+        size_t n_limits, n_limits_allocated;
         CpuSet held;   /* host CPUs that a claim has for itself */
         int64_t epoch; /* changes whenever the tree in the store changes */
 } HostView;
 
 /* Takes the tree, also on failure; it must not change any more. -ENOMEM. */
 int host_view_new(HostView **ret, ProviderTree *tree);
-int host_view_copy(HostView **ret, const HostView *view); /* -ENOMEM */
 HostView *host_view_free(HostView *view);
 DEFINE_CLEANUP(HostView *, host_view_free);
 
 /* False when there is no such provider. */
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index);
 
+/* Adds a limit; providers in their order. -ENOMEM. */
+int host_view_limit(HostView *view, size_t provider, const char *resource_class, uint64_t n_free);
+void host_view_unlimit(HostView *view);
+
+/* UINT64_MAX: none. */
+uint64_t host_view_get_limit(const HostView *view, size_t provider, const char *resource_class);
+
 /* The provider that is the host itself: the root named node, else the first root that is no sharing
  * provider. False when there is none. */
 bool host_view_root(const HostView *view, const char *node, size_t *ret_index);
+
+/* The view as it is when no more than room is left of each provider of node's own tree, whoever has
+ * the rest; others_full: and nothing of the sharing providers. It borrows all but the usage, and is
+ * given back with host_view_unbind(). -ENOMEM. */
+int host_view_bound(HostView *ret, const HostView *view, const char *node, const Consumer *room,
+                    bool others_full);
+void host_view_unbind(HostView *bound);
 
 /* Which providers a claim on node may take from: those below its root, and the sharing providers
  * that have an aggregate in common with one of them. usable[] has n_providers places. */

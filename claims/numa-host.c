@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "claims/device-choice.h"
+#include "base/array.h"
 
 #define CELL_TRAIT "HW_NUMA_ROOT"
 
@@ -64,14 +64,14 @@ static bool is_free(const NumaHost *host, const HostCpu *cpu)
         return cpu->dedicated && !cpu_set_contains(&host->view->held, cpu->id);
 }
 
-/* The threads of a core in this cell: how many, and how many are free. */
+/* The threads of a core in this cell: how many are for guests, and how many of these are free. */
 static void count_threads(const NumaHost *host, const HostCell *cell, unsigned core, size_t *ret_n,
                           size_t *ret_free)
 {
         *ret_n = *ret_free = 0;
         for (size_t i = 0; i < cell->n_cpus; i++)
                 if (cell->cpus[i].core == core) {
-                        (*ret_n)++;
+                        *ret_n += cell->cpus[i].shared || cell->cpus[i].dedicated;
                         *ret_free += is_free(host, &cell->cpus[i]);
                 }
 }
@@ -88,10 +88,26 @@ static int count_cpus(const NumaHost *host, NumaRoom *room)
                 count_threads(host, room->cell, cpu->core, &n, &n_free);
                 room->n_free += is_free(host, cpu);
                 room->n_free_require += is_free(host, cpu) && n_free >= 2;
-                room->n_free_isolate += n_free == n && cpu->core == cpu->id;
+                room->n_free_isolate += n_free > 0 && n_free == n && cpu->core == cpu->id;
         }
         room->n_limit = overcommitted(host, room, NUMA_CLASS_VCPU, room->n_cpus);
         return 0;
+}
+
+static uint64_t subtract(uint64_t from, uint64_t amount)
+{
+        return from > amount ? from - amount : 0;
+}
+
+/* MiB that are not in large pages. */
+static uint64_t count_small(const HostCell *cell)
+{
+        uint64_t memory_mb = cell->memory_mb;
+
+        for (size_t i = 0; i < cell->n_pages; i++)
+                memory_mb =
+                        subtract(memory_mb, cell->pages[i].total * cell->pages[i].size_kib / 1024);
+        return memory_mb;
 }
 
 static int fill_room(const NumaHost *host, NumaRoom *room)
@@ -103,43 +119,101 @@ static int fill_room(const NumaHost *host, NumaRoom *room)
                         continue;
                 room->n_shared += view->cell_usages[i].n_shared;
                 room->memory_used_mb += view->cell_usages[i].memory_mb;
+                if (view->cell_usages[i].page_kib == 0)
+                        room->small_used_mb += view->cell_usages[i].memory_mb;
         }
         room->memory_limit_mb =
                 overcommitted(host, room, NUMA_CLASS_MEMORY_MB, room->cell->memory_mb);
+        room->small_mb = count_small(room->cell);
+        room->small_limit_mb = overcommitted(host, room, NUMA_CLASS_MEMORY_MB, room->small_mb);
         for (size_t i = 0; i < view->n_providers; i++)
-                room->has_device =
-                        room->has_device || (host->device_cells[i] >= 0 &&
-                                             (unsigned)host->device_cells[i] == room->cell->id);
+                room->n_devices += host->device_cells[i] >= 0 &&
+                                   (unsigned)host->device_cells[i] == room->cell->id;
         return count_cpus(host, room);
 }
 
-static int find_device_cell(const NumaHost *host, const char *node, const Provider *provider)
+/* The devices of the host in the order of their names: each provider is looked up once. */
+typedef struct DeviceIndex {
+        const HostDevice **devices;
+        const HostPci **pci; /* by the address that their provider is named by */
+        size_t n_devices, n_pci;
+} DeviceIndex;
+
+static void device_index_done(DeviceIndex *index)
 {
-        const HostFacts *facts = host->facts;
+        free(index->devices);
+        free(index->pci);
+}
 
-        for (size_t i = 0; i < provider->n_inventories; i++) {
-                const char *resource_class = provider->inventories[i].resource_class;
-                const HostDevice *device =
-                        device_of_provider(facts, node, provider->name, resource_class);
-                const HostPci *pci =
-                        pci_of_provider(facts, node, provider->name, resource_class, NULL);
+static int order_devices(const void *a, const void *b)
+{
+        return strcmp((*(const HostDevice *const *)a)->name, (*(const HostDevice *const *)b)->name);
+}
 
-                if (device || pci)
-                        return device ? device->cell : pci->cell;
-        }
+static int order_pci(const void *a, const void *b)
+{
+        return strcasecmp((*(const HostPci *const *)a)->provider,
+                          (*(const HostPci *const *)b)->provider);
+}
+
+static int order_device(const void *key, const void *item)
+{
+        return strcmp(key, (*(const HostDevice *const *)item)->name);
+}
+
+static int order_address(const void *key, const void *item)
+{
+        return strcasecmp(key, (*(const HostPci *const *)item)->provider);
+}
+
+static int device_index_make(DeviceIndex *ret, const HostFacts *facts)
+{
+        ret->devices = calloc(facts->n_devices + 1, sizeof(HostDevice *));
+        ret->pci = calloc(facts->n_pci + 1, sizeof(HostPci *));
+        if (!ret->devices || !ret->pci)
+                return -ENOMEM;
+        for (; ret->n_devices < facts->n_devices; ret->n_devices++)
+                ret->devices[ret->n_devices] = &facts->devices[ret->n_devices];
+        for (; ret->n_pci < facts->n_pci; ret->n_pci++)
+                ret->pci[ret->n_pci] = &facts->pci[ret->n_pci];
+        qsort(ret->devices, ret->n_devices, sizeof(HostDevice *), order_devices);
+        qsort(ret->pci, ret->n_pci, sizeof(HostPci *), order_pci);
+        return 0;
+}
+
+/* As device_of_provider() and pci_of_provider() have it. */
+static int find_device_cell(const DeviceIndex *index, const char *node, const Provider *provider)
+{
+        size_t n = strlen(node), i;
+        const char *name = provider->name + n + 1;
+        bool found;
+
+        if (strncmp(provider->name, node, n) != 0 || provider->name[n] != '_')
+                return NUMA_HOST_NO_DEVICE;
+        i = array_find(index->devices, sizeof(HostDevice *), index->n_devices, name, order_device,
+                       &found);
+        if (found && provider_find_inventory(provider, index->devices[i]->resource_class))
+                return index->devices[i]->cell;
+        i = array_find(index->pci, sizeof(HostPci *), index->n_pci, name, order_address, &found);
+        while (found && i > 0 && order_address(name, &index->pci[i - 1]) == 0)
+                i--;
+        for (; found && i < index->n_pci && order_address(name, &index->pci[i]) == 0; i++)
+                if (provider_find_inventory(provider, index->pci[i]->resource_class))
+                        return index->pci[i]->cell;
         return NUMA_HOST_NO_DEVICE;
 }
 
 static int collect(NumaHost *host, const char *node)
 {
+        _cleanup_(device_index_done) DeviceIndex index = { 0 };
         const HostView *view = host->view;
 
         host->rooms = calloc(host->facts->n_cells + 1, sizeof(NumaRoom));
         host->device_cells = calloc(view->n_providers + 1, sizeof(int));
-        if (!host->rooms || !host->device_cells)
+        if (!host->rooms || !host->device_cells || device_index_make(&index, host->facts) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < view->n_providers; i++)
-                host->device_cells[i] = find_device_cell(host, node, view->tree->providers[i]);
+                host->device_cells[i] = find_device_cell(&index, node, view->tree->providers[i]);
         for (size_t i = 0; i < host->facts->n_cells; i++) {
                 NumaRoom *room = &host->rooms[host->n_rooms++];
 
@@ -155,9 +229,21 @@ static int collect(NumaHost *host, const char *node)
         return 0;
 }
 
-int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, const char *node)
+uint64_t numa_host_placed(const NumaHost *host, size_t provider, const char *resource_class)
 {
-        _cleanup_(numa_host_done) NumaHost host = { .view = view, .facts = facts };
+        const Resources *held;
+
+        if (!host->placed)
+                return UINT64_MAX;
+        held = consumer_find(host->placed, &host->view->tree->providers[provider]->uuid);
+        return held ? resources_get(held, resource_class) : 0;
+}
+
+int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, const char *node,
+                   const Consumer *placed)
+{
+        _cleanup_(numa_host_done)
+                NumaHost host = { .view = view, .facts = facts, .placed = placed };
 
         if (host_view_root(view, node, &host.root) && collect(&host, node) < 0)
                 return -ENOMEM;
@@ -223,22 +309,6 @@ static uint64_t count_used(const NumaHost *host, unsigned cell, uint64_t page_ki
         return used;
 }
 
-static uint64_t subtract(uint64_t from, uint64_t amount)
-{
-        return from > amount ? from - amount : 0;
-}
-
-/* MiB in small pages that nobody has. */
-static uint64_t count_small(const NumaHost *host, const HostCell *cell)
-{
-        uint64_t memory_mb = cell->memory_mb;
-
-        for (size_t i = 0; i < cell->n_pages; i++)
-                memory_mb =
-                        subtract(memory_mb, cell->pages[i].total * cell->pages[i].size_kib / 1024);
-        return subtract(memory_mb, count_used(host, cell->id, 0));
-}
-
 /* MiB in pages of that size that nobody has, and that are not reserved. */
 static uint64_t count_large(const NumaHost *host, const HostCell *cell, const HostPages *pages)
 {
@@ -298,27 +368,11 @@ static bool fit_size(const NumaHost *host, const HostCell *cell, uint64_t page_k
         return fail_pages(which, memory_mb, 0, ret);
 }
 
-static bool fit_small(const NumaHost *host, const HostCell *cell, uint64_t memory_mb,
-                      NumaVerdict *ret)
+static bool fit_small(const NumaRoom *room, uint64_t memory_mb, NumaVerdict *ret)
 {
-        uint64_t left = count_small(host, cell);
+        uint64_t left = subtract(room->small_mb, room->small_used_mb);
 
         return left >= memory_mb || fail_pages("small", memory_mb, left, ret);
-}
-
-static bool fit_memory(const NumaHost *host, const NumaRoom *room, uint64_t memory_mb,
-                       NumaVerdict *ret)
-{
-        uint64_t left =
-                MIN(subtract(room->memory_limit_mb, room->memory_used_mb), room->cell->memory_mb);
-
-        if (memory_mb <= left)
-                return true;
-        fail(ret, "memory", "MEMORY_MB", memory_mb, left);
-        snprintf(ret->text, sizeof(ret->text),
-                 "asks for %" PRIu64 " MiB, free are %" PRIu64 " of %" PRIu64, memory_mb, left,
-                 room->memory_limit_mb);
-        return false;
 }
 
 static bool fit_pages(const NumaHost *host, const NumaRoom *room, const NumaRequest *numa,
@@ -326,24 +380,58 @@ static bool fit_pages(const NumaHost *host, const NumaRoom *room, const NumaRequ
 {
         uint64_t most = 0;
 
-        if (memory_mb == 0)
-                return true;
         switch (numa->pages) {
         case NUMA_PAGES_SMALL:
-                return fit_small(host, room->cell, memory_mb, ret);
+                return fit_small(room, memory_mb, ret);
         case NUMA_PAGES_LARGE:
                 return find_large(host, room->cell, memory_mb, ret, &most) ||
                        fail_pages("large", memory_mb, most, ret);
         case NUMA_PAGES_ANY:
                 return find_large(host, room->cell, memory_mb, ret, &most) ||
-                       fit_small(host, room->cell, memory_mb, ret);
+                       fit_small(room, memory_mb, ret);
         case NUMA_PAGES_SIZE:
                 return numa->page_kib == host->facts->small_page_kib
-                               ? fit_small(host, room->cell, memory_mb, ret)
+                               ? fit_small(room, memory_mb, ret)
                                : fit_size(host, room->cell, numa->page_kib, memory_mb, ret);
         default:
-                return fit_memory(host, room, memory_mb, ret);
+                return true;
         }
+}
+
+/* Whose guest CPUs it is decides how far memory may be overcommitted: a guest of dedicated CPUs has
+ * all of its memory for sure. */
+static uint64_t choose_limit(uint64_t limit, uint64_t total, uint64_t n_shared,
+                             uint64_t n_dedicated)
+{
+        return n_dedicated == 0 ? limit : n_shared == 0 ? total : MIN(limit, total);
+}
+
+/* In pages of its size or, when none is said, in small ones. */
+static bool fit_memory(const NumaHost *host, const NumaRoom *room, const NumaRequest *numa,
+                       uint64_t memory_mb, uint64_t n_shared, uint64_t n_dedicated,
+                       NumaVerdict *ret)
+{
+        uint64_t limit = choose_limit(room->memory_limit_mb, room->cell->memory_mb, n_shared,
+                                      n_dedicated),
+                 small_limit =
+                         choose_limit(room->small_limit_mb, room->small_mb, n_shared, n_dedicated),
+                 left = subtract(limit, room->memory_used_mb);
+
+        if (memory_mb == 0)
+                return true;
+        if (!fit_pages(host, room, numa, memory_mb, ret))
+                return false;
+        if (numa->pages == NUMA_PAGES_DEFAULT) {
+                left = MIN(left, subtract(small_limit, room->small_used_mb));
+                left = MIN(left, room->small_mb);
+        }
+        if (memory_mb <= left)
+                return true;
+        fail(ret, "memory", "MEMORY_MB", memory_mb, left);
+        snprintf(ret->text, sizeof(ret->text),
+                 "asks for %" PRIu64 " MiB, free are %" PRIu64 " of %" PRIu64, memory_mb, left,
+                 numa->pages == NUMA_PAGES_DEFAULT ? small_limit : limit);
+        return false;
 }
 
 /* What the cell's provider says to an amount of one of its classes. */
@@ -356,7 +444,7 @@ static bool fit_inventory(const NumaHost *host, const NumaRoom *room, const char
                 [INVENTORY_E_CAPACITY] = "capacity",
         };
         const Inventory *inventory = find_inventory(host, room->provider, resource_class);
-        uint64_t used, capacity;
+        uint64_t used, capacity, placed;
         InventoryFit fit;
 
         if (!inventory) {
@@ -366,8 +454,16 @@ static bool fit_inventory(const NumaHost *host, const NumaRoom *room, const char
         }
         used = resources_get(&host->view->providers[room->provider].used, resource_class);
         fit = inventory_fit(inventory, used, amount);
-        if (fit == INVENTORY_FITS)
+        placed = numa_host_placed(host, room->provider, resource_class);
+        if (fit == INVENTORY_FITS && amount <= placed)
                 return true;
+        if (fit == INVENTORY_FITS) {
+                fail(ret, "capacity", resource_class, amount, placed);
+                snprintf(ret->text, sizeof(ret->text),
+                         "asks for %" PRIu64 ", %" PRIu64 " of it was placed there", amount,
+                         placed);
+                return false;
+        }
         capacity = inventory_capacity(inventory);
         fail(ret, terms[fit], resource_class, amount, subtract(capacity, used));
         inventory_fit_explain(fit, inventory, used, amount, ret->text, sizeof(ret->text));
@@ -411,7 +507,8 @@ static bool fit_page_provider(const NumaHost *host, const NumaRoom *room, uint64
                 const HostPages *pages = &room->cell->pages[i];
 
                 if (pages->size_kib == ret->page_kib &&
-                    find_inventory(host, room->provider, pages->resource_class))
+                    find_inventory(host, room->provider, pages->resource_class) &&
+                    numa_host_placed(host, room->provider, pages->resource_class) > 0)
                         return fit_inventory(host, room, pages->resource_class,
                                              memory_mb * 1024 / pages->size_kib, ret);
         }
@@ -436,7 +533,7 @@ void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t 
                                                      ? room->n_free
                                                      : subtract(room->n_limit, room->n_shared) };
         if (fit_cpus(room, numa->threads, n_shared, n_dedicated, ret) &&
-            fit_pages(host, room, numa, cell->memory_mb, ret) &&
+            fit_memory(host, room, numa, cell->memory_mb, n_shared, n_dedicated, ret) &&
             fit_provider(host, room, request, amounts, ret))
                 (void)fit_page_provider(host, room, cell->memory_mb, ret);
 }
@@ -473,7 +570,7 @@ static int list_cores(const NumaHost *host, const NumaRoom *room, NumaThreads th
                 if (core->id != room->cell->cpus[i].id)
                         continue;
                 count_threads(host, room->cell, core->id, &core->n, &core->n_free);
-                n += threads == NUMA_THREADS_ISOLATE   ? core->n_free == core->n
+                n += threads == NUMA_THREADS_ISOLATE   ? core->n_free > 0 && core->n_free == core->n
                      : threads == NUMA_THREADS_REQUIRE ? core->n_free >= 2
                                                        : core->n_free >= 1;
         }

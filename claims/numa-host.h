@@ -20,19 +20,21 @@ extern const char *const numa_class_names[_NUMA_CLASS_MAX];
 /* One host cell. */
 typedef struct NumaRoom {
         const HostCell *cell;
-        size_t provider;                                 /* of the view; SIZE_MAX: it has none */
-        uint64_t n_cpus;                                 /* for guests to share */
-        uint64_t n_limit;                                /* guest CPUs that may share these */
-        uint64_t n_shared;                               /* that do */
-        CpuSet free;                                     /* dedicated CPUs that nobody holds */
-        uint64_t n_free, n_free_isolate, n_free_require; /* of these, what each policy can use */
-        uint64_t memory_limit_mb, memory_used_mb;        /* pages of all sizes */
-        bool has_device;
+        size_t provider;                                  /* of the view; SIZE_MAX: it has none */
+        uint64_t n_cpus;                                  /* for guests to share */
+        uint64_t n_limit;                                 /* guest CPUs that may share these */
+        uint64_t n_shared;                                /* that do */
+        CpuSet free;                                      /* dedicated CPUs that nobody holds */
+        uint64_t n_free, n_free_isolate, n_free_require;  /* of these, what each policy can use */
+        uint64_t memory_limit_mb, memory_used_mb;         /* pages of all sizes */
+        uint64_t small_mb, small_limit_mb, small_used_mb; /* small ones */
+        uint64_t n_devices;                               /* providers of devices of this cell */
 } NumaRoom;
 
 typedef struct NumaHost {
         const HostView *view;
         const HostFacts *facts;
+        const Consumer *placed; /* all that may be taken, by provider; NULL: no limit */
         size_t root;
         NumaRoom *rooms; /* by cell's id */
         size_t n_rooms;
@@ -44,8 +46,12 @@ typedef struct NumaHost {
 
 void numa_host_done(NumaHost *host);
 
-/* Borrows view and facts. ret must be zeroed. -ENOMEM. */
-int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, const char *node);
+/* Borrows view, facts and placed (NULL: nothing is). ret must be zeroed. -ENOMEM. */
+int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, const char *node,
+                   const Consumer *placed);
+
+/* What was placed of the class on the provider; UINT64_MAX when nothing limits it. */
+uint64_t numa_host_placed(const NumaHost *host, size_t provider, const char *resource_class);
 
 /* What a host cell says to a guest's cell. */
 typedef struct NumaVerdict {
@@ -60,11 +66,13 @@ typedef struct NumaVerdict {
 /* - "cpus": a guest does not share a CPU with itself: a cell has as many shared CPUs as the guest's
  *   cell has shared ones.
  * - "vcpus": all that share them keep to the allocation ratio.
- * - "pcpus": that many dedicated CPUs are free. "threads": on whole free cores (isolate), on cores
- *   of which two threads are free (require).
- * - "memory": with no page size said the memory of all guests keeps to the allocation ratio, and
- *   that of one to the cell. "pages": else that many pages are free, whatever the ratio.
- * - what the cell's provider counts fits there, too (inventory_fit()). */
+ * - "pcpus": that many dedicated CPUs are free. "threads": on cores of which all threads that are
+ *   for guests are free (isolate), on cores of which two threads are free (require).
+ * - "memory": that of all guests in the cell keeps to the allocation ratio; with dedicated CPUs to
+ *   what the cell has. With no page size said the same goes for small pages, and one guest keeps to
+ *   those that there are. "pages": else that many pages are free, whatever the ratio.
+ * - what the cell's provider counts fits there, too (inventory_fit()), and is no more than was
+ *   placed there. */
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                    size_t room, NumaVerdict *ret);
 

@@ -10,7 +10,6 @@
 void placed_done(Placed *placed)
 {
         resource_request_done(&placed->request);
-        host_view_free(placed->view);
         *placed = PLACED_NULL;
 }
 
@@ -146,64 +145,41 @@ static int compare_sums(const Share *share, const ResourceRequest *request, Erro
         return 0;
 }
 
-/* The inventory in which the amount is all that is left. */
-static int narrow(Provider *provider, const Inventory *inventory, const ResourceAmount *amount,
-                  uint64_t used, Error *reterr)
+/* Has this host promised what was placed, or never had it? */
+static int check_room(const Share *share, size_t index, const ResourceAmount *amount, Error *reterr)
 {
-        uint64_t capacity = inventory_capacity(inventory), wanted = 0;
-        Inventory narrow = *inventory;
+        const Provider *provider = share->view->tree->providers[index];
+        const Inventory *inventory = provider_find_inventory(provider, amount->resource_class);
+        uint64_t used = resources_get(&share->view->providers[index].used, amount->resource_class);
+        uint64_t capacity = inventory ? inventory_capacity(inventory) : 0;
 
-        if (u64_add_overflow(used, amount->amount, &wanted) || wanted > capacity) {
+        if (!inventory)
+                error_setf(reterr, ENOSPC, "%s: %s has none of it", amount->resource_class,
+                           provider->name);
+        else if (used > capacity || amount->amount > capacity - used)
                 error_setf(reterr, ENOSPC,
                            "%s: %s has %" PRIu64 " left for claims, and %" PRIu64
                            " of it was given to this consumer",
                            amount->resource_class, provider->name,
                            capacity > used ? capacity - used : 0, amount->amount);
-                return PLACED_E_NO_ROOM;
-        }
-        narrow.total = wanted;
-        narrow.reserved = 0;
-        narrow.allocation_ratio = 1.0;
-        return provider_set_inventory(provider, amount->resource_class, &narrow) < 0
-                       ? error_oom(reterr)
-                       : 0;
+        else
+                return 0;
+        return PLACED_E_NO_ROOM;
 }
 
-static int narrow_provider(const Share *share, size_t index, const Resources *held,
-                           Provider *provider, Error *reterr)
+static int check_rooms(const Share *share, Error *reterr)
 {
-        const Provider *from = share->view->tree->providers[index];
+        for (size_t i = 0; i < share->holding->n_allocations; i++) {
+                const Allocation *allocation = &share->holding->allocations[i];
+                size_t index;
 
-        provider_clear_inventories(provider);
-        for (size_t i = 0; held && i < held->n_items; i++) {
-                const ResourceAmount *amount = &held->items[i];
-                const Inventory *inventory = provider_find_inventory(from, amount->resource_class);
-                uint64_t used =
-                        resources_get(&share->view->providers[index].used, amount->resource_class);
-                int r;
+                for (size_t j = 0;
+                     is_ours(share, allocation, &index) && j < allocation->resources.n_items; j++) {
+                        int r = check_room(share, index, &allocation->resources.items[j], reterr);
 
-                if (!inventory) {
-                        error_setf(reterr, ENOSPC, "%s: %s has none of it", amount->resource_class,
-                                   from->name);
-                        return PLACED_E_NO_ROOM;
+                        if (r != 0)
+                                return r;
                 }
-                r = narrow(provider, inventory, amount, used, reterr);
-                if (r != 0)
-                        return r;
-        }
-        return 0;
-}
-
-static int narrow_view(const Share *share, HostView *view, Error *reterr)
-{
-        for (size_t i = 0; i < view->n_providers; i++) {
-                Provider *provider = view->tree->providers[i];
-                const Resources *held =
-                        share->usable[i] ? consumer_find(share->holding, &provider->uuid) : NULL;
-                int r = narrow_provider(share, i, held, provider, reterr);
-
-                if (r != 0)
-                        return r;
         }
         return 0;
 }
@@ -238,8 +214,7 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
         int r;
 
         if (add_up(&share, node) < 0 || resource_request_copy(&placed.request, request) < 0 ||
-            take_out_others(&share, mappings, &placed.request) < 0 ||
-            host_view_copy(&placed.view, view) < 0)
+            take_out_others(&share, mappings, &placed.request) < 0)
                 return error_oom(reterr);
         if (share.sum.n_items == 0) {
                 error_setf(reterr, ESTALE, "Consumer %s holds nothing of this host",
@@ -247,7 +222,7 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
                 return PLACED_E_OTHER;
         }
         if ((r = compare_sums(&share, &placed.request, reterr)) != 0 ||
-            (r = narrow_view(&share, placed.view, reterr)) != 0 ||
+            (r = check_rooms(&share, reterr)) != 0 ||
             (r = bind(&share, mappings, &placed, reterr)) != 0)
                 return r;
         *ret = placed;
@@ -255,7 +230,7 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
         return 0;
 }
 
-int placed_check(const Placed *placed, const Consumer *holding, const Fit *fit, Error *reterr)
+int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *taken = NULL;
 
@@ -263,7 +238,7 @@ int placed_check(const Placed *placed, const Consumer *holding, const Fit *fit, 
                 return error_oom(reterr);
         for (size_t i = 0; i < fit->n_pieces; i++) {
                 const FitPiece *piece = &fit->pieces[i];
-                const Uuid *provider = &placed->view->tree->providers[piece->provider]->uuid;
+                const Uuid *provider = &view->tree->providers[piece->provider]->uuid;
 
                 if (consumer_add(taken, provider, piece->resource_class, piece->amount) < 0)
                         return error_oom(reterr);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A request whose providers somebody chose already: a scheduler that wrote the allocations, or one
- * of Placement's candidates. Pure.
+/* A request whose providers somebody chose already: a scheduler that wrote the allocations. Pure.
  *
- * It becomes a request and a host on which nothing else can be chosen, so that the fit need not
- * know of it: the host has what was placed, and no more; each suffixed group names its provider.
- * What the consumer holds of providers that are not this host's is taken out of the request. */
+ * It becomes a request whose suffixed groups name their providers, and which is fitted with the
+ * holding as the limit (FitGiven.placed): exactly this, here. What the consumer holds of providers
+ * that are not this host's is taken out of the request. */
 
 #include "base/allocation.h"
 #include "base/request-mappings.h"
@@ -22,7 +21,6 @@ typedef enum PlacedOutcome {
 /* A request bound to what was placed. */
 typedef struct Placed {
         ResourceRequest request;
-        HostView *view; /* the providers of the view it was made from, at the same places */
         bool ambiguous; /* groups could have got other providers, as far as the amounts tell */
 } Placed;
 
@@ -40,4 +38,4 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
 
 /* Does a fit of the bound request take all that was placed? PLACED_E_OTHER when it does not: a
  * layout has its own mind about cells. */
-int placed_check(const Placed *placed, const Consumer *holding, const Fit *fit, Error *reterr);
+int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr);

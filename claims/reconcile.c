@@ -62,6 +62,201 @@ static int add_action(Reconcile *reconcile, ReconcileType type, const Uuid *cons
         return 0;
 }
 
+static int add_release(Reconcile *reconcile, const Claim *claim, const char *reason)
+{
+        int r = add_action(reconcile, RECONCILE_RELEASE, &claim->consumer, claim->id, NULL);
+
+        if (r == 0)
+                reconcile->actions[reconcile->n_actions - 1].reason = reason;
+        return r;
+}
+
+/* What Placement says. */
+
+static int order_answer(const void *a, const void *b)
+{
+        return uuid_order(&((const ReconcileAnswer *)a)->consumer,
+                          &((const ReconcileAnswer *)b)->consumer);
+}
+
+typedef enum Answer {
+        ANSWER_NONE,
+        ANSWER_HOLDS, /* something here */
+        ANSWER_GONE,
+} Answer;
+
+const ReconcileAnswer *reconcile_find_answer(const ReconcileInput *input, const Uuid *consumer)
+{
+        const ReconcileAnswer key = { .consumer = *consumer };
+
+        return input->n_answers > 0 ? bsearch(&key, input->answers, input->n_answers,
+                                              sizeof(ReconcileAnswer), order_answer)
+                                    : NULL;
+}
+
+static Answer answer_about(const ReconcileInput *input, const Uuid *consumer)
+{
+        const ReconcileAnswer *found = reconcile_find_answer(input, consumer);
+
+        return !found ? ANSWER_NONE : found->here ? ANSWER_HOLDS : ANSWER_GONE;
+}
+
+/* Is what its consumer holds the word of somebody else? */
+static bool is_vouched_for(const ReconcileInput *input, const Claim *claim)
+{
+        return input->word != RECONCILE_ALONE && claim->standing != CLAIM_STANDING_WRITTEN &&
+               !(input->started_only && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
+}
+
+/* Then Placement has nothing of it because somebody took that away. What a migration has may have
+ * gone back to its guest. */
+static bool was_told(const Claim *claim)
+{
+        return uuid_empty(&claim->guest) && (claim->standing == CLAIM_STANDING_NONE ||
+                                             claim->standing == CLAIM_STANDING_WRITTEN);
+}
+
+static bool is_touched(const ReconcileInput *input, const Claim *claim)
+{
+        for (size_t i = 0; i < input->n_touched; i++)
+                if (input->touched[i].claim_id == claim->id &&
+                    input->touched[i].when_usec >= input->facts->taken_usec)
+                        return true;
+        return false;
+}
+
+/* Who is who. */
+
+/* Under whose uuid something is found: a claim under its consumer's, and its guest's if it has one;
+ * or a domain. */
+typedef struct Known {
+        Uuid uuid;
+        const void *is;
+} Known;
+
+/* In order, so that what is asked for each claim and guest does not look at all others. */
+struct ReconcileIndex {
+        Known *claims, *domains, *mdevs;
+        size_t n_claims, n_domains, n_mdevs;
+        const char **pci; /* addresses */
+        size_t n_pci;
+};
+
+static void index_done(ReconcileIndex *index)
+{
+        free(index->claims);
+        free(index->domains);
+        free(index->mdevs);
+        free(index->pci);
+}
+
+static int order_known(const void *a, const void *b)
+{
+        return uuid_order(&((const Known *)a)->uuid, &((const Known *)b)->uuid);
+}
+
+static int order_text(const void *a, const void *b)
+{
+        return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void index_claims(ReconcileIndex *index, const ClaimList *claims)
+{
+        for (size_t i = 0; i < claims->n_claims; i++) {
+                const Claim *claim = claims->claims[i];
+
+                index->claims[index->n_claims++] = (Known){ claim->consumer, claim };
+                if (!uuid_empty(&claim->guest))
+                        index->claims[index->n_claims++] = (Known){ claim->guest, claim };
+        }
+        qsort(index->claims, index->n_claims, sizeof(Known), order_known);
+}
+
+static void index_facts(ReconcileIndex *index, const HostFacts *facts)
+{
+        for (; index->n_domains < facts->n_domains; index->n_domains++)
+                index->domains[index->n_domains] = (Known){ facts->domains[index->n_domains].uuid,
+                                                            &facts->domains[index->n_domains] };
+        for (; index->n_mdevs < facts->n_mdevs; index->n_mdevs++)
+                index->mdevs[index->n_mdevs] =
+                        (Known){ facts->mdevs[index->n_mdevs].uuid, &facts->mdevs[index->n_mdevs] };
+        for (; index->n_pci < facts->n_pci; index->n_pci++)
+                index->pci[index->n_pci] = facts->pci[index->n_pci].address;
+        qsort(index->domains, index->n_domains, sizeof(Known), order_known);
+        qsort(index->mdevs, index->n_mdevs, sizeof(Known), order_known);
+        qsort(index->pci, index->n_pci, sizeof(char *), order_text);
+}
+
+static int index_make(ReconcileIndex *index, const ReconcileInput *input)
+{
+        index->claims = calloc(2 * input->claims->n_claims + 1, sizeof(Known));
+        index->domains = calloc(input->facts->n_domains + 1, sizeof(Known));
+        index->mdevs = calloc(input->facts->n_mdevs + 1, sizeof(Known));
+        index->pci = calloc(input->facts->n_pci + 1, sizeof(char *));
+        if (!index->claims || !index->domains || !index->mdevs || !index->pci)
+                return -ENOMEM;
+        index_claims(index, input->claims);
+        index_facts(index, input->facts);
+        return 0;
+}
+
+/* The first one of that uuid; *ret_n: how many there are. */
+static const Known *find_known(const Known *items, size_t n, const Uuid *uuid, size_t *ret_n)
+{
+        size_t low = 0, high = n, end;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (uuid_order(&items[middle].uuid, uuid) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        for (end = low; end < n && uuid_equal(&items[end].uuid, uuid);)
+                end++;
+        *ret_n = end - low;
+        return items + low;
+}
+
+static const HostDomain *find_domain(const ReconcileInput *input, const Uuid *uuid)
+{
+        size_t n;
+        const Known *found = find_known(input->index->domains, input->index->n_domains, uuid, &n);
+
+        return n > 0 ? found->is : NULL;
+}
+
+static bool is_mdev(const ReconcileInput *input, const Uuid *uuid)
+{
+        size_t n;
+
+        if (!input->index)
+                return host_facts_find_mdev(input->facts, uuid);
+        (void)find_known(input->index->mdevs, input->index->n_mdevs, uuid, &n);
+        return n > 0;
+}
+
+static bool is_pci(const ReconcileInput *input, const char *address)
+{
+        if (!input->index)
+                return host_facts_find_pci(input->facts, address);
+        return bsearch(&address, input->index->pci, input->index->n_pci, sizeof(char *),
+                       order_text);
+}
+
+/* Has it a claim other than this one (NULL: any)? */
+static bool has_claim(const ReconcileInput *input, const Uuid *consumer, const Claim *but)
+{
+        size_t n;
+        const Known *found = find_known(input->index->claims, input->index->n_claims, consumer, &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (found[i].is != but)
+                        return true;
+        return false;
+}
+
 /* Claims without a guest. */
 
 static int order_missing(const void *a, const void *b)
@@ -71,46 +266,121 @@ static int order_missing(const void *a, const void *b)
         return x->claim_id < y->claim_id ? -1 : x->claim_id > y->claim_id;
 }
 
-static uint64_t missing_since(const ReconcileMemory *memory, int64_t claim_id, uint64_t now)
+static ReconcileMissing recall(const ReconcileMemory *memory, int64_t claim_id, uint64_t now)
 {
-        const ReconcileMissing key = { .claim_id = claim_id }, *found = NULL;
+        const ReconcileMissing key = { .claim_id = claim_id, .since_usec = now }, *found = NULL;
 
         if (memory->n_items > 0)
                 found = bsearch(&key, memory->items, memory->n_items, sizeof(ReconcileMissing),
                                 order_missing);
-        return found ? found->since_usec : now;
+        return found ? *found : key;
+}
+
+static int remember(ReconcileMemory *next, const ReconcileMissing *missing)
+{
+        if (array_grow(&next->items, sizeof(ReconcileMissing), next->n_items, &next->n_allocated) <
+            0)
+                return -ENOMEM;
+        next->items[next->n_items++] = *missing;
+        return 0;
+}
+
+/* A claim that has no guest here. */
+typedef struct Lonely {
+        const Claim *claim;
+        ReconcileMissing missing;
+        Answer answer;
+        bool confirmed, aged; /* without its guest, or unconfirmed, for long enough */
+} Lonely;
+
+static Lonely make_lonely(const ReconcileInput *input, const Claim *claim,
+                          const ReconcileMemory *memory)
+{
+        uint64_t now = input->facts->taken_usec;
+        Lonely lonely = { .claim = claim,
+                          .missing = recall(memory, claim->id, now),
+                          .answer = answer_about(input, &claim->consumer),
+                          .confirmed = claim->state == CLAIM_STATE_CONFIRMED };
+
+        if (lonely.confirmed)
+                lonely.aged = input->expiry_usec > 0 && now > lonely.missing.since_usec &&
+                              now - lonely.missing.since_usec >= input->expiry_usec;
+        else
+                lonely.aged = claim->expires_usec > 0 && claim->expires_usec <= now;
+        if (lonely.answer != ANSWER_NONE)
+                lonely.missing.asked_usec = now;
+        return lonely;
+}
+
+/* Is it certain that nobody has it any more? */
+static bool is_over(const ReconcileInput *input, const Lonely *lonely)
+{
+        if (is_touched(input, lonely->claim))
+                return false;
+        if (lonely->answer == ANSWER_GONE)
+                return lonely->aged || was_told(lonely->claim);
+        return lonely->aged && !is_vouched_for(input, lonely->claim);
+}
+
+static const char *reason_of(const Lonely *lonely)
+{
+        if (lonely->aged)
+                return lonely->confirmed ? "orphan: its guest is gone" : CLAIM_EXPIRED;
+        return "orphan: its guest is gone, and Placement has nothing of it";
+}
+
+/* The longer it has been without a guest, the seldomer. */
+static bool is_due(const ReconcileInput *input, const ReconcileMissing *missing)
+{
+        uint64_t now = input->facts->taken_usec, asked = missing->asked_usec,
+                 pause = asked > missing->since_usec ? asked - missing->since_usec : 0;
+
+        if (input->expiry_usec > 0)
+                pause = MIN(pause, input->expiry_usec);
+        return asked == 0 || (now > asked && now - asked >= pause);
+}
+
+static bool is_to_be_asked(const ReconcileInput *input, const Lonely *lonely)
+{
+        if (input->word != RECONCILE_CAN_ASK || lonely->answer != ANSWER_NONE ||
+            is_touched(input, lonely->claim))
+                return false;
+        if (!lonely->aged && !was_told(lonely->claim))
+                return false;
+        return input->urgent ||
+               (lonely->confirmed ? is_due(input, &lonely->missing) : lonely->aged);
 }
 
 static int look_at_lonely(const ReconcileInput *input, const Claim *claim,
                           const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
 {
-        uint64_t now = input->facts->taken_usec, since = missing_since(memory, claim->id, now);
+        const Lonely lonely = make_lonely(input, claim, memory);
 
-        if (claim->state != CLAIM_STATE_CONFIRMED || input->expiry_usec == 0)
+        /* What is just being made is nobody's yet; without Placement, claims expire by themselves.
+         */
+        if (claim->state == CLAIM_STATE_PENDING ||
+            (!lonely.confirmed && input->word == RECONCILE_ALONE))
                 return 0;
-        if (now > since && now - since >= input->expiry_usec)
-                return add_action(ret, RECONCILE_RELEASE, &claim->consumer, claim->id, NULL);
-        if (array_grow(&next->items, sizeof(ReconcileMissing), next->n_items, &next->n_allocated) <
-            0)
+        if (is_over(input, &lonely))
+                return add_release(ret, claim, reason_of(&lonely));
+        if (is_to_be_asked(input, &lonely) &&
+            add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL) < 0)
                 return -ENOMEM;
-        next->items[next->n_items++] =
-                (ReconcileMissing){ .claim_id = claim->id, .since_usec = since };
-        return 0;
+        if (!lonely.confirmed)
+                return lonely.aged && lonely.answer == ANSWER_HOLDS
+                               ? add_action(ret, RECONCILE_EXTEND, &claim->consumer, claim->id,
+                                            NULL)
+                               : 0;
+        if (lonely.aged && lonely.missing.asked_usec > 0 &&
+            reconcile_add_problem(&ret->problems, &claim->consumer, claim->id,
+                                  "claim %" PRId64 " has had no guest here for longer than "
+                                  "claim_expiry_time, and Placement still has its allocations",
+                                  claim->id) < 0)
+                return -ENOMEM;
+        return remember(next, &lonely.missing);
 }
 
 /* Claims with a guest. */
-
-static bool has_other_claim(const ReconcileInput *input, const Claim *claim)
-{
-        for (size_t i = 0; i < input->claims->n_claims; i++) {
-                const Claim *other = input->claims->claims[i];
-
-                if (other != claim && (uuid_equal(&other->consumer, &claim->consumer) ||
-                                       uuid_equal(&other->guest, &claim->consumer)))
-                        return true;
-        }
-        return false;
-}
 
 static bool domain_has_mdev(const HostDomain *domain, const Uuid *mdev)
 {
@@ -120,7 +390,7 @@ static bool domain_has_mdev(const HostDomain *domain, const Uuid *mdev)
         return false;
 }
 
-static int compare_mdevs(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
+static int compare_mdevs(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
                          ReconcileProblems *problems)
 {
         for (size_t i = 0; i < claim->n_devices; i++) {
@@ -134,7 +404,7 @@ static int compare_mdevs(const Claim *claim, const HostDomain *domain, const Hos
                                 problems, &claim->consumer, claim->id,
                                 "guest %.60s does not have mdev %s on %s, which its claim names",
                                 domain->name, device->mdev.text, device->name);
-                else if (!host_facts_find_mdev(facts, &device->mdev))
+                else if (!is_mdev(input, &device->mdev))
                         r = reconcile_add_problem(problems, &claim->consumer, claim->id,
                                                   "mdev %s of guest %.60s is gone from %s",
                                                   device->mdev.text, domain->name, device->name);
@@ -160,7 +430,7 @@ static bool domain_has_pci(const HostDomain *domain, const char *address)
         return false;
 }
 
-static int compare_pci(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
+static int compare_pci(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
                        ReconcileProblems *problems)
 {
         for (size_t i = 0; i < claim->n_devices; i++) {
@@ -175,8 +445,7 @@ static int compare_pci(const Claim *claim, const HostDomain *domain, const HostF
                         return -ENOMEM;
         }
         for (size_t i = 0; i < domain->n_pci; i++) {
-                if (claim_has_pci(claim, domain->pci[i]) ||
-                    !host_facts_find_pci(facts, domain->pci[i]))
+                if (claim_has_pci(claim, domain->pci[i]) || !is_pci(input, domain->pci[i]))
                         continue;
                 if (reconcile_add_problem(
                             problems, &claim->consumer, claim->id,
@@ -261,7 +530,7 @@ static int compare_amount(const Claim *claim, const HostDomain *domain, const ch
                                      domain->name, has, what, claimed);
 }
 
-static int compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
+static int compare(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
                    ReconcileProblems *problems)
 {
         int r;
@@ -272,11 +541,19 @@ static int compare(const Claim *claim, const HostDomain *domain, const HostFacts
         if (r == 0)
                 r = compare_amount(claim, domain, "MiB of memory", claim_sum(claim, "MEMORY_MB"),
                                    domain->memory_mb, problems);
-        if (r < 0 || (r = compare_mdevs(claim, domain, facts, problems)) < 0 ||
-            (r = compare_pci(claim, domain, facts, problems)) < 0 ||
+        if (r < 0 || (r = compare_mdevs(input, claim, domain, problems)) < 0 ||
+            (r = compare_pci(input, claim, domain, problems)) < 0 ||
             (r = compare_cells(claim, domain, problems)) < 0)
                 return r;
         return compare_cpus(claim, domain, problems);
+}
+
+int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
+                      ReconcileProblems *problems)
+{
+        const ReconcileInput input = { .facts = facts };
+
+        return compare(&input, claim, domain, problems);
 }
 
 static int look_at_guest(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
@@ -288,9 +565,9 @@ static int look_at_guest(const ReconcileInput *input, const Claim *claim, const 
                                             domain)
                                : 0;
         /* While it is resized, either of the two may be what it has. */
-        if (has_other_claim(input, claim))
+        if (has_claim(input, &claim->consumer, claim))
                 return 0;
-        return compare(claim, domain, input->facts, &ret->problems);
+        return compare(input, claim, domain, &ret->problems);
 }
 
 static bool must_check(const ReconcileInput *input, const Claim *claim, const HostDomain *domain)
@@ -300,33 +577,42 @@ static bool must_check(const ReconcileInput *input, const Claim *claim, const Ho
                (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0);
 }
 
+/* A claim that was made of a guest alone. */
+static int look_at_unread(const ReconcileInput *input, const Claim *claim, Reconcile *ret)
+{
+        if (input->word == RECONCILE_ALONE || claim->was_read || !uuid_empty(&claim->guest) ||
+            claim->standing != CLAIM_STANDING_NONE || claim->state != CLAIM_STATE_CONFIRMED ||
+            strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0)
+                return 0;
+        if (answer_about(input, &claim->consumer) != ANSWER_NONE)
+                return add_action(ret, RECONCILE_COMPLETE, &claim->consumer, claim->id, NULL);
+        return input->word == RECONCILE_CAN_ASK
+                       ? add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL)
+                       : 0;
+}
+
 static int look_at_claim(const ReconcileInput *input, const Claim *claim,
                          const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
 {
         bool moving = !uuid_empty(&claim->guest);
-        const HostDomain *domain =
-                host_facts_find_domain(input->facts, moving ? &claim->guest : &claim->consumer);
+        const HostDomain *domain = find_domain(input, moving ? &claim->guest : &claim->consumer);
 
         if (domain && input->started_only && !domain->running &&
             strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0)
                 domain = NULL;
-        if (must_check(input, claim, domain) &&
-            add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0)
+        if (input->recorded)
+                return claim->state == CLAIM_STATE_CLAIMED
+                               ? look_at_lonely(input, claim, memory, next, ret)
+                               : 0;
+        if ((must_check(input, claim, domain) &&
+             add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0) ||
+            look_at_unread(input, claim, ret) < 0)
                 return -ENOMEM;
         /* Where the guest of a migration is, and what it has, is for who moves it to say. */
-        if (moving && (!domain || claim->state == CLAIM_STATE_CONFIRMED))
+        if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
         return domain ? look_at_guest(input, claim, domain, ret)
                       : look_at_lonely(input, claim, memory, next, ret);
-}
-
-static bool has_claim(const ClaimList *claims, const Uuid *consumer)
-{
-        for (size_t i = 0; i < claims->n_claims; i++)
-                if (uuid_equal(&claims->claims[i]->consumer, consumer) ||
-                    uuid_equal(&claims->claims[i]->guest, consumer))
-                        return true;
-        return false;
 }
 
 static bool is_away(const ReconcileInput *input, const HostDomain *domain)
@@ -339,10 +625,11 @@ static bool is_away(const ReconcileInput *input, const HostDomain *domain)
 
 static int order_actions(const void *a, const void *b)
 {
-        static const int rank[_RECONCILE_TYPE_MAX] = { [RECONCILE_RELEASE] = 0,
-                                                       [RECONCILE_CONFIRM] = 1,
-                                                       [RECONCILE_CHECK] = 2,
-                                                       [RECONCILE_ADOPT] = 3 };
+        static const int rank[_RECONCILE_TYPE_MAX] = {
+                [RECONCILE_RELEASE] = 0,  [RECONCILE_CONFIRM] = 1, [RECONCILE_EXTEND] = 2,
+                [RECONCILE_COMPLETE] = 3, [RECONCILE_CHECK] = 4,   [RECONCILE_ADOPT] = 5,
+                [RECONCILE_ASK] = 6
+        };
         const ReconcileAction *x = a, *y = b;
 
         if (x->type != y->type)
@@ -358,12 +645,15 @@ static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memor
         for (size_t i = 0; i < input->claims->n_claims; i++)
                 if (look_at_claim(input, input->claims->claims[i], memory, next, ret) < 0)
                         return -ENOMEM;
-        for (size_t i = 0; i < input->facts->n_domains; i++) {
+        for (size_t i = 0; !input->recorded && i < input->facts->n_domains; i++) {
                 const HostDomain *domain = &input->facts->domains[i];
+                bool ask = input->word == RECONCILE_CAN_ASK &&
+                           answer_about(input, &domain->uuid) == ANSWER_NONE;
 
-                if (!has_claim(input->claims, &domain->uuid) && !is_away(input, domain) &&
+                if (!has_claim(input, &domain->uuid, NULL) && !is_away(input, domain) &&
                     (domain->running || !input->started_only) &&
-                    add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain) < 0)
+                    add_action(ret, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0,
+                               domain) < 0)
                         return -ENOMEM;
         }
         if (ret->n_actions > 1)
@@ -400,9 +690,12 @@ static int look_at_view(const HostView *view, ReconcileProblems *problems)
 
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret)
 {
+        _cleanup_(index_done) ReconcileIndex index = { 0 };
+        ReconcileInput indexed = *input;
         ReconcileMemory next = { 0 };
 
-        if (look_at_all(input, memory, &next, ret) < 0 ||
+        indexed.index = &index;
+        if (index_make(&index, input) < 0 || look_at_all(&indexed, memory, &next, ret) < 0 ||
             (input->view && look_at_view(input->view, &ret->problems) < 0)) {
                 reconcile_memory_done(&next);
                 reconcile_done(ret);

@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What to do when claims and guests are not the same. Pure: claims and a poll in, a list out; the
- * caller does it.
+/* What to do when claims and guests are not the same. Pure: claims, a poll and Placement's answers
+ * in, a list out; the caller does it.
  *
  *   guest without a claim                          adopt: it gets a claim as it is
+ *   claim that was made of a guest before what
+ *     Placement has of it was read                 complete it by that
  *   guest with a claim that expired unconfirmed    confirm: the guest is there, and was forgotten
- *   confirmed claim without a guest for longer
- *     than the expiry time                         release: an orphan
- *   claim of another boot, or that lacks a device
- *     or does not say where its guest is           check again
+ *   claim whose guest is not here, and Placement
+ *     has nothing of its consumer on this host     release: two witnesses
+ *   the same, unconfirmed and expired, or confirmed
+ *     and without its guest for the expiry time    release, unless its consumer holds something
+ * here claim of another boot, or that lacks a device or does not say where its guest is check again
  *
  * A guest is a domain that is defined or runs (with started_only: that runs); it and its claim have
- * the same uuid. "For longer"
- * counts from the first poll that missed the guest, so that a domain which is undefined and defined
- * again, or an agent that was off, costs no guest its claim. Unconfirmed claims without a guest
- * expire by themselves.
+ * the same uuid. "For the expiry time" counts from the first poll that missed the guest, so that a
+ * domain which is undefined and defined again, or an agent that was off, costs no guest its claim.
+ *
+ * Age is no certainty: a scheduler that placed a consumer here has something in mind with it,
+ * however slow the build. So Placement is asked first, and what cannot be asked now stays as it is.
+ * Asked is where the answer decides something: a claim that is about to end, a guest that is
+ * adopted, a confirmed claim that lost its guest, and when somebody is refused for want of room
+ * (urgent) all without a guest. One that stays is asked about again after twice the time, at most
+ * each expiry time. Not Placement's to say is what the agent wrote there itself, and what a guest
+ * holds that holds nothing while it does not run: there age decides.
  *
  * A claim that was handed to a migration is its guest's still, wherever that is: the guest is not
  * adopted, and the claim is no orphan.
@@ -27,7 +36,10 @@
 #include "claims/host-view.h"
 
 typedef enum ReconcileType {
+        RECONCILE_ASK, /* what Placement has of the consumer; then all over again */
         RECONCILE_ADOPT,
+        RECONCILE_COMPLETE, /* by the answer about its consumer */
+        RECONCILE_EXTEND,   /* by the expiry time: its consumer holds something here */
         RECONCILE_CONFIRM,
         RECONCILE_RELEASE,
         RECONCILE_CHECK,
@@ -39,6 +51,7 @@ typedef struct ReconcileAction {
         int64_t claim_id; /* 0 for RECONCILE_ADOPT */
         Uuid consumer;
         const HostDomain *domain; /* of the facts; NULL: no guest */
+        const char *reason;       /* of a release */
 } ReconcileAction;
 
 typedef struct ReconcileProblem {
@@ -57,10 +70,15 @@ int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int
                           const char *format, ...) _printf_(4, 5);
 void reconcile_problems_done(ReconcileProblems *problems);
 
+/* Adds what a claim and its guest disagree about: amounts, devices, cells and CPUs. -ENOMEM. */
+int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
+                      ReconcileProblems *problems);
+
 /* Since when confirmed claims have no guest, from one call to the next. */
 typedef struct ReconcileMissing {
         int64_t claim_id;
         uint64_t since_usec;
+        uint64_t asked_usec; /* when Placement answered last about it; 0: not yet */
 } ReconcileMissing;
 
 typedef struct ReconcileMemory {
@@ -70,6 +88,25 @@ typedef struct ReconcileMemory {
 
 void reconcile_memory_done(ReconcileMemory *memory);
 
+/* How it is with Placement. */
+typedef enum ReconcileWord {
+        RECONCILE_ALONE,   /* there is none: age alone counts */
+        RECONCILE_AWAY,    /* it cannot be asked now, or was just asked: answers are all there is */
+        RECONCILE_CAN_ASK, /* RECONCILE_ASK first where an answer is wanted */
+} ReconcileWord;
+
+typedef struct ReconcileAnswer {
+        Uuid consumer;
+        const Consumer *holding; /* borrowed; NULL: nothing anywhere */
+        bool here;               /* some of it is of this host's tree */
+} ReconcileAnswer;
+
+/* A claim that was made, confirmed or answered with. */
+typedef struct ReconcileTouched {
+        int64_t claim_id;
+        uint64_t when_usec;
+} ReconcileTouched;
+
 typedef struct Reconcile {
         ReconcileAction *actions; /* releases first: what they free may be wanted */
         size_t n_actions, n_actions_allocated;
@@ -77,6 +114,8 @@ typedef struct Reconcile {
 } Reconcile;
 
 void reconcile_done(Reconcile *reconcile);
+
+typedef struct ReconcileIndex ReconcileIndex;
 
 typedef struct ReconcileInput {
         const ClaimList *claims; /* that live, by id */
@@ -90,7 +129,19 @@ typedef struct ReconcileInput {
         const Uuid *away;     /* guests that other hosts have now: none of them is adopted while it
                                  does not run */
         size_t n_away;
+        ReconcileWord word;
+        const ReconcileAnswer *answers; /* by consumer */
+        size_t n_answers;
+        bool urgent;                     /* room is wanted: ask about every claim without a guest */
+        const ReconcileTouched *touched; /* of one since the poll began it says nothing that its
+                                            guest is missing */
+        size_t n_touched;
+        bool recorded; /* the guests of facts are not here: only claims that expire are looked at */
+        const ReconcileIndex *index; /* reconcile_make()'s own; NULL: none */
 } ReconcileInput;
+
+/* NULL: Placement was not asked about it. */
+const ReconcileAnswer *reconcile_find_answer(const ReconcileInput *input, const Uuid *consumer);
 
 /* ret must be zeroed. -ENOMEM leaves memory as it was. */
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret);

@@ -30,6 +30,7 @@ enum {
         COLUMN_CONSUMER_TYPE,
         COLUMN_STANDING,
         COLUMN_GUEST,
+        COLUMN_WAS_READ,
 };
 
 static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
@@ -129,6 +130,7 @@ static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, 
         if (claim->state < 0)
                 return damaged(store, claim->id, "the state", reterr);
         claim->resize_target = sqlite3_column_int64(statement, COLUMN_RESIZE_TARGET) != 0;
+        claim->was_read = sqlite3_column_int64(statement, COLUMN_WAS_READ) != 0;
         claim->created_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_CREATED_USEC);
         claim->expires_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_EXPIRES_USEC);
         claim->ended_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_ENDED_USEC);
@@ -341,33 +343,67 @@ int sqlite_store_list_device(Store *base, const char *device, ClaimList *ret, Er
         return list_from(base, STATEMENT_LIST_DEVICE, device, ret, reterr);
 }
 
-int sqlite_store_list_standing(Store *base, ClaimStanding standing, ClaimList *ret, Error *reterr)
+int sqlite_store_list_pending(Store *base, ClaimList *ret, Error *reterr)
 {
-        return list_from(base, STATEMENT_LIST_STANDING, claim_standing_to_text(standing), ret,
-                         reterr);
+        return list_from(base, STATEMENT_LIST_PENDING, NULL, ret, reterr);
 }
 
-int sqlite_store_list_laid_out(Store *base, ClaimList *ret, Error *reterr)
+int sqlite_store_next_debt(Store *base, int64_t after, Claim **ret, Error *reterr)
 {
-        return list_from(base, STATEMENT_LIST_LAID_OUT, NULL, ret, reterr);
+        return get_from((SqliteStore *)base, STATEMENT_NEXT_DEBT, after, ret, reterr);
 }
 
-int sqlite_store_taken(Store *base, const char *device, StringSet *ret, Error *reterr)
+int sqlite_store_list_some(Store *base, int64_t after, ClaimList *ret, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        const char *mdev;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = sqlite_store_query(store, STATEMENT_LIST_SOME, &statement, reterr, "ii", after,
+                                   (int64_t)CLAIMS_LOT);
+
+        if (r >= 0)
+                r = read_claims(store, statement, &list, reterr);
+        if (r < 0)
+                return r;
+        *ret = list;
+        list = (ClaimList){ 0 };
+        return 0;
+}
+
+int sqlite_store_list_ended(Store *base, ClaimList *ret, Error *reterr)
+{
+        return list_from(base, STATEMENT_LIST_ENDED, NULL, ret, reterr);
+}
+
+static int add_taken(SqliteStore *store, sqlite3_stmt *statement, Taken *taken, Error *reterr)
+{
+        const char *texts[3]; /* mdev, device, address */
+        Uuid mdev = UUID_NULL;
+
+        for (int i = 0; i < 3; i++) {
+                int r = sqlite_column(store->sqlite, statement, i, &texts[i], reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        if (texts[0][0] && uuid_from_text(texts[0], &mdev) < 0)
+                return damaged(store, 0, "a device", reterr);
+        return taken_add(taken, &mdev, texts[1], texts[2]) < 0 ? error_oom(reterr) : 0;
+}
+
+int sqlite_store_taken(Store *base, Taken *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r;
 
-        r = sqlite_store_query(store, STATEMENT_TAKEN, &statement, reterr, "s", device);
+        r = sqlite_store_query(store, STATEMENT_TAKEN, &statement, reterr, "");
         if (r < 0)
                 return r;
         while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                r = sqlite_column(store->sqlite, statement, 0, &mdev, reterr);
+                r = add_taken(store, statement, ret, reterr);
                 if (r < 0)
                         return r;
-                if (string_set_add(ret, mdev) < 0)
-                        return error_oom(reterr);
         }
         return r;
 }
@@ -477,9 +513,11 @@ int sqlite_store_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, E
         claim.vcpus = column_amount(statement, 3);
         claim.memory_mb = column_amount(statement, 4);
         claim.disk_gb = column_amount(statement, 5);
-        r = column_text(store, statement, 2, &claim.node, reterr);
-        if (r < 0)
+        if ((r = column_text(store, statement, 2, &claim.node, reterr)) < 0 ||
+            (r = column_text(store, statement, 6, &claim.pci, reterr)) < 0) {
+                store_unplaced_done(&claim);
                 return r;
+        }
         *ret = claim;
         return 0;
 }

@@ -60,7 +60,7 @@ typedef enum StatementId {
         STATEMENT_DELETE_PART,
         STATEMENT_INSERT_PART,
         STATEMENT_MOVE_DEVICES,
-        STATEMENT_LIST_LAID_OUT,
+        STATEMENT_LIST_SOME,
         STATEMENT_INSERT_CELL,
         STATEMENT_INSERT_CPU,
         STATEMENT_INSERT_PIN,
@@ -83,7 +83,8 @@ typedef enum StatementId {
         STATEMENT_SET_STANDING,
         STATEMENT_FORGET_TOLD,
         STATEMENT_FORGET_DEPARTED,
-        STATEMENT_LIST_STANDING,
+        STATEMENT_LIST_PENDING,
+        STATEMENT_NEXT_DEBT,
         STATEMENT_COUNT_DEBTS,
         STATEMENT_NEXT_DEPARTURE,
         STATEMENT_END_DEPARTURE,
@@ -126,9 +127,11 @@ int sqlite_store_find(Store *store, const Uuid *consumer, bool resize_target, Cl
 int sqlite_store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
 int sqlite_store_list(Store *store, bool history, ClaimList *ret, Error *reterr);
 int sqlite_store_list_device(Store *store, const char *device, ClaimList *ret, Error *reterr);
-int sqlite_store_list_laid_out(Store *store, ClaimList *ret, Error *reterr);
-int sqlite_store_list_standing(Store *store, ClaimStanding standing, ClaimList *ret, Error *reterr);
-int sqlite_store_taken(Store *store, const char *device, StringSet *ret, Error *reterr);
+int sqlite_store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr);
+int sqlite_store_list_ended(Store *store, ClaimList *ret, Error *reterr);
+int sqlite_store_list_pending(Store *store, ClaimList *ret, Error *reterr);
+int sqlite_store_next_debt(Store *store, int64_t after, Claim **ret, Error *reterr);
+int sqlite_store_taken(Store *store, Taken *ret, Error *reterr);
 int sqlite_store_count(Store *store, uint64_t *ret, Error *reterr);
 int sqlite_store_usage(Store *store, Allocations **ret, Error *reterr);
 int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);

@@ -7,20 +7,23 @@
         "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"       \
         " p.uuid, p.name, a.resource_class, a.used, a.request_group, c.consumer_type,"   \
-        " c.standing, c.guest"                                                           \
+        " c.standing, c.guest, c.told_elsewhere <> ''"                                   \
         " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"                    \
         " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
 #define ENDED_COLUMNS                                                                       \
         "c.id, c.instance_uuid, 'released', c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, c.ended_usec,"   \
         " c.end_reason, a.provider_uuid, a.provider_name, a.resource_class, a.used,"        \
-        " a.request_group, c.consumer_type, '', ''"                                         \
+        " a.request_group, c.consumer_type, '', '', 1"                                      \
         " FROM ended_claims c LEFT JOIN ended_allocations a ON a.claim_id = c.id"
 
 /* Allocations of a claim, a provider and a class. */
 #define OF_PROVIDER                                                   \
         " JOIN resource_providers p ON p.id = a.resource_provider_id" \
         " WHERE a.claim_id = ?1 AND p.uuid = ?2 AND a.resource_class = ?3"
+
+/* The condition of the index claims_standing, without which it serves no query. */
+#define IS_UNDER_WAY "standing IN ('pending', 'owed', 'sent')"
 
 const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_READ_EPOCH] = "SELECT epoch FROM provider_epoch",
@@ -74,7 +77,7 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_FILL_CLAIM] = "UPDATE claims SET vcpus = ?2, memory_mb = ?3, disk_gb = ?4,"
                                  " placed = 1 WHERE id = ?1",
         [STATEMENT_NEXT_UNPLACED] =
-                "SELECT id, instance_uuid, node, vcpus, memory_mb, disk_gb FROM claims"
+                "SELECT id, instance_uuid, node, vcpus, memory_mb, disk_gb, pci FROM claims"
                 " WHERE placed = 0 AND id > ?1 ORDER BY id LIMIT 1",
         [STATEMENT_CONFIRM] =
                 "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHERE id = ?1"
@@ -127,7 +130,8 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_READ_ENDED_DEVICES] = "SELECT provider_uuid, request_group, device, address,"
                                          " mdev_type, mdev_uuid FROM ended_devices"
                                          " WHERE claim_id = ?1 ORDER BY id",
-        [STATEMENT_TAKEN] = "SELECT mdev_uuid FROM claim_devices WHERE device = ?1",
+        [STATEMENT_TAKEN] = "SELECT mdev_uuid, device, address FROM claim_devices"
+                            " ORDER BY mdev_uuid, address",
         [STATEMENT_LIST_DEVICE] =
                 "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_devices"
                 " WHERE device = ?1 OR address = ?1 OR (mdev_uuid = ?1 AND mdev_uuid <> ''))"
@@ -152,9 +156,9 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " AND p.uuid IN (?2, ?3) AND (substr(p.name, -length(d.device)) = d.device"
                 " OR (d.address <> '' AND substr(p.name, -length(d.address)) = d.address))"
                 " ORDER BY d.id LIMIT ?5)",
-        [STATEMENT_LIST_LAID_OUT] =
-                "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_cells)"
-                " ORDER BY c.id",
+        [STATEMENT_LIST_SOME] =
+                "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT id FROM claims WHERE id > ?1"
+                " ORDER BY id LIMIT ?2) ORDER BY c.id",
         [STATEMENT_INSERT_CELL] =
                 "INSERT INTO claim_cells (claim_id, cell, host_cell, memory_mb, page_kib, vcpus,"
                 " n_shared) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -199,10 +203,16 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                                    " WHERE id = ?1 AND standing = ?2",
         [STATEMENT_FORGET_TOLD] = "UPDATE claims SET told_elsewhere = ''",
         [STATEMENT_FORGET_DEPARTED] = "UPDATE departures SET told_elsewhere = ''",
-        [STATEMENT_LIST_STANDING] = "SELECT " CLAIM_COLUMNS " WHERE c.standing = ?1 ORDER BY c.id",
+        [STATEMENT_LIST_PENDING] = "SELECT " CLAIM_COLUMNS " WHERE c.standing = 'pending'"
+                                   " AND c." IS_UNDER_WAY " ORDER BY c.id",
+        [STATEMENT_NEXT_DEBT] = "SELECT " CLAIM_COLUMNS " WHERE c.id = (SELECT min(id) FROM"
+                                " (SELECT min(id) AS id FROM claims WHERE standing = 'owed'"
+                                " AND " IS_UNDER_WAY " AND id > ?1 UNION ALL"
+                                " SELECT min(id) FROM claims WHERE standing = 'sent'"
+                                " AND " IS_UNDER_WAY " AND id > ?1))",
         [STATEMENT_COUNT_DEBTS] =
-                "SELECT (SELECT COUNT(*) FROM claims WHERE standing IN ('pending', 'owed', 'sent')"
-                " AND standing <> 'pending')," /* so that the index serves it */
+                "SELECT (SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY
+                " AND standing <> 'pending'),"
                 " (SELECT COUNT(*) FROM departures), (SELECT COUNT(*) FROM consumer_moves)",
         [STATEMENT_NEXT_DEPARTURE] = "SELECT id, claim_id, consumer, told_generation,"
                                      " told_elsewhere, unsure, told_until FROM departures"

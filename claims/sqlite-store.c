@@ -262,7 +262,9 @@ static int place_claim(SqliteStore *store, const StoreUnplaced *claim, const Hos
         r = bump_providers(store, view, fit, reterr);
         if (r != 0)
                 return r;
-        return insert_allocations(store, claim->id, &claim->consumer, NULL, view, fit, reterr);
+        r = insert_allocations(store, claim->id, &claim->consumer, NULL, view, fit, reterr);
+        return r != 0 ? r
+                      : insert_devices(store, claim->id, claim->devices, claim->n_devices, reterr);
 }
 
 static int place(Store *base, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
@@ -426,6 +428,24 @@ static int release(Store *base, int64_t id, bool only_claimed, const char *reaso
         return sqlite_store_end(store, r, reterr);
 }
 
+static int withdraw(Store *base, int64_t id, const char *reason, uint64_t ended_usec, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int changed, r;
+
+        r = sqlite_store_begin(store, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
+                             claim_standing_to_text(CLAIM_STANDING_PENDING),
+                             claim_standing_to_text(CLAIM_STANDING_NONE), (int64_t)0, "",
+                             (int64_t)0);
+        if (r == 0)
+                r = changed == 0 ? STORE_E_NOT_FOUND
+                                 : end_claim(store, id, false, reason, ended_usec, reterr);
+        return sqlite_store_end(store, r, reterr);
+}
+
 /* Done when none is left. */
 static int next_expired(SqliteStore *store, uint64_t now_usec, int64_t *ret_id, Error *reterr)
 {
@@ -538,17 +558,20 @@ static const StoreEngine sqlite_engine = {
         .confirm = confirm,
         .extend = extend,
         .release = release,
+        .withdraw = withdraw,
         .expire = expire,
         .find = sqlite_store_find,
         .get = sqlite_store_get,
         .list = sqlite_store_list,
         .list_device = sqlite_store_list_device,
-        .list_laid_out = sqlite_store_list_laid_out,
+        .list_some = sqlite_store_list_some,
+        .list_ended = sqlite_store_list_ended,
         .taken = sqlite_store_taken,
         .renew = renew,
         .set_standing = sqlite_store_set_standing,
         .forget_told = sqlite_store_forget_told,
-        .list_standing = sqlite_store_list_standing,
+        .list_pending = sqlite_store_list_pending,
+        .next_debt = sqlite_store_next_debt,
         .count_debts = sqlite_store_count_debts,
         .next_departure = sqlite_store_next_departure,
         .end_departure = sqlite_store_end_departure,

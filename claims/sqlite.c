@@ -107,12 +107,20 @@ static int translate(const Sqlite *sqlite, int rc, Error *reterr)
         }
 }
 
-static int configure(Sqlite *sqlite, uint64_t busy_usec, Error *reterr)
+static void set_patience(Sqlite *sqlite, bool patient)
+{
+        uint64_t msec = patient ? sqlite->busy_usec / USEC_PER_MSEC : 0;
+
+        sqlite->impatient = !patient;
+        sqlite3_busy_timeout(sqlite->db, (int)MIN(msec, UINT64_C(3600000)));
+}
+
+static int configure(Sqlite *sqlite, Error *reterr)
 {
         sqlite3 *db = sqlite->db;
 
         sqlite3_extended_result_codes(db, 1);
-        sqlite3_busy_timeout(db, (int)MIN(busy_usec / USEC_PER_MSEC, UINT64_C(3600000)));
+        set_patience(sqlite, true);
         sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
@@ -138,7 +146,8 @@ int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reter
                 return error_oom(reterr);
         if (r != SQLITE_OK)
                 return translate(sqlite, sqlite3_extended_errcode(sqlite->db), reterr);
-        r = configure(sqlite, busy_usec, reterr);
+        sqlite->busy_usec = busy_usec;
+        r = configure(sqlite, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(sqlite);
@@ -291,6 +300,8 @@ int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
         int r;
 
         r = sqlite_exec(sqlite, "BEGIN IMMEDIATE", reterr);
+        if (r == -EBUSY || (r == 0 && sqlite->impatient))
+                set_patience(sqlite, r == 0);
         if (r < 0)
                 return r;
         /* What is written to a file that lost its name is lost with the process. */

@@ -18,10 +18,13 @@
 typedef struct Sqlite {
         sqlite3 *db;
         char *path;
+        uint64_t busy_usec;
+        bool impatient; /* a wait for another process's lock was in vain */
 } Sqlite;
 
-/* Opens the file, which must exist, for reading and writing. Every wait for another process's lock
- * ends after busy_usec. */
+/* Opens the file, which must exist, for reading and writing. A wait for another process's lock ends
+ * after busy_usec, and from then on there is none until the writer's turn was had again: a lock
+ * that stays costs one wait, and not one a request. */
 int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr);
 
 /* Whether closing leaves what is in the log (-wal) there, instead of moving it into the file. */

@@ -17,6 +17,7 @@
 #include "claims/claim.h"
 #include "claims/fit.h"
 #include "claims/host-view.h"
+#include "claims/taken.h"
 
 typedef enum StoreOutcome {
         STORE_DONE = 0,
@@ -47,7 +48,17 @@ typedef struct StoreUnplaced {
         Uuid consumer;
         char *node;
         uint64_t vcpus, memory_mb, disk_gb;
+        char *pci;                  /* in whatever form the addresses are in there */
+        const ClaimDevice *devices; /* that it is to hold; borrowed */
+        size_t n_devices;
 } StoreUnplaced;
+
+static inline void store_unplaced_done(StoreUnplaced *claim)
+{
+        free(claim->node);
+        free(claim->pci);
+        *claim = (StoreUnplaced){ 0 };
+}
 
 /* A claim that ended while Placement may have had something of it. */
 typedef struct StoreDeparture {
@@ -103,8 +114,8 @@ typedef struct StoreEngine {
         int (*insert)(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
                       Claim **ret, Error *reterr);
 
-        /* Gives an unplaced claim its allocations (none is allowed). STORE_E_RACE,
-         * STORE_E_NOT_FOUND. */
+        /* Gives an unplaced claim its allocations (none is allowed) and devices. STORE_E_RACE,
+         * STORE_E_NOT_FOUND, STORE_E_EXISTS. */
         int (*place)(Store *store, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
                      Error *reterr);
 
@@ -127,6 +138,10 @@ typedef struct StoreEngine {
         int (*release)(Store *store, int64_t id, bool only_claimed, const char *reason,
                        uint64_t ended_usec, Error *reterr);
 
+        /* Ends a claim that is pending, and leaves no departure. STORE_E_NOT_FOUND. */
+        int (*withdraw)(Store *store, int64_t id, const char *reason, uint64_t ended_usec,
+                        Error *reterr);
+
         /* Ends, in one transaction, every claim that expired at now_usec. */
         int (*expire)(Store *store, uint64_t now_usec, const char *reason, uint64_t *ret_n,
                       Error *reterr);
@@ -144,12 +159,14 @@ typedef struct StoreEngine {
          * must be zeroed. */
         int (*list_device)(Store *store, const char *device, ClaimList *ret, Error *reterr);
 
-        /* Living claims of which it is said where they are. ret must be zeroed. */
-        int (*list_laid_out)(Store *store, ClaimList *ret, Error *reterr);
+        /* The next CLAIMS_LOT living claims behind that number. ret must be zeroed. */
+        int (*list_some)(Store *store, int64_t after, ClaimList *ret, Error *reterr);
 
-        /* Adds the mdevs that living claims have on the device of that name, "" for the whole
-         * device. */
-        int (*taken)(Store *store, const char *device, StringSet *ret, Error *reterr);
+        /* What has ended, as far as it is kept. ret must be zeroed. */
+        int (*list_ended)(Store *store, ClaimList *ret, Error *reterr);
+
+        /* Adds every device that a living claim has. */
+        int (*taken)(Store *store, Taken *ret, Error *reterr);
 
         /* The claim was checked in this boot, and has these devices beside those it had, and, if it
          * has none, this layout (NULL: none). STORE_E_NOT_FOUND, STORE_E_EXISTS. */
@@ -164,8 +181,11 @@ typedef struct StoreEngine {
         /* How Placement has the consumers of claims and departures is not known any more. */
         int (*forget_told)(Store *store, Error *reterr);
 
-        /* The living claims of that standing. ret must be zeroed. */
-        int (*list_standing)(Store *store, ClaimStanding standing, ClaimList *ret, Error *reterr);
+        /* The living claims that are pending. ret must be zeroed. */
+        int (*list_pending)(Store *store, ClaimList *ret, Error *reterr);
+
+        /* The first one with an id above after that is owed or sent. STORE_E_NOT_FOUND. */
+        int (*next_debt)(Store *store, int64_t after, Claim **ret, Error *reterr);
 
         /* How many claims are owed or sent, how many departures and handovers there are. */
         int (*count_debts)(Store *store, ClaimDebts *ret, Error *reterr);

@@ -2,7 +2,17 @@
 
 #include "drivers/child-provider.h"
 
+#include <errno.h>
 #include <string.h>
+
+Provider *child_provider_find_renamed(const ProviderTree *tree, const Provider *root,
+                                      const char *name)
+{
+        Uuid uuid = uuid_make_child(&root->uuid, name);
+        Provider *provider = provider_tree_find(tree, &uuid);
+
+        return provider && strcmp(provider->name, name) != 0 ? provider : NULL;
+}
 
 static int put_under(ProviderTree *tree, Provider *provider, const Provider *parent, Error *reterr)
 {
@@ -16,20 +26,30 @@ static int put_under(ProviderTree *tree, Provider *provider, const Provider *par
                      : 0;
 }
 
-int child_provider_ensure(ProviderTree *tree, const Provider *root, const Provider *parent,
-                          const char *name, Provider **ret, Error *reterr)
+static int add(ProviderTree *tree, const Provider *root, const Provider *parent, const char *name,
+               Provider **ret, Error *reterr)
 {
-        Provider *provider = provider_tree_find_name(tree, name);
-        Uuid uuid;
+        const Provider *renamed = child_provider_find_renamed(tree, root, name);
+        Uuid uuid = uuid_make_child(&root->uuid, name);
         int r;
 
-        if (!provider) {
-                uuid = uuid_make_child(&root->uuid, name);
-                r = provider_tree_add(tree, &uuid, name, &parent->uuid, ret, reterr);
-                return r < 0 ? error_prefixf(reterr, r == -EEXIST ? -EINVAL : r, "Provider %s",
-                                             name)
-                             : 0;
-        }
+        if (renamed)
+                return error_setf(reterr, EEXIST,
+                                  "Provider %.60s was renamed to \"%.60s\" (%s): give it its name "
+                                  "back, or remove it",
+                                  name, renamed->name, uuid.text);
+        r = provider_tree_add(tree, &uuid, name, &parent->uuid, ret, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "Provider %.60s", name) : 0;
+}
+
+static int ensure(ProviderTree *tree, const Provider *root, const Provider *parent,
+                  const char *name, Provider **ret, Error *reterr)
+{
+        Provider *provider = provider_tree_find_name(tree, name);
+        int r;
+
+        if (!provider)
+                return add(tree, root, parent, name, ret, reterr);
         if (!provider_tree_in_subtree(tree, provider, &root->uuid))
                 return error_setf(reterr, EINVAL,
                                   "Provider %s (%s) is not below %s: remove or rename it", name,
@@ -39,4 +59,15 @@ int child_provider_ensure(ProviderTree *tree, const Provider *root, const Provid
                 return r;
         *ret = provider;
         return 0;
+}
+
+int child_provider_ensure(ProviderTree *tree, const Provider *root, const Provider *parent,
+                          const char *name, Provider **ret, Error *problem)
+{
+        Error words = ERROR_NULL;
+        int r = ensure(tree, root, parent, name, ret, &words);
+
+        if (r < 0 && !problem->code)
+                *problem = words;
+        return r < 0 && r != -ENOMEM ? CHILD_PROVIDER_REFUSED : r;
 }

@@ -6,10 +6,21 @@
 #include "base/error.h"
 #include "base/provider-tree.h"
 
+/* An expected outcome of child_provider_ensure(). */
+enum {
+        CHILD_PROVIDER_REFUSED = 1, /* what is in the way is somebody else's: the words say what */
+};
+
 /* Finds the provider of this name, or makes it with the uuid that its name and the root give (so it
  * is the same after a loss of all state), and puts it under parent: the root, or a provider below
- * it, both of the tree. *ret is borrowed from the tree. -EINVAL when the name is held outside of
- * root's subtree or is no name that Placement takes, -ELOOP when parent lies below the provider,
- * -ENOMEM. */
+ * it, both of the tree. *ret is borrowed from the tree. CHILD_PROVIDER_REFUSED, which costs this
+ * child and no other: the name is held outside of root's subtree, or is none that Placement takes;
+ * its uuid has another name; parent lies below it. The first words alone are kept in problem, whose
+ * code is 0 before. -ENOMEM. */
 int child_provider_ensure(ProviderTree *tree, const Provider *root, const Provider *parent,
-                          const char *name, Provider **ret, Error *reterr);
+                          const char *name, Provider **ret, Error *problem);
+
+/* The provider that somebody gave another name: it has the uuid that the child of this name gets.
+ * It is left alone. Borrowed; NULL when there is none. */
+Provider *child_provider_find_renamed(const ProviderTree *tree, const Provider *root,
+                                      const char *name);

@@ -22,7 +22,8 @@ static const DriverOps *find_ops(const char *name)
         return NULL;
 }
 
-int driver_new(Driver **ret, const char *name, const DriverConfig *config, Error *reterr)
+int driver_new(Driver **ret, const char *name, const DriverConfig *config, Driver *before,
+               Error *reterr)
 {
         _cleanup_free_ Driver *driver = NULL;
         const DriverOps *ops = find_ops(name);
@@ -39,7 +40,7 @@ int driver_new(Driver **ret, const char *name, const DriverConfig *config, Error
                 return error_oom(reterr);
         driver->ops = ops;
         driver->config = config;
-        r = ops->init(driver, config, reterr);
+        r = ops->init(driver, config, before && before->ops == ops ? before : NULL, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(driver);
@@ -60,9 +61,9 @@ int driver_get_fd(Driver *driver)
         return driver->ops->get_fd(driver);
 }
 
-int driver_poll(Driver *driver)
+int driver_poll(Driver *driver, DriverPollKind kind)
 {
-        return driver->ops->poll(driver);
+        return driver->ops->poll(driver, kind);
 }
 
 int driver_take(Driver *driver, DriverEvent *ret)

@@ -101,6 +101,13 @@ typedef enum DriverUpdate {
         _DRIVER_UPDATE_MAX,
 } DriverUpdate;
 
+/* How much a poll reads anew, each kind also what the ones before it do. */
+typedef enum DriverPollKind {
+        DRIVER_POLL_CHANGES, /* what the hypervisor told of, and some of what it tells nothing of */
+        DRIVER_POLL_GUESTS,  /* and all guests that do not run: they can be edited silently */
+        DRIVER_POLL_ALL,
+} DriverPollKind;
+
 /* What driver_take() yields. */
 typedef enum DriverEventType {
         DRIVER_EVENT_NONE,
@@ -122,10 +129,11 @@ typedef struct Driver Driver;
 
 typedef struct DriverOps {
         const char *name;
-        int (*init)(Driver *driver, const DriverConfig *config, Error *reterr);
+        /* before: as of driver_new(), but one of the same ops, or NULL */
+        int (*init)(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr);
         void (*done)(Driver *driver);
         int (*get_fd)(Driver *driver);
-        int (*poll)(Driver *driver);
+        int (*poll)(Driver *driver, DriverPollKind kind);
         int (*take)(Driver *driver, DriverEvent *ret);
         int (*update_provider_tree)(const DriverConfig *config, const Snapshot *snapshot,
                                     ProviderTree *tree, const char *nodename,
@@ -139,13 +147,16 @@ struct Driver {
 };
 
 /* Makes the driver of that name ("libvirt", "static") and starts its threads; it does not connect
- * yet. The configuration is borrowed and must not change while the driver lives. -ENOENT for an
- * unknown name, -EINVAL for a configuration that the driver refuses (with the option's name),
- * -ENOMEM, -EAGAIN. */
-int driver_new(Driver **ret, const char *name, const DriverConfig *config, Error *reterr);
+ * yet. The configuration is borrowed and must not change while the driver lives. before (may be
+ * NULL) is the one whose place it takes, and which is freed next: no call of that one is waited for
+ * then, and where both ask the same hypervisor this one asks when that one's call is over. -ENOENT
+ * for an unknown name, -EINVAL for a configuration that the driver refuses (with the option's
+ * name), -ENOMEM, -EAGAIN. */
+int driver_new(Driver **ret, const char *name, const DriverConfig *config, Driver *before,
+               Error *reterr);
 
-/* Stops the threads. A thread that hangs inside the hypervisor's library for more than two seconds
- * is left behind. */
+/* Stops the threads, unless another driver took its place. A thread that hangs inside the
+ * hypervisor's library for more than two seconds is left behind. */
 Driver *driver_free(Driver *driver);
 DEFINE_CLEANUP(Driver *, driver_free);
 
@@ -153,9 +164,9 @@ DEFINE_CLEANUP(Driver *, driver_free);
 int driver_get_fd(Driver *driver);
 
 /* Asks for a poll. A request that comes while one runs is kept and served once after it; more are
- * merged. 1 when one is running already, 0 when one was started, < 0 when the thread cannot be
- * told. */
-int driver_poll(Driver *driver);
+ * merged into the kind that reads most. 1 when one is running already, 0 when one was started,
+ * < 0 when the thread cannot be told. */
+int driver_poll(Driver *driver, DriverPollKind kind);
 
 /* Takes one event; DRIVER_EVENT_NONE when there is none left. Call until then. A newer snapshot
  * replaces an older one that was not taken. */

@@ -199,16 +199,36 @@ static int refuse_credentials(virConnectCredentialPtr credentials, unsigned n_cr
         return -1;
 }
 
-int libvirt_connection_open(LibvirtConnection **ret, const char *uri, unsigned keepalive_interval,
-                            unsigned keepalive_count, Mailbox *mailbox, Error *reterr)
+int libvirt_connect(virConnectPtr *ret, const LibvirtAddress *address, unsigned flags,
+                    Error *reterr)
 {
         virConnectAuth no_auth = { .cb = refuse_credentials };
-        LibvirtConnection *connection;
-        virConnectPtr handle;
+        virConnectPtr handle = virConnectOpenAuth(address->uri, &no_auth, flags);
 
-        handle = virConnectOpenAuth(uri, &no_auth, 0);
         if (!handle)
                 return libvirt_error(reterr, "Cannot connect to the hypervisor");
+        /* refused by libvirt's test driver, unknown to very old daemons */
+        if (address->keepalive_interval > 0 &&
+            virConnectSetKeepAlive(handle, (int)address->keepalive_interval,
+                                   address->keepalive_count) != 0)
+                log_debug("No keepalive on %s: %s", address->uri, virGetLastErrorMessage());
+        *ret = handle;
+        return 0;
+}
+
+int libvirt_connection_open(LibvirtConnection **ret, const LibvirtAddress *address, unsigned flags,
+                            Mailbox *mailbox, Error *reterr)
+{
+        LibvirtConnection *connection;
+        virConnectPtr handle;
+        int r;
+
+        /* a daemon may have no socket for readers */
+        r = libvirt_connect(&handle, address, flags, reterr);
+        if (r < 0 && flags)
+                r = libvirt_connect(&handle, address, 0, reterr);
+        if (r < 0)
+                return r;
         connection = calloc(1, sizeof(LibvirtConnection));
         if (!connection || poll_cache_new(&connection->cache) < 0) {
                 free(connection);
@@ -219,10 +239,6 @@ int libvirt_connection_open(LibvirtConnection **ret, const char *uri, unsigned k
         connection->mailbox = mailbox_ref(mailbox);
         connection_ref(connection);
         __atomic_store_n(&connection->closing, false, __ATOMIC_RELEASE);
-        /* refused by libvirt's test driver, unknown to very old daemons */
-        if (keepalive_interval > 0 &&
-            virConnectSetKeepAlive(handle, (int)keepalive_interval, keepalive_count) != 0)
-                log_debug("No keepalive on %s: %s", uri, virGetLastErrorMessage());
         register_callbacks(connection);
         *ret = connection;
         return 0;

@@ -117,7 +117,7 @@ static int poll_known(DevicePoll *poll, Error *reterr)
         while ((device = poll_cache_next_device(poll->cache, &i))) {
                 int r = 1;
 
-                if (device->device.n_mdev_types > 0)
+                if (node_device_changes_silently(device))
                         r = read_again(poll, &device, reterr);
                 if (r > 0)
                         r = add(poll, device, reterr);

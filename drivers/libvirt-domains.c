@@ -31,17 +31,27 @@ static DomainState translate_state(virDomainPtr handle, int state)
         }
 }
 
+/* What is listed as off is that, and is there to stay; the rest is asked for. */
+static int read_state(virDomainPtr handle, int *state, int *ret_persistent)
+{
+        *ret_persistent = 1;
+        if (*state == VIR_DOMAIN_SHUTOFF)
+                return 0;
+        if (virDomainGetState(handle, state, NULL, 0) < 0)
+                return -1;
+        *ret_persistent = virDomainIsPersistent(handle);
+        return *ret_persistent < 0 ? -1 : 0;
+}
+
 /* 1 when it was read, 0 when it is gone. */
-static int read_domain(DomainPoll *poll, virDomainPtr handle, const char *uuid,
+static int read_domain(DomainPoll *poll, virDomainPtr handle, int state, const char *uuid,
                        const SnapshotDomain **ret, Error *reterr)
 {
         _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
         _cleanup_free_ char *xml = NULL;
-        int state, persistent, r;
+        int persistent, r;
 
-        if (virDomainGetState(handle, &state, NULL, 0) < 0 ||
-            (persistent = virDomainIsPersistent(handle)) < 0 ||
-            !(xml = virDomainGetXMLDesc(handle, 0)))
+        if (read_state(handle, &state, &persistent) < 0 || !(xml = virDomainGetXMLDesc(handle, 0)))
                 return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Cannot read a domain");
         r = domain_parse(xml, &domain, reterr);
         if (r < 0)
@@ -63,7 +73,7 @@ static int poll_domain(DomainPoll *poll, virDomainPtr handle, int state, Error *
                 return libvirt_error(reterr, "Cannot get the uuid of a domain");
         domain = poll_cache_find_domain(poll->cache, uuid);
         if (!domain || (state != STATE_UNKNOWN && domain->state != translate_state(handle, state)))
-                r = read_domain(poll, handle, uuid, &domain, reterr);
+                r = read_domain(poll, handle, state, uuid, &domain, reterr);
         if (r <= 0)
                 return r;
         if (array_grow(&snapshot->domains, sizeof(SnapshotDomain), snapshot->n_domains,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The part of a poll that reads domains. One call tells which there are and in which state; three
- * more for each that the cache does not know, or knows in another state. What vanished since it was
- * listed is left out. Blocks: virt thread only. */
+/* The part of a poll that reads domains. One call tells which there are and in which state; one
+ * more, or three for each that runs, for what the cache does not know, or knows in another state.
+ * What vanished since it was listed is left out. Blocks: virt thread only. */
 
 #include <libvirt/libvirt.h>
 

@@ -11,7 +11,8 @@
  *
  * Everything that the virt thread touches is in LibvirtState, with copies of the configuration, and
  * both it and the driver hold a reference. driver_free() waits two seconds for the thread; one that
- * is still in a call is left behind with its reference and cleans up if it ever returns.
+ * is still in a call is left behind with its reference and cleans up if it ever returns. A driver
+ * that takes another's place is served by the same thread, after it (virt-thread.h).
  *
  * LIMITATIONS: keepalive begins when a connection is open. Against a daemon that is stopped before
  * that, the poll hangs in the opening until the daemon goes on or its socket closes. */
@@ -22,7 +23,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 #include "drivers/libvirt-connection.h"
 #include "drivers/libvirt-event-loop.h"
@@ -30,9 +30,7 @@
 #include "drivers/libvirt-poll.h"
 #include "drivers/mailbox.h"
 #include "drivers/provider-update.h"
-#include "drivers/thread.h"
-
-#define STOP_TIMEOUT_SEC 2
+#include "drivers/virt-thread.h"
 
 typedef struct LibvirtState {
         unsigned n_references; /* atomic: the driver and the virt thread */
@@ -45,14 +43,14 @@ typedef struct LibvirtState {
         unsigned keepalive_interval;
         unsigned keepalive_count;
         int order_fd;
-        pthread_t thread;
+        VirtThread *thread;
+        bool replaced; /* another has its place: main thread */
 
         pthread_mutex_t lock; /* guards what follows */
-        pthread_cond_t changed;
-        bool requested; /* a poll is wanted that has not begun */
+        bool requested;       /* a poll is wanted that has not begun */
+        DriverPollKind kind;
         bool polling;
         bool stopping;
-        bool ended;
 } LibvirtState;
 
 static void free_strings(char **strings)
@@ -66,7 +64,6 @@ static LibvirtState *state_unref(LibvirtState *state)
 {
         if (!state || __atomic_sub_fetch(&state->n_references, 1, __ATOMIC_ACQ_REL) > 0)
                 return NULL;
-        pthread_cond_destroy(&state->changed);
         pthread_mutex_destroy(&state->lock);
         closep(&state->order_fd);
         mailbox_unref(state->mailbox);
@@ -82,13 +79,14 @@ DEFINE_CLEANUP(LibvirtState *, state_unref);
 
 /* The virt thread */
 
-static int open_connection(const LibvirtState *state, LibvirtConnection **connection, Error *reterr)
+static LibvirtAddress get_address(const LibvirtState *state)
 {
-        return libvirt_connection_open(connection, state->uri, state->keepalive_interval,
-                                       state->keepalive_count, state->mailbox, reterr);
+        return (LibvirtAddress){ .uri = state->uri,
+                                 .keepalive_interval = state->keepalive_interval,
+                                 .keepalive_count = state->keepalive_count };
 }
 
-/* The connection, and what is read once over each. */
+/* The connection, and what is read once over each, and when everything is to be read. */
 typedef struct Link {
         LibvirtConnection *connection;
         LibvirtFacts *facts;
@@ -100,49 +98,72 @@ static void link_done(Link *link)
         link->connection = libvirt_connection_free(link->connection);
 }
 
-static int ensure_link(const LibvirtState *state, Link *link, Error *reterr)
+/* Domain capabilities are only told over a connection that may also write, because libvirt runs the
+ * emulator for them. It is closed when they were read. Where it is refused (polkit may be away),
+ * what was read before stays. */
+static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
 {
+        const LibvirtAddress address = get_address(state);
+        LibvirtFacts *facts = NULL;
+        virConnectPtr handle;
+        int r = libvirt_connect(&handle, &address, 0, reterr);
+
+        if (r == 0) {
+                r = libvirt_facts_read(&facts, handle, &state->facts_options, reterr);
+                virConnectClose(handle);
+        }
+        if (r < 0)
+                return link->facts ? 0 : r;
+        libvirt_facts_free(link->facts);
+        link->facts = facts;
+        return 0;
+}
+
+static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kind, Error *reterr)
+{
+        const LibvirtAddress address = get_address(state);
         int r = 0;
 
         if (!link->connection || !libvirt_connection_is_alive(link->connection)) {
                 link_done(link);
-                r = open_connection(state, &link->connection, reterr);
+                r = libvirt_connection_open(&link->connection, &address, VIR_CONNECT_RO,
+                                            state->mailbox, reterr);
         }
-        if (r == 0 && !link->facts)
-                r = libvirt_facts_read(&link->facts, libvirt_connection_get(link->connection),
-                                       &state->facts_options, reterr);
+        if (r == 0 && (!link->facts || kind == DRIVER_POLL_ALL))
+                r = read_facts(state, link, reterr);
         return r;
 }
 
-static int poll_link(const LibvirtState *state, const Link *link, Snapshot **ret, Error *reterr)
+static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind kind,
+                     Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         virConnectPtr connection = libvirt_connection_get(link->connection);
         bool pool = state->images_storage_pool;
         int r;
 
-        r = libvirt_poll(connection, libvirt_connection_cache(link->connection),
+        r = libvirt_poll(connection, libvirt_connection_cache(link->connection), kind,
                          pool ? NULL : state->instances_path, &snapshot, reterr);
         if (r == 0 && libvirt_facts_apply(link->facts, snapshot) < 0)
                 r = error_oom(reterr);
-        if (r == 0 && pool)
-                r = libvirt_read_pool(connection, state->images_storage_pool,
-                                      &snapshot->disk_total_bytes, reterr);
         if (r < 0)
                 return r;
+        if (pool)
+                (void)libvirt_read_pool(connection, state->images_storage_pool,
+                                        &snapshot->disk_total_bytes, &snapshot->disk_error);
         *ret = TAKE_PTR(snapshot);
         return 0;
 }
 
-static void poll_once(const LibvirtState *state, Link *link)
+static void poll_once(const LibvirtState *state, Link *link, DriverPollKind kind)
 {
         Snapshot *snapshot;
         Error error = ERROR_NULL;
         int r;
 
-        r = ensure_link(state, link, &error);
+        r = ensure_link(state, link, kind, &error);
         if (r == 0)
-                r = poll_link(state, link, &snapshot, &error);
+                r = poll_link(state, link, kind, &snapshot, &error);
         if (r < 0) {
                 error_prefixf(&error, r, "%.60s", state->uri);
                 mailbox_post_error(state->mailbox, DRIVER_EVENT_POLL_FAILED, &error);
@@ -153,7 +174,7 @@ static void poll_once(const LibvirtState *state, Link *link)
 }
 
 /* Waits for an order. True when it is a poll, which is then under way; false to end. */
-static bool wait_for_order(LibvirtState *state)
+static bool wait_for_order(LibvirtState *state, DriverPollKind *ret_kind)
 {
         bool poll;
 
@@ -168,53 +189,35 @@ static bool wait_for_order(LibvirtState *state)
                 poll = state->requested && !stop;
                 state->polling = poll;
                 state->requested = false;
+                *ret_kind = state->kind;
+                state->kind = DRIVER_POLL_CHANGES;
                 pthread_mutex_unlock(&state->lock);
                 if (stop || poll)
                         return poll;
         }
 }
 
-static void *run_virt_thread(void *data)
+static void serve(void *data)
 {
         LibvirtState *state = data;
         Link link = { 0 };
+        DriverPollKind kind;
 
-        while (wait_for_order(state)) {
-                poll_once(state, &link);
+        while (wait_for_order(state, &kind)) {
+                poll_once(state, &link, kind);
                 pthread_mutex_lock(&state->lock);
                 state->polling = false;
                 pthread_mutex_unlock(&state->lock);
         }
         link_done(&link);
+}
 
-        pthread_mutex_lock(&state->lock);
-        state->ended = true;
-        pthread_cond_signal(&state->changed);
-        pthread_mutex_unlock(&state->lock);
-        state_unref(state);
-        return NULL;
+static void drop(void *data)
+{
+        state_unref(data);
 }
 
 /* The main thread */
-
-static int init_lock(LibvirtState *state)
-{
-        pthread_condattr_t attributes;
-        int r;
-
-        r = pthread_mutex_init(&state->lock, NULL);
-        if (r > 0)
-                return -r;
-        r = pthread_condattr_init(&attributes);
-        if (r == 0) {
-                pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-                r = pthread_cond_init(&state->changed, &attributes);
-                pthread_condattr_destroy(&attributes);
-        }
-        if (r > 0)
-                pthread_mutex_destroy(&state->lock);
-        return -r;
-}
 
 static int copy_strings(char *const strings[], char ***ret)
 {
@@ -264,7 +267,7 @@ static int state_new(LibvirtState **ret, const DriverConfig *config)
 
         if (!bare)
                 return -ENOMEM;
-        r = init_lock(bare);
+        r = -pthread_mutex_init(&bare->lock, NULL);
         if (r < 0) {
                 free(bare);
                 return r;
@@ -287,9 +290,18 @@ static int state_new(LibvirtState **ret, const DriverConfig *config)
         return 0;
 }
 
-static int libvirt_init(Driver *driver, const DriverConfig *config, Error *reterr)
+/* What hangs at one address need not hang at another. */
+static VirtThread *find_thread(const LibvirtState *state, const Driver *before)
+{
+        const LibvirtState *other = before ? before->state : NULL;
+
+        return other && strcmp(other->uri, state->uri) == 0 ? other->thread : NULL;
+}
+
+static int libvirt_init(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr)
 {
         _cleanup_(state_unrefp) LibvirtState *state = NULL;
+        VirtJob job = { .serve = serve, .drop = drop };
         int r;
 
         if (!config->connection_uri || !config->connection_uri[0])
@@ -301,29 +313,16 @@ static int libvirt_init(Driver *driver, const DriverConfig *config, Error *reter
         if (r < 0)
                 return error_setf(reterr, r, "Cannot make the libvirt driver: %s", strerror(-r));
         __atomic_add_fetch(&state->n_references, 1, __ATOMIC_RELAXED);
-        r = thread_start("virt", run_virt_thread, state, &state->thread);
+        job.data = state;
+        r = virt_thread_enter(&state->thread, find_thread(state, before), &job);
         if (r < 0) {
                 state_unref(state);
                 return error_setf(reterr, r, "Cannot start the virt thread: %s", strerror(-r));
         }
+        if (before)
+                ((LibvirtState *)before->state)->replaced = true;
         driver->state = TAKE_PTR(state);
         return 0;
-}
-
-static bool wait_for_end(LibvirtState *state)
-{
-        struct timespec deadline;
-        bool ended;
-        int r = 0;
-
-        clock_gettime(CLOCK_MONOTONIC, &deadline);
-        deadline.tv_sec += STOP_TIMEOUT_SEC;
-        pthread_mutex_lock(&state->lock);
-        while (!state->ended && r == 0)
-                r = pthread_cond_timedwait(&state->changed, &state->lock, &deadline);
-        ended = state->ended;
-        pthread_mutex_unlock(&state->lock);
-        return ended;
 }
 
 static void libvirt_done(Driver *driver)
@@ -334,10 +333,7 @@ static void libvirt_done(Driver *driver)
         state->stopping = true;
         pthread_mutex_unlock(&state->lock);
         (void)eventfd_write(state->order_fd, 1);
-        if (wait_for_end(state))
-                pthread_join(state->thread, NULL);
-        else
-                pthread_detach(state->thread);
+        virt_thread_leave(state->thread, state, !state->replaced);
         state_unref(state);
 }
 
@@ -348,7 +344,7 @@ static int libvirt_get_fd(Driver *driver)
         return mailbox_get_fd(state->mailbox);
 }
 
-static int libvirt_request_poll(Driver *driver)
+static int libvirt_request_poll(Driver *driver, DriverPollKind kind)
 {
         LibvirtState *state = driver->state;
         bool busy;
@@ -356,6 +352,7 @@ static int libvirt_request_poll(Driver *driver)
         pthread_mutex_lock(&state->lock);
         busy = state->polling || state->requested;
         state->requested = true;
+        state->kind = MAX(state->kind, kind);
         pthread_mutex_unlock(&state->lock);
         if (eventfd_write(state->order_fd, 1) < 0)
                 return -errno;

@@ -127,21 +127,19 @@ static int poll_host(Poll *poll, Error *reterr)
 
 /* The rest */
 
-static int poll_disk(const char *path, uint64_t *ret_bytes, Error *reterr)
+/* A folder that is not there for a moment, as when its file system is mounted anew, costs no more
+ * than the knowledge of its size. */
+static void poll_disk(const char *path, Snapshot *snapshot)
 {
         struct statvfs fs;
 
         if (!path || !path[0])
-                return 0;
-        if (statvfs(path, &fs) < 0) {
-                if (errno == ENOENT || errno == ENOTDIR)
-                        return 0;
-                return error_setf(reterr, errno, "[DEFAULT] instances_path: %.100s: %s", path,
-                                  strerror(errno));
-        }
-        if (u64_mul_overflow(fs.f_blocks, fs.f_frsize, ret_bytes))
-                *ret_bytes = INT64_MAX;
-        return 0;
+                return;
+        if (statvfs(path, &fs) < 0)
+                error_setf(&snapshot->disk_error, errno, "[DEFAULT] instances_path: %.100s: %s",
+                           path, strerror(errno));
+        else if (u64_mul_overflow(fs.f_blocks, fs.f_frsize, &snapshot->disk_total_bytes))
+                snapshot->disk_total_bytes = INT64_MAX;
 }
 
 static uint64_t now_realtime_usec(void)
@@ -167,15 +165,15 @@ static int poll_all(Poll *poll, PollCache *cache, const char *instances_path, Er
 
         if ((r = poll_host(poll, reterr)) < 0 ||
             (r = libvirt_poll_devices(poll->connection, cache, snapshot, reterr)) < 0 ||
-            (r = libvirt_poll_domains(poll->connection, cache, snapshot, reterr)) < 0 ||
-            (r = poll_disk(instances_path, &snapshot->disk_total_bytes, reterr)) < 0)
+            (r = libvirt_poll_domains(poll->connection, cache, snapshot, reterr)) < 0)
                 return r;
+        poll_disk(instances_path, snapshot);
         snapshot->taken_realtime_usec = now_realtime_usec();
         return snapshot_seal(snapshot, reterr);
 }
 
-int libvirt_poll(virConnectPtr connection, PollCache *cache, const char *instances_path,
-                 Snapshot **ret, Error *reterr)
+int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind,
+                 const char *instances_path, Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         Poll poll = { .connection = connection };
@@ -184,7 +182,9 @@ int libvirt_poll(virConnectPtr connection, PollCache *cache, const char *instanc
         if (snapshot_new(&snapshot) < 0)
                 return error_oom(reterr);
         poll.snapshot = snapshot;
-        poll_cache_begin(cache, now_monotonic_usec());
+        snapshot->begun_realtime_usec = now_realtime_usec();
+        snapshot->began_usec = now_monotonic_usec();
+        poll_cache_begin(cache, snapshot->began_usec, kind);
         r = poll_all(&poll, cache, instances_path, reterr);
         poll_cache_end(cache, r >= 0);
         if (r < 0)

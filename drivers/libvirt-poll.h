@@ -3,7 +3,8 @@
 
 /* One poll of a hypervisor through libvirt: everything that a Snapshot holds. It asks for XML and
  * hands it to the parsers; what a hypervisor does not support is left out, what vanished since it
- * was listed is left out, everything else that fails fails the poll. Devices and domains that the
+ * was listed is left out, everything else that fails fails the poll, but for the
+ * size of the disk (disk_error). Devices and domains that the
  * cache knows are not asked for again.
  *
  * Blocks as long as the hypervisor does: virt thread only. */
@@ -13,5 +14,5 @@
 #include "drivers/poll-cache.h"
 
 /* Negative errno with words. */
-int libvirt_poll(virConnectPtr connection, PollCache *cache, const char *instances_path,
-                 Snapshot **ret, Error *reterr);
+int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind,
+                 const char *instances_path, Snapshot **ret, Error *reterr);

@@ -80,11 +80,11 @@ bool mdev_type_takes_function(const DriverConfig *config, const SnapshotDevice *
 static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
 {
         uint64_t n = find_mdev_type(offer->device, offer->type)->created_instances;
+        size_t n_mdevs;
+        const SnapshotMdev *mdevs = snapshot_mdevs_of(snapshot, offer->device->name, &n_mdevs);
 
-        for (size_t i = 0; i < snapshot->n_mdevs; i++)
-                if (strcmp(snapshot->mdevs[i].parent, offer->device->name) == 0 &&
-                    strcmp(snapshot->mdevs[i].type, offer->type->type) == 0)
-                        n++;
+        for (size_t i = 0; i < n_mdevs; i++)
+                n += strcmp(mdevs[i].type, offer->type->type) == 0;
         return n;
 }
 
@@ -155,10 +155,16 @@ int mdev_plan_make(const DriverConfig *config, const Snapshot *snapshot, MdevPla
         return 0;
 }
 
+static int order_device(const void *key, const void *item)
+{
+        return strcmp(key, ((const MdevOffer *)item)->device->name);
+}
+
 const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name)
 {
-        for (size_t i = 0; i < plan->n_offers; i++)
-                if (strcmp(plan->offers[i].device->name, device_name) == 0)
-                        return &plan->offers[i];
-        return NULL;
+        bool found;
+        size_t place = array_find(plan->offers, sizeof(MdevOffer), plan->n_offers, device_name,
+                                  order_device, &found);
+
+        return found ? &plan->offers[place] : NULL;
 }

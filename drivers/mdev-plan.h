@@ -20,7 +20,7 @@ typedef struct MdevOffer {
 } MdevOffer;
 
 typedef struct MdevPlan {
-        MdevOffer *offers; /* in the snapshot's order */
+        MdevOffer *offers; /* in the snapshot's order, by the device's name */
         size_t n_offers;
 } MdevPlan;
 

@@ -128,6 +128,20 @@ static bool is_mdev_provider(const DriverConfig *config, const ProviderTree *tre
                (is_device_name(device_name) && has_mdevs_only(config, provider));
 }
 
+/* Somebody renamed it: it looks like another device's, and is none of ours to remove. */
+static bool is_renamed(const MdevPlan *plan, const ProviderTree *tree, const Provider *root,
+                       const Provider *provider)
+{
+        char name[NAME_SIZE];
+
+        for (size_t i = 0; i < plan->n_offers; i++) {
+                make_name(root, plan->offers[i].device, name);
+                if (child_provider_find_renamed(tree, root, name) == provider)
+                        return true;
+        }
+        return false;
+}
+
 static void remove_gone(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
                         const Provider *root)
 {
@@ -136,7 +150,8 @@ static void remove_gone(const DriverConfig *config, const MdevPlan *plan, Provid
                 Provider *provider = tree->providers[i - 1];
 
                 if (!is_mdev_provider(config, tree, root, provider) ||
-                    mdev_plan_find(plan, provider->name + strlen(root->name) + 1))
+                    mdev_plan_find(plan, provider->name + strlen(root->name) + 1) ||
+                    is_renamed(plan, tree, root, provider))
                         continue;
                 if (provider_tree_has_children(tree, &provider->uuid))
                         provider_clear_inventories(provider);
@@ -146,7 +161,7 @@ static void remove_gone(const DriverConfig *config, const MdevPlan *plan, Provid
 }
 
 int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
-                          const Provider *root, Error *reterr)
+                          const Provider *root, Error *problem, Error *reterr)
 {
         remove_gone(config, plan, tree, root);
         for (size_t i = 0; i < plan->n_offers; i++) {
@@ -157,9 +172,11 @@ int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, Prov
 
                 make_name(root, device, name);
                 r = child_provider_ensure(tree, root, choose_parent(config, tree, root, device),
-                                          name, &provider, reterr);
+                                          name, &provider, problem);
                 if (r < 0)
-                        return r;
+                        return error_oom(reterr);
+                if (r == CHILD_PROVIDER_REFUSED)
+                        continue;
                 r = update_provider(config, &plan->offers[i], provider, reterr);
                 if (r < 0)
                         return r;

@@ -10,10 +10,10 @@
  * puts it below the cell of its device, and removes those of devices that offer nothing any more
  * (facts G2.5): the ones that have a device's name and the owner trait, or nothing but inventories
  * of mdev classes. One that somebody else put providers under stays, without inventories. Traits
- * and aggregates are left alone. -EINVAL when a name is too long or taken elsewhere in the tree,
- * -ENOMEM. */
+ * and aggregates are left alone. A device whose provider cannot be had (child-provider.h) is left
+ * out, and problem tells why of the first. -EINVAL, -ENOMEM. */
 int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
-                          const Provider *root, Error *reterr);
+                          const Provider *root, Error *problem, Error *reterr);
 
 /* The provider of a device, or NULL. */
 Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,

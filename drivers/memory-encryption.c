@@ -73,7 +73,7 @@ const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provi
 }
 
 static int offer(const DriverConfig *config, ProviderTree *tree, const Provider *root, Model model,
-                 uint64_t contexts, Error *reterr)
+                 uint64_t contexts, Error *problem, Error *reterr)
 {
         const Inventory record = {
                 .total = contexts,
@@ -87,9 +87,11 @@ static int offer(const DriverConfig *config, ProviderTree *tree, const Provider 
         int r;
 
         make_name(root, model, name);
-        r = child_provider_ensure(tree, root, root, name, &provider, reterr);
+        r = child_provider_ensure(tree, root, root, name, &provider, problem);
         if (r < 0)
-                return r;
+                return error_oom(reterr);
+        if (r == CHILD_PROVIDER_REFUSED)
+                return 0;
         provider_clear_inventories(provider);
         if (provider_set_inventory(provider, memory_encryption_class, &record) < 0 ||
             string_set_add(&provider->traits, models[model].trait) < 0 ||
@@ -123,7 +125,8 @@ static void withdraw(ProviderTree *tree, const Provider *root, Model model)
 }
 
 int memory_encryption_update(const DriverConfig *config, const Snapshot *snapshot,
-                             ProviderTree *tree, const Provider *root, Error *reterr)
+                             ProviderTree *tree, const Provider *root, Error *problem,
+                             Error *reterr)
 {
         uint64_t contexts[_MODEL_MAX];
 
@@ -134,7 +137,7 @@ int memory_encryption_update(const DriverConfig *config, const Snapshot *snapsho
                 int r = 0;
 
                 if (contexts[model] > 0)
-                        r = offer(config, tree, root, model, contexts[model], reterr);
+                        r = offer(config, tree, root, model, contexts[model], problem, reterr);
                 else
                         withdraw(tree, root, model);
                 if (r < 0)

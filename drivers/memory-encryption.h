@@ -13,6 +13,8 @@ extern const char memory_encryption_class[]; /* "MEM_ENCRYPTION_CONTEXT" */
 const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provider *root);
 
 /* Makes, adopts or removes the three providers. Changes nothing where the host's emulators are not
- * told. -EINVAL when a name is too long or taken elsewhere in the tree, -ENOMEM. */
+ * told. A provider that cannot be had (child-provider.h) is left out, and problem tells why of the
+ * first. -ENOMEM. */
 int memory_encryption_update(const DriverConfig *config, const Snapshot *snapshot,
-                             ProviderTree *tree, const Provider *root, Error *reterr);
+                             ProviderTree *tree, const Provider *root, Error *problem,
+                             Error *reterr);

@@ -16,6 +16,25 @@ void node_device_done(NodeDevice *device)
         *device = (NodeDevice){ 0 };
 }
 
+#define CLASS_NETWORK     0x02
+#define CLASS_DISPLAY     0x03
+#define CLASS_ACCELERATOR 0x12
+
+bool node_device_changes_silently(const NodeDevice *node_device)
+{
+        const SnapshotDevice *device = &node_device->device;
+        uint32_t base_class = device->class_code >> 16;
+
+        if (node_device->kind != NODE_DEVICE_DEVICE)
+                return false;
+        if (device->n_mdev_types > 0)
+                return true;
+        if (device->physical_function[0] && device->driver[0])
+                return false;
+        return base_class == CLASS_DISPLAY || base_class == CLASS_ACCELERATOR ||
+               (device->is_physical_function && base_class != CLASS_NETWORK);
+}
+
 static int read_address(const XmlNode *node, char ret[PCI_ADDRESS_SIZE], Error *reterr)
 {
         uint64_t domain, bus, slot, function;

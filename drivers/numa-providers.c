@@ -56,6 +56,8 @@ const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const ch
                 return top;
         make_name(nodename, (unsigned)numa_node, name);
         cell = provider_tree_find_name(tree, name);
+        if (!cell)
+                cell = child_provider_find_renamed(tree, top, name);
         return cell && provider_tree_in_subtree(tree, cell, root) ? cell : top;
 }
 
@@ -132,8 +134,14 @@ static int check_pages(const DriverConfig *config, const SnapshotCell *cell, Err
         return 0;
 }
 
+/* The first words stay. */
+static Error *first_problem(Error *problem)
+{
+        return problem && !problem->code ? problem : NULL;
+}
+
 int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
-               Error *reterr)
+               Error *problem, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT;
         int r;
@@ -147,13 +155,13 @@ int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPl
                                   "for this host");
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 r = check_cell_cpus(snapshot, &snapshot->cells[i], &all, reterr);
-                if (r == 0)
-                        r = check_pages(config, &snapshot->cells[i], reterr);
                 if (r < 0)
                         return r;
+                (void)check_pages(config, &snapshot->cells[i], first_problem(problem));
         }
-        r = check_covered("shared", &cpus->shared, &all, reterr);
-        return r < 0 ? r : check_covered("dedicated", &cpus->dedicated, &all, reterr);
+        (void)check_covered("shared", &cpus->shared, &all, first_problem(problem));
+        (void)check_covered("dedicated", &cpus->dedicated, &all, first_problem(problem));
+        return 0;
 }
 
 /* Sharing out */
@@ -204,7 +212,8 @@ static int set_pages(const DriverConfig *config, const SnapshotCell *cell, uint6
                 ClassAmount amount = {
                         .resource_class = huge_pages_class(MAX(pages->size_kib, 1), name),
                         .total = MIN(pages->count, INVENTORY_MAX_AMOUNT),
-                        .reserved = huge_pages_reserved(config, cell->id, pages->size_kib),
+                        .reserved = MIN(huge_pages_reserved(config, cell->id, pages->size_kib),
+                                        pages->count),
                         .ratio = 1.0,
                 };
                 int r;
@@ -267,7 +276,7 @@ static int update_cell(const DriverConfig *config, const Snapshot *snapshot,
 
 int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                           const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
-                          Error *reterr)
+                          Error *problem, Error *reterr)
 {
         Shares shares = { .cpus_all = amounts->vcpu.total };
 
@@ -286,9 +295,11 @@ int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, 
                 if (make_cell_amounts(config, cell, cpus, amounts, &shares, &own) < 0)
                         return error_oom(reterr);
                 make_name(root->name, cell->id, name);
-                r = child_provider_ensure(tree, root, root, name, &provider, reterr);
+                r = child_provider_ensure(tree, root, root, name, &provider, problem);
                 if (r < 0)
-                        return r;
+                        return error_oom(reterr);
+                if (r == CHILD_PROVIDER_REFUSED)
+                        continue;
                 r = update_cell(config, snapshot, cell, &own, root, provider, reterr);
                 if (r < 0)
                         return r;
@@ -304,6 +315,20 @@ static bool has_cell(const Snapshot *snapshot, unsigned id)
         return false;
 }
 
+/* Somebody renamed it: it looks like another cell, and is none of ours to remove. */
+static bool is_renamed(const Snapshot *snapshot, const ProviderTree *tree, const Provider *root,
+                       const Provider *provider)
+{
+        char name[NAME_SIZE];
+
+        for (size_t i = 0; i < snapshot->n_cells; i++) {
+                make_name(root->name, snapshot->cells[i].id, name);
+                if (child_provider_find_renamed(tree, root, name) == provider)
+                        return true;
+        }
+        return false;
+}
+
 void numa_providers_remove_gone(const DriverConfig *config, const Snapshot *snapshot,
                                 ProviderTree *tree, const Provider *root)
 {
@@ -312,7 +337,8 @@ void numa_providers_remove_gone(const DriverConfig *config, const Snapshot *snap
                 unsigned cell;
 
                 if (!numa_is_cell(tree, root, provider, &cell) ||
-                    (config->numa_in_placement && has_cell(snapshot, cell)))
+                    (config->numa_in_placement &&
+                     (has_cell(snapshot, cell) || is_renamed(snapshot, tree, root, provider))))
                         continue;
                 if (!provider_tree_has_children(tree, &provider->uuid)) {
                         provider_tree_remove(tree, &provider->uuid);

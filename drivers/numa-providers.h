@@ -11,28 +11,30 @@
 #include "base/allocation.h"
 #include "drivers/host-amounts.h"
 
-/* The provider that a device of that NUMA node belongs under: the cell's, or the root when cells
- * are not in Placement, the device has no node, or its cell has no provider. NULL only when the
- * root is not in the tree. Borrowed from the tree. Cells must have been brought up to date. */
+/* The provider that a device of that NUMA node belongs under: the cell's (also when somebody
+ * renamed it: its devices stay where they are), or the root when cells are not in Placement, the
+ * device has no node, or its cell has no provider. NULL only when the root is not in the tree.
+ * Borrowed from the tree. Cells must have been brought up to date. */
 const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const char *nodename,
                             const DriverConfig *config, int numa_node);
 
 /* Can this host be told by cells? -EINVAL with words when cells are wanted and the hypervisor tells
- * none, a CPU is in two of them, a CPU for guests or a cell's hugepages are not as they must be. 0
- * when cells are not wanted. */
+ * none, or a CPU is in two of them. 0 when cells are not wanted. What costs no more than itself is
+ * kept in problem, if it is the first: a CPU for guests that is in no cell is not told, and of
+ * hugepages of which more are reserved than there are, all are. */
 int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
-               Error *reterr);
+               Error *problem, Error *reterr);
 
 /* Was this provider made here for a cell? Whose it is, its name and its trait tell together. */
 bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider *provider,
                   unsigned *ret_cell);
 
 /* Makes or adopts (by its name) the provider of each cell and sets its inventories and traits. Does
- * nothing when cells are not wanted. -EINVAL when a name is too long or taken elsewhere in the
- * tree, -ENOMEM. */
+ * nothing when cells are not wanted. A cell whose provider cannot be had (child-provider.h) is left
+ * out, and problem tells why of the first. -EINVAL, -ENOMEM. */
 int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                           const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
-                          Error *reterr);
+                          Error *problem, Error *reterr);
 
 /* Removes the providers of cells that are gone, or of all when cells are not wanted; devices must
  * have been moved from under them. One that somebody else put providers under stays, without

@@ -289,9 +289,11 @@ static int apply_view(PciUpdate *update, const PciView *view, Error *reterr)
         }
         device = find_by_address(update->snapshot, view->address);
         r = child_provider_ensure(update->tree, update->root, parent_of(update, device), name,
-                                  &provider, reterr);
+                                  &provider, &update->problem);
         if (r < 0)
-                return r;
+                return error_oom(reterr);
+        if (r == CHILD_PROVIDER_REFUSED)
+                return 0;
         remove_other_classes(provider, view->resource_class);
         r = set_total(provider, view->resource_class, view, reterr);
         if (r < 0)
@@ -325,6 +327,19 @@ static bool is_kept(const PciUpdate *update, const char *address)
                is_used(update->snapshot, address);
 }
 
+/* Somebody renamed it: no device has its address, and it is none of ours to remove. */
+static bool is_renamed(const PciUpdate *update, const Provider *provider)
+{
+        char name[NAME_SIZE];
+
+        for (size_t i = 0; i < update->n_views; i++) {
+                make_name(update, update->views[i].address, name);
+                if (child_provider_find_renamed(update->tree, update->root, name) == provider)
+                        return true;
+        }
+        return false;
+}
+
 static void remove_gone(PciUpdate *update)
 {
         /* backwards: what goes is below, and so behind, what comes next */
@@ -335,7 +350,7 @@ static void remove_gone(PciUpdate *update)
                 if (!is_ours(update, provider))
                         continue;
                 address_of_provider(update, provider, address);
-                if (is_kept(update, address))
+                if (is_kept(update, address) || is_renamed(update, provider))
                         continue;
                 if (provider_tree_has_children(update->tree, &provider->uuid))
                         provider_clear_inventories(provider);

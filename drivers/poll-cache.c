@@ -10,7 +10,8 @@
 
 typedef struct CacheEntry {
         char *key;
-        bool seen; /* by the poll that runs */
+        bool seen;  /* by the poll that runs */
+        bool stale; /* to be read again by it */
         NodeDevice device;
         SnapshotDomain domain;
 } CacheEntry;
@@ -31,6 +32,7 @@ struct PollCache {
         CacheTable devices;
         CacheTable domains;
         bool knows_devices;
+        char *refreshed;      /* key of the last domain that was read again in turn; NULL: none */
         uint64_t filled_usec; /* when everything was read last; 0: never */
 
         pthread_mutex_t lock; /* guards what follows */
@@ -137,6 +139,7 @@ PollCache *poll_cache_free(PollCache *cache)
         table_clear(&cache->domains);
         free(cache->devices.entries);
         free(cache->domains.entries);
+        free(cache->refreshed);
         string_set_done(&cache->changed_devices.keys);
         string_set_done(&cache->changed_domains.keys);
         pthread_mutex_destroy(&cache->lock);
@@ -203,7 +206,29 @@ static void clear_seen(CacheTable *table)
                 table->entries[i]->seen = false;
 }
 
-void poll_cache_begin(PollCache *cache, uint64_t now_usec)
+/* Of the domains behind the one that was the last: those that do not run, as many as that. */
+static void refresh_domains(PollCache *cache, size_t n)
+{
+        CacheTable *table = &cache->domains;
+        bool found = false;
+        size_t place = cache->refreshed ? table_place(table, cache->refreshed, &found) : 0;
+        const CacheEntry *last = NULL;
+
+        place += found;
+        for (size_t i = 0; i < table->n_entries && n > 0; i++) {
+                CacheEntry *entry = table->entries[(place + i) % table->n_entries];
+
+                if (entry->domain.state != DOMAIN_SHUTOFF)
+                        continue;
+                entry->stale = true;
+                last = entry;
+                n--;
+        }
+        free(cache->refreshed);
+        cache->refreshed = last ? strdup(last->key) : NULL;
+}
+
+void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind)
 {
         pthread_mutex_lock(&cache->lock);
         if (apply_marks(&cache->devices, &cache->changed_devices))
@@ -211,7 +236,8 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec)
         apply_marks(&cache->domains, &cache->changed_domains);
         pthread_mutex_unlock(&cache->lock);
 
-        if (cache->filled_usec == 0 || now_usec - cache->filled_usec >= POLL_CACHE_LIFE_USEC) {
+        if (cache->filled_usec == 0 || kind == DRIVER_POLL_ALL ||
+            now_usec - cache->filled_usec >= POLL_CACHE_LIFE_USEC) {
                 table_clear(&cache->devices);
                 table_clear(&cache->domains);
                 cache->knows_devices = false;
@@ -219,6 +245,7 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec)
         }
         clear_seen(&cache->devices);
         clear_seen(&cache->domains);
+        refresh_domains(cache, kind == DRIVER_POLL_GUESTS ? SIZE_MAX : POLL_CACHE_REFRESH_MAX);
 }
 
 bool poll_cache_knows_devices(const PollCache *cache)
@@ -241,14 +268,14 @@ const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name)
 {
         const CacheEntry *entry = table_find(&cache->devices, name);
 
-        return entry && entry->device.device.n_mdev_types == 0 ? &entry->device : NULL;
+        return entry && !node_device_changes_silently(&entry->device) ? &entry->device : NULL;
 }
 
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid)
 {
         const CacheEntry *entry = table_find(&cache->domains, uuid);
 
-        return entry ? &entry->domain : NULL;
+        return entry && !entry->stale ? &entry->domain : NULL;
 }
 
 int poll_cache_put_device(PollCache *cache, const char *name, NodeDevice *value,

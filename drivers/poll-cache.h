@@ -6,14 +6,18 @@
  *
  * Event callbacks mark what changed, on any thread; the virt thread reads and fills the cache. A
  * mark that comes during a poll counts for the next one, so nothing that was read before a change
- * outlives it. What libvirt sends no event for (a page moved, the driver of a device) is found by
- * a poll that reads everything, which poll_cache_begin() orders every POLL_CACHE_LIFE_USEC. It
+ * outlives it. What libvirt sends no event for is found by
+ * a poll that reads everything, which poll_cache_begin() orders every POLL_CACHE_LIFE_USEC. Guests
+ * that do not run are edited without an event (virsh attach-device --config): each poll reads
+ * POLL_CACHE_REFRESH_MAX of them again, in turn, and one that must know them all reads all. It
  * knows no libvirt. */
 
+#include "drivers/driver.h"
 #include "drivers/node-device.h"
 
-#define POLL_CACHE_LIFE_USEC (10 * 60 * USEC_PER_SEC)
-#define POLL_CACHE_MARKS_MAX 4096 /* more changes than this at once: everything is read anew */
+#define POLL_CACHE_LIFE_USEC   (10 * 60 * USEC_PER_SEC)
+#define POLL_CACHE_REFRESH_MAX 8
+#define POLL_CACHE_MARKS_MAX   4096 /* more changes than this at once: everything is read anew */
 
 typedef struct PollCache PollCache;
 
@@ -32,8 +36,9 @@ void poll_cache_mark_domain(PollCache *cache, const char *uuid);
  * first. */
 void poll_cache_keep(PollCache *cache, bool devices, bool domains);
 
-/* Begins a poll at this monotonic time: forgets what was marked since the last one began. */
-void poll_cache_begin(PollCache *cache, uint64_t now_usec);
+/* Begins a poll at this monotonic time: forgets what was marked since the last one began, and what
+ * the kind says. */
+void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
 
 /* True when no device came, went or changed since the last poll: the cache then knows them all, and
  * the hypervisor need not be asked to list them. poll_cache_next_device() yields one after the
@@ -41,8 +46,8 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec);
 bool poll_cache_knows_devices(const PollCache *cache);
 const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
 
-/* What is known, borrowed until poll_cache_end(); NULL when it must be read, as a parent of
- * mediated devices always must. */
+/* What is known, borrowed until poll_cache_end(); NULL when it must be read, as a device that
+ * changes silently always must (node_device_changes_silently()). */
 const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name);
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid);
 

@@ -31,6 +31,7 @@ typedef struct Update {
         CpuPlan cpus;
         HostAmounts amounts;
         MdevPlan mdevs;
+        Error problem; /* the first that costs a provider and not the tree */
 } Update;
 
 static void update_done(Update *update)
@@ -48,7 +49,7 @@ static int make_plans(Update *update, Error *reterr)
         if ((r = cpu_plan_make(config, snapshot, &update->cpus, reterr)) < 0 ||
             (r = host_amounts_make(config, snapshot, &update->cpus, &update->amounts, reterr)) <
                     0 ||
-            (r = numa_check(config, snapshot, &update->cpus, reterr)) < 0)
+            (r = numa_check(config, snapshot, &update->cpus, &update->problem, reterr)) < 0)
                 return r;
         if (mdev_plan_make(config, snapshot, &update->mdevs) < 0)
                 return error_oom(reterr);
@@ -65,14 +66,16 @@ static int edit_providers(Update *update, Error *reterr)
         int r;
 
         r = numa_providers_update(config, snapshot, &update->cpus, &update->amounts, tree, root,
-                                  reterr);
+                                  &update->problem, reterr);
         if (r == 0)
-                r = mdev_providers_update(config, &update->mdevs, tree, root, reterr);
+                r = mdev_providers_update(config, &update->mdevs, tree, root, &update->problem,
+                                          reterr);
         if (r == 0)
-                r = memory_encryption_update(config, snapshot, tree, root, reterr);
+                r = memory_encryption_update(config, snapshot, tree, root, &update->problem,
+                                             reterr);
         if (r == 0)
-                r = root_inventory_update(config, &update->amounts, root,
-                                          numa_find_any_cell(tree, root), reterr);
+                r = root_inventory_update(config, &update->amounts, &snapshot->disk_error, root,
+                                          numa_find_any_cell(tree, root), &update->problem, reterr);
         return r;
 }
 
@@ -88,11 +91,16 @@ static int edit(Update *update, Error *reterr)
         if (add_root_traits(config, update->root) < 0 ||
             host_traits_update(config, snapshot, update->root) < 0)
                 return error_oom(reterr);
-        /* last but for cells, which go when devices have left them: its words must stay */
         r = pci_providers_update(config, snapshot, update->tree, update->root, reterr);
-        if (r >= 0)
-                numa_providers_remove_gone(config, snapshot, update->tree, update->root);
-        return r;
+        if (r < 0)
+                return r;
+        /* last: cells go when devices have left them */
+        numa_providers_remove_gone(config, snapshot, update->tree, update->root);
+        if (!update->problem.code)
+                return r;
+        if (reterr)
+                *reterr = update->problem;
+        return DRIVER_UPDATED_IN_PART;
 }
 
 static void swap(ProviderTree *a, ProviderTree *b)

@@ -4,26 +4,42 @@
 
 #include <errno.h>
 
-int root_inventory_update(const DriverConfig *config, const HostAmounts *amounts, Provider *root,
-                          const Provider *heir, Error *reterr)
+/* The folder that nobody told of: a host whose guests have their disks elsewhere. */
+static bool is_never_there(const DriverConfig *config, const Error *disk_error)
+{
+        return !config->images_storage_pool &&
+               (disk_error->code == ENOENT || disk_error->code == ENOTDIR);
+}
+
+int root_inventory_update(const DriverConfig *config, const HostAmounts *amounts,
+                          const Error *disk_error, Provider *root, const Provider *heir,
+                          Error *problem, Error *reterr)
 {
         const ClassAmount *classes[] = { &amounts->disk, &amounts->vcpu, &amounts->pcpu,
                                          &amounts->memory };
         size_t n_classes = config->numa_in_placement ? 1 : ARRAY_SIZE(classes);
+        const Inventory *disk = provider_find_inventory(root, amounts->disk.resource_class);
+        bool keep_disk = disk_error->code && disk;
         Inventory records[ARRAY_SIZE(classes)];
         int r;
 
         /* all of them before the old ones go: the ratios are read from those */
         for (size_t i = 0; i < n_classes; i++)
-                records[i] = class_amount_record(classes[i], root, heir);
+                records[i] = keep_disk && classes[i] == &amounts->disk
+                                     ? *disk
+                                     : class_amount_record(classes[i], root, heir);
         provider_clear_inventories(root);
         for (size_t i = 0; i < n_classes; i++) {
-                if (classes[i]->total == 0)
+                if (records[i].total == 0)
                         continue;
                 r = provider_set_inventory(root, classes[i]->resource_class, &records[i]);
                 if (r < 0)
                         return error_prefixf(reterr, r, "Inventory %s of %s",
                                              classes[i]->resource_class, root->name);
         }
+        if (disk_error->code && !problem->code &&
+            (keep_disk || !is_never_there(config, disk_error)))
+                error_setf(problem, disk_error->code, "%s; DISK_GB %s", disk_error->text,
+                           keep_disk ? "stays as it was" : "is not told");
         return 0;
 }

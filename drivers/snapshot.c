@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define EMULATOR_SETS(e)                                                                  \
         &(e)->disk_buses, &(e)->video_models, &(e)->filesystem_drivers, &(e)->tpm_models, \
                 &(e)->tpm_backends, &(e)->tpm_versions
@@ -186,9 +188,9 @@ static int order_mdev_types(const void *a, const void *b)
 static int order_mdevs(const void *a, const void *b)
 {
         const SnapshotMdev *x = a, *y = b;
-        int order = uuid_order(&x->uuid, &y->uuid);
+        int order = strcmp(x->parent, y->parent);
 
-        return order ? order : strcmp(x->parent, y->parent);
+        return order ? order : uuid_order(&x->uuid, &y->uuid);
 }
 
 static int order_domains(const void *a, const void *b)
@@ -320,12 +322,38 @@ int snapshot_seal(Snapshot *snapshot, Error *reterr)
         return seal_domains(snapshot, reterr);
 }
 
+static int order_name(const void *key, const void *item)
+{
+        return strcmp(key, ((const SnapshotDevice *)item)->name);
+}
+
 const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char *name)
 {
-        for (size_t i = 0; i < snapshot->n_devices; i++)
-                if (strcmp(snapshot->devices[i].name, name) == 0)
-                        return &snapshot->devices[i];
-        return NULL;
+        bool found;
+        size_t place = array_find(snapshot->devices, sizeof(SnapshotDevice), snapshot->n_devices,
+                                  name, order_name, &found);
+
+        return found ? &snapshot->devices[place] : NULL;
+}
+
+/* Where the first of its mdevs stands, or would: never at one. */
+static int order_parent(const void *key, const void *item)
+{
+        return strcmp(key, ((const SnapshotMdev *)item)->parent) > 0 ? 1 : -1;
+}
+
+const SnapshotMdev *snapshot_mdevs_of(const Snapshot *snapshot, const char *device, size_t *ret_n)
+{
+        bool found;
+        size_t first = array_find(snapshot->mdevs, sizeof(SnapshotMdev), snapshot->n_mdevs, device,
+                                  order_parent, &found);
+        size_t n = 0;
+
+        while (first + n < snapshot->n_mdevs &&
+               strcmp(snapshot->mdevs[first + n].parent, device) == 0)
+                n++;
+        *ret_n = n;
+        return n > 0 ? &snapshot->mdevs[first] : NULL;
 }
 
 const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uuid)

@@ -169,7 +169,11 @@ typedef struct Snapshot {
         CpuSet present_cpus;       /* online or not; empty when not told */
         StringSet cpu_features;    /* that guests may have, libvirt's names; empty when not told */
         uint64_t disk_total_bytes; /* file system of instances_path; 0 when there is none */
+        Error disk_error;          /* why its size is not known; code 0: it is. Not in the JSON */
         uint64_t taken_realtime_usec; /* when the poll ended, CLOCK_REALTIME */
+        uint64_t begun_realtime_usec; /* when it began: what happened since is not sure to be in it
+                                       */
+        uint64_t began_usec;          /* the same, CLOCK_MONOTONIC */
         SnapshotCell *cells;
         size_t n_cells; /* 0: the host tells no cells */
         SnapshotEmulator *emulators;
@@ -193,13 +197,17 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
 }
 
 /* The last step of making one: brings every list into its one order (cells by id, emulators by
- * architecture and machine, devices by name, their mdev types by id, mdevs and domains by uuid,
- * a domain's pins by guest CPU and its cells by id), so that two polls of an unchanged host are the
- * same whatever order the hypervisor listed things in. -EBADMSG when something is listed twice.
+ * architecture and machine, devices by name, their mdev types by id, mdevs by the device that they
+ * are of, then uuid, domains by uuid, a domain's pins by guest CPU and its cells by id), so that
+ * two polls of an unchanged host are the same whatever order the hypervisor listed things in.
+ * -EBADMSG when something is listed twice.
  */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 
-/* Borrowed, or NULL. */
+/* The mdevs of a device, borrowed, *ret_n of them; of a sealed snapshot. In O(log n). */
+const SnapshotMdev *snapshot_mdevs_of(const Snapshot *snapshot, const char *device, size_t *ret_n);
+
+/* Borrowed, or NULL; a device of a sealed snapshot in O(log n). */
 const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char *name);
 const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uuid);
 const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid);

@@ -14,7 +14,7 @@
 
 #define FILE_SIZE_MAX (64 * 1024 * 1024)
 
-static int static_init(Driver *driver, const DriverConfig *config, Error *reterr)
+static int static_init(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr)
 {
         Mailbox *mailbox = NULL;
         int r;
@@ -83,11 +83,11 @@ static int read_file(const char *path, char **ret, size_t *ret_size, Error *rete
         return 0;
 }
 
-static uint64_t now_realtime_usec(void)
+static uint64_t clock_usec(clockid_t clock)
 {
         struct timespec now;
 
-        clock_gettime(CLOCK_REALTIME, &now);
+        clock_gettime(clock, &now);
         return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
@@ -96,6 +96,7 @@ static int read_host(const char *path, Snapshot **ret, Error *reterr)
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *json = NULL;
         _cleanup_free_ char *text = NULL;
+        uint64_t began_usec = clock_usec(CLOCK_MONOTONIC);
         size_t size;
         char *name;
         int r;
@@ -110,12 +111,14 @@ static int read_host(const char *path, Snapshot **ret, Error *reterr)
                 return error_oom(reterr);
         free(snapshot->driver);
         snapshot->driver = name;
-        snapshot->taken_realtime_usec = now_realtime_usec();
+        snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
+        snapshot->begun_realtime_usec = snapshot->taken_realtime_usec;
+        snapshot->began_usec = began_usec;
         *ret = TAKE_PTR(snapshot);
         return 0;
 }
 
-static int static_poll(Driver *driver)
+static int static_poll(Driver *driver, DriverPollKind kind)
 {
         const char *path = driver->config->static_path;
         Snapshot *snapshot;

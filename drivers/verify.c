@@ -107,7 +107,7 @@ int verify_config(const DriverConfig *config, Findings *findings)
 static int verify_update(const DriverConfig *config, const Snapshot *snapshot, CpuPlan *cpus,
                          Findings *findings)
 {
-        Error error = ERROR_NULL;
+        Error error = ERROR_NULL, problem = ERROR_NULL;
         HostAmounts amounts;
         int r;
 
@@ -121,7 +121,8 @@ static int verify_update(const DriverConfig *config, const Snapshot *snapshot, C
                       &error);
         if (r < 0)
                 return r;
-        return add_error(findings, numa_check(config, snapshot, cpus, &error), &error);
+        r = add_error(findings, numa_check(config, snapshot, cpus, &problem, &error), &error);
+        return r < 0 || !problem.code ? r : add_error(findings, -problem.code, &problem);
 }
 
 /* CPUs: a core is one machine for those who share it */

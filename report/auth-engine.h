@@ -12,6 +12,7 @@ typedef struct AuthOps {
         void (*note_accepted)(Auth *auth, uint64_t serial);
         bool (*note_refused)(Auth *auth, uint64_t serial, Error *reterr);
         void (*doubt_endpoint)(Auth *auth, uint64_t serial);
+        void (*ask_at_once)(Auth *auth);
         bool (*describe)(const Auth *auth, AuthDescription *ret);
 } AuthOps;
 

@@ -4,8 +4,9 @@
  * nobody sets (CLOCK_BOOTTIME: a host that slept has an old token): it is renewed in the background
  * from renew_usec on, is not sent any more from end_usec on, and in between both are right.
  *
- * After a failure nothing is asked for until retry_usec. A refused credential waits a minute, then
- * twice as long each time up to half an hour: Keystone locks accounts by counting such failures.
+ * After a failure nothing is asked for until retry_usec. A credential that Keystone refuses waits a
+ * minute, then twice as long each time up to half an hour: Keystone locks accounts by counting such
+ * failures. A token that Placement refuses locks none: five seconds, and up to a minute.
  *
  * Invariants: at most one exchange is under way. The token that is there is used as long as it can
  * be, also when the next one fails to come. A token that Placement never took is not replaced in
@@ -27,8 +28,9 @@
 #define RETRY_USEC          USEC_PER_SEC
 #define RETRY_ASKED_MAX     (600 * USEC_PER_SEC) /* of Retry-After */
 #define REFUSED_FIRST_USEC  (60 * USEC_PER_SEC)
-#define UNUSABLE_FIRST_USEC (5 * USEC_PER_SEC) /* refused by Placement: locks no account */
 #define REFUSED_MAX_USEC    (1800 * USEC_PER_SEC)
+#define UNUSABLE_FIRST_USEC (5 * USEC_PER_SEC) /* of a token that Placement refuses */
+#define UNUSABLE_MAX_USEC   (60 * USEC_PER_SEC)
 #define DOUBT_USEC          (60 * USEC_PER_SEC)
 
 typedef struct AuthKeystone {
@@ -50,7 +52,9 @@ typedef struct AuthKeystone {
         int failure; /* of the last exchange, 0: none */
         Error error;
         uint64_t retry_usec;
-        uint64_t refused_pause_usec; /* the last one; 0 since a token was taken by Placement */
+        bool locks;                   /* Keystone counts it */
+        uint64_t refused_pause_usec;  /* the last one; 0 since a token was taken by Placement */
+        uint64_t unusable_pause_usec; /* the same */
 } AuthKeystone;
 
 static AuthKeystone *keystone_of(Auth *auth)
@@ -106,12 +110,11 @@ static void take_token(AuthKeystone *keystone, KeystoneToken *token)
                   keystone->token.endpoint ? keystone->token.endpoint : "");
 }
 
-/* Twice the last one; at least first_usec. */
-static uint64_t next_refused_pause(AuthKeystone *keystone, uint64_t first_usec)
+/* Twice the last one, within these. */
+static uint64_t next_pause(uint64_t *last_usec, uint64_t first_usec, uint64_t max_usec)
 {
-        keystone->refused_pause_usec =
-                MIN(MAX(keystone->refused_pause_usec * 2, first_usec), REFUSED_MAX_USEC);
-        return keystone->refused_pause_usec;
+        *last_usec = MIN(MAX(*last_usec * 2, first_usec), max_usec);
+        return *last_usec;
 }
 
 static void note_failure(AuthKeystone *keystone, int failure, const Error *error, uint64_t pause)
@@ -128,7 +131,8 @@ static uint64_t pause_after(AuthKeystone *keystone, int failure, const HttpRespo
         uint64_t asked = response ? response->retry_after_sec * USEC_PER_SEC : 0;
 
         if (failure == REPORT_E_UNAUTHORIZED)
-                return next_refused_pause(keystone, REFUSED_FIRST_USEC);
+                return next_pause(&keystone->refused_pause_usec, REFUSED_FIRST_USEC,
+                                  REFUSED_MAX_USEC);
         return MAX(RETRY_USEC, MIN(asked, RETRY_ASKED_MAX));
 }
 
@@ -160,6 +164,7 @@ static void on_answer(int result, const HttpResponse *response, const Error *err
                 take_token(keystone, &token);
         else
                 note_failure(keystone, result, &words, pause_after(keystone, result, response));
+        keystone->locks = result == REPORT_E_UNAUTHORIZED;
         if (keystone->auth.listener)
                 keystone->auth.listener(keystone->auth.userdata);
 }
@@ -235,7 +240,7 @@ static void keystone_note_accepted(Auth *auth, uint64_t serial)
         if (serial != keystone->serial)
                 return;
         keystone->proven = true;
-        keystone->refused_pause_usec = 0;
+        keystone->refused_pause_usec = keystone->unusable_pause_usec = 0;
 }
 
 static bool keystone_note_refused(Auth *auth, uint64_t serial, Error *reterr)
@@ -254,8 +259,9 @@ static bool keystone_note_refused(Auth *auth, uint64_t serial, Error *reterr)
         error_setf(&words, EACCES,
                    "Placement does not accept the token that Keystone just gave (401): see "
                    "[keystone_authtoken] of Placement, and that its clock is right");
-        note_failure(keystone, REPORT_E_UNAUTHORIZED, &words,
-                     next_refused_pause(keystone, UNUSABLE_FIRST_USEC));
+        note_failure(
+                keystone, REPORT_E_UNAUTHORIZED, &words,
+                next_pause(&keystone->unusable_pause_usec, UNUSABLE_FIRST_USEC, UNUSABLE_MAX_USEC));
         error_setf(reterr, words.code, "%s", words.text);
         return false;
 }
@@ -270,6 +276,14 @@ static void keystone_doubt_endpoint(Auth *auth, uint64_t serial)
                 return;
         keystone->may_doubt_usec = now + DOUBT_USEC;
         keystone->doubted = true;
+}
+
+static void keystone_ask_at_once(Auth *auth)
+{
+        AuthKeystone *keystone = keystone_of(auth);
+
+        if (!keystone->locks)
+                keystone->retry_usec = 0;
 }
 
 static bool keystone_describe(const Auth *auth, AuthDescription *ret)
@@ -294,6 +308,7 @@ static const AuthOps keystone_ops = {
         .note_accepted = keystone_note_accepted,
         .note_refused = keystone_note_refused,
         .doubt_endpoint = keystone_doubt_endpoint,
+        .ask_at_once = keystone_ask_at_once,
 };
 
 static int make_http(AuthKeystone *keystone, const HttpConfig *http, Error *reterr)

@@ -118,3 +118,9 @@ void auth_doubt_endpoint(Auth *auth, uint64_t serial)
         if (auth->ops->doubt_endpoint)
                 auth->ops->doubt_endpoint(auth, serial);
 }
+
+void auth_ask_at_once(Auth *auth)
+{
+        if (auth->ops->ask_at_once)
+                auth->ops->ask_at_once(auth);
+}

@@ -71,3 +71,7 @@ bool auth_note_refused(Auth *auth, uint64_t serial, Error *reterr);
 /* Placement was not there where the pass says: the next auth_get() looks again, at most once a
  * minute. */
 void auth_doubt_endpoint(Auth *auth, uint64_t serial);
+
+/* A person wants it: the next auth_get() asks for a token although the pause after a failure is not
+ * over, unless Keystone refused the credential, which counts towards the lock of an account. */
+void auth_ask_at_once(Auth *auth);

@@ -8,9 +8,6 @@
 #include "base/json.h"
 #include "report/placement-consumer.h"
 
-/* More candidates in one answer than this are not believed. */
-#define CANDIDATES_MAX 8192
-
 /* {"": ["uuid", …], "1": ["uuid"]} */
 static json_t *mappings_to_json(const RequestMappings *mappings)
 {
@@ -82,148 +79,62 @@ int placement_post_consumers(const Allocations *consumers, bool old, PlacementRe
         return 0;
 }
 
-/* In which tree each group is to be looked for, and whether the groups need a policy. */
-static int bind_to_tree(const ResourceRequest *request, const Uuid *root, ResourceRequest *ret,
-                        bool *ret_several)
+int placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount,
+                       PlacementRequest *ret)
 {
-        size_t n_suffixed = 0;
+        char *path = NULL;
 
-        if (resource_request_copy(ret, request) < 0)
+        if (asprintf(&path, "/allocation_candidates?limit=1&resources=%s:%" PRIu64 "&in_tree=%s",
+                     resource_class, amount, root->text) < 0)
+                path = NULL;
+        if (placement_request_fill(ret, "GET", path, NULL) < 0)
                 return -ENOMEM;
-        for (size_t i = 0; i < ret->n_groups; i++) {
-                if (uuid_empty(&ret->groups[i].in_tree))
-                        ret->groups[i].in_tree = *root;
-                n_suffixed += ret->groups[i].suffix[0] != '\0';
-        }
-        *ret_several = n_suffixed > 1;
+        ret->microversion = PLACEMENT_MICROVERSION_IN_TREE;
         return 0;
 }
 
-static char *candidates_path(const ResourceRequest *request, bool several, uint64_t limit)
+static int add_room(const json_t *summary, const Uuid *provider, Consumer *room, Error *reterr)
 {
-        _cleanup_free_ char *path = NULL;
-        size_t size;
-        FILE *file = open_memstream(&path, &size);
-        bool failed;
+        const char *resource_class;
+        json_t *resources, *item;
+        int r = json_read_object(summary, "resources", &resources, reterr);
 
-        if (!file)
-                return NULL;
-        fprintf(file, "/allocation_candidates?limit=%" PRIu64 "&", limit);
-        resource_request_write(request, file);
-        if (several && !request->isolate)
-                fputs("&group_policy=none", file);
-        failed = ferror(file);
-        if (fclose(file) != 0 || failed)
-                return NULL;
-        return TAKE_PTR(path);
-}
+        if (r < 0)
+                return r;
+        json_object_foreach(resources, resource_class, item) {
+                uint64_t capacity, used;
 
-int placement_get_candidates(const ResourceRequest *request, const Uuid *root, uint64_t limit,
-                             bool old, PlacementRequest *ret, Error *reterr)
-{
-        _cleanup_(resource_request_done) ResourceRequest bound = RESOURCE_REQUEST_INIT;
-        bool several;
-
-        if (bind_to_tree(request, root, &bound, &several) < 0 ||
-            placement_request_fill(ret, "GET", candidates_path(&bound, several, limit), NULL) < 0)
-                return error_oom(reterr);
-        ret->microversion = request->n_subtrees > 0 ? PLACEMENT_MICROVERSION_SAME_SUBTREE
-                            : old                   ? PLACEMENT_MICROVERSION_IN_TREE
-                                                    : PLACEMENT_MICROVERSION_MAPPINGS;
-        return 0;
-}
-
-CandidateList *candidate_list_free(CandidateList *list)
-{
-        if (!list)
-                return NULL;
-        for (size_t i = 0; i < list->n_items; i++) {
-                consumer_free(list->items[i].holding);
-                request_mappings_done(&list->items[i].mappings);
-        }
-        free(list->items);
-        free(list);
-        return NULL;
-}
-
-static int read_mapping(const char *suffix, const json_t *providers, RequestMappings *ret,
-                        Error *reterr)
-{
-        const json_t *item;
-        size_t i;
-
-        if (!json_is_array(providers))
-                return error_setf(reterr, EBADMSG, "\"mappings\" has no list for group \"%.70s\"",
-                                  suffix);
-        json_array_foreach(providers, i, item) {
-                const char *text = json_string_value(item);
-                Uuid provider;
-
-                if (!text || uuid_from_text(text, &provider) < 0)
-                        return error_setf(reterr, EBADMSG,
-                                          "\"mappings\" of group \"%.70s\" is not of uuids",
-                                          suffix);
-                if (request_mappings_add(ret, suffix, &provider) < 0)
+                if ((r = json_read_u64(item, "capacity", &capacity, reterr)) < 0 ||
+                    (r = json_read_u64(item, "used", &used, reterr)) < 0)
+                        return r;
+                if (consumer_set(room, provider, resource_class, capacity - MIN(used, capacity)) <
+                    0)
                         return error_oom(reterr);
         }
         return 0;
 }
 
-static int read_mappings(const json_t *body, Candidate *candidate, Error *reterr)
+int placement_read_room(const json_t *body, Consumer **ret, Error *reterr)
 {
-        json_t *object, *providers;
-        const char *suffix;
-        int r;
+        _cleanup_(consumer_freep) Consumer *room = NULL;
+        json_t *object, *summary;
+        const char *key;
+        int r = json_read_object(body, "provider_summaries", &object, reterr);
 
-        if (!json_object_get(body, "mappings"))
-                return 0;
-        r = json_read_object(body, "mappings", &object, reterr);
         if (r < 0)
                 return r;
-        json_object_foreach(object, suffix, providers) {
-                r = read_mapping(suffix, providers, &candidate->mappings, reterr);
+        if (consumer_new(&room, &UUID_NULL) < 0)
+                return error_oom(reterr);
+        json_object_foreach(object, key, summary) {
+                Uuid provider;
+
+                if (uuid_from_text(key, &provider) < 0)
+                        return error_setf(reterr, EBADMSG,
+                                          "\"provider_summaries\": \"%.60s\" is not a uuid", key);
+                r = add_room(summary, &provider, room, reterr);
                 if (r < 0)
                         return r;
         }
-        candidate->mapped = true;
-        return 0;
-}
-
-static int read_candidate(const json_t *body, Candidate *candidate, Error *reterr)
-{
-        int r;
-
-        if (!json_is_object(body))
-                return error_setf(reterr, EBADMSG, "A candidate is not an object");
-        if (consumer_new(&candidate->holding, &UUID_NULL) < 0)
-                return error_oom(reterr);
-        r = placement_read_holdings(body, candidate->holding, reterr);
-        return r < 0 ? r : read_mappings(body, candidate, reterr);
-}
-
-int placement_read_candidates(const json_t *body, CandidateList **ret, Error *reterr)
-{
-        _cleanup_(candidate_list_freep) CandidateList *list = calloc(1, sizeof(CandidateList));
-        json_t *array;
-        int r;
-
-        if (!list)
-                return error_oom(reterr);
-        r = json_read_array(body, "allocation_requests", &array, reterr);
-        if (r < 0)
-                return r;
-        if (json_array_size(array) > CANDIDATES_MAX)
-                return error_setf(reterr, EBADMSG, "%zu candidates, more than %d",
-                                  json_array_size(array), CANDIDATES_MAX);
-        list->items = calloc(json_array_size(array) + 1, sizeof(Candidate));
-        if (!list->items)
-                return error_oom(reterr);
-        for (size_t i = 0; i < json_array_size(array); i++) {
-                list->n_items++;
-                r = read_candidate(json_array_get(array, i), &list->items[i], reterr);
-                if (r < 0)
-                        return r;
-        }
-        *ret = TAKE_PTR(list);
+        *ret = TAKE_PTR(room);
         return 0;
 }

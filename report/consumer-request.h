@@ -4,12 +4,9 @@
 /* The requests about consumers, as values (facts E5, E8). Pure; see placement-request.h. */
 
 #include "base/request-mappings.h"
-#include "base/resource-request.h"
 #include "report/placement-request.h"
 
-#define PLACEMENT_MICROVERSION_IN_TREE      "1.31"
-#define PLACEMENT_MICROVERSION_MAPPINGS     "1.34"
-#define PLACEMENT_MICROVERSION_SAME_SUBTREE "1.36"
+#define PLACEMENT_MICROVERSION_IN_TREE "1.31"
 
 /* PUT /allocations/{consumer}: all that it holds from now on; nothing removes it. With 1.38, its
  * type and mappings (NULL: none to tell; Placement takes and ignores them), or with 1.30 and
@@ -22,25 +19,12 @@ int placement_put_consumer(const Consumer *consumer, const RequestMappings *mapp
 int placement_post_consumers(const Allocations *consumers, bool old, PlacementRequest *ret,
                              Error *reterr);
 
-/* GET /allocation_candidates of the tree that root is of; a group that names another tree keeps it.
- * At most limit candidates. old: for a service without mappings and suffixes in words (1.31). */
-int placement_get_candidates(const ResourceRequest *request, const Uuid *root, uint64_t limit,
-                             bool old, PlacementRequest *ret, Error *reterr);
+/* What is left in the tree that root is of, if some provider of it can give that much of the class:
+ * the summaries of GET /allocation_candidates for it. They are those of the whole tree, however few
+ * candidates the answer has, so it is one request at any size. -ENOMEM. */
+int placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount,
+                       PlacementRequest *ret);
 
-/* One answer to that: what would be held where, by which group where the service tells it. */
-typedef struct Candidate {
-        Consumer *holding; /* under no uuid */
-        RequestMappings mappings;
-        bool mapped;
-} Candidate;
-
-typedef struct CandidateList {
-        Candidate *items;
-        size_t n_items;
-} CandidateList;
-
-CandidateList *candidate_list_free(CandidateList *list);
-DEFINE_CLEANUP(CandidateList *, candidate_list_free);
-
-/* In the order of the answer; none is an empty list. -EBADMSG with the name of the field. */
-int placement_read_candidates(const json_t *body, CandidateList **ret, Error *reterr);
+/* The answer: what nobody holds of each provider (capacity without what is used), as allocations of
+ * nobody; nothing when no provider can give that much. -EBADMSG with the name of the field. */
+int placement_read_room(const json_t *body, Consumer **ret, Error *reterr);

@@ -35,7 +35,6 @@ static void end_call(ConsumersCall *call, int result, ConsumersAnswer *answer, c
         consumers_cancel(call);
         done(result, answer, error, userdata);
         consumer_free(answer->consumer);
-        candidate_list_free(answer->candidates);
 }
 
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
@@ -143,25 +142,19 @@ int consumers_move(ConsumersCall **ret, Session *session, const Allocations *con
         return start(ret, session, &call, &request, &old, reterr);
 }
 
-static int take_candidates(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
-                           Error *reterr)
+static int take_room(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
+                     Error *reterr)
 {
-        return placement_read_candidates(body, &answer->candidates, reterr);
+        return placement_read_room(body, &answer->consumer, reterr);
 }
 
-int candidates_read(ConsumersCall **ret, Session *session, const ResourceRequest *wanted,
-                    const Uuid *root, uint64_t limit, ConsumersDone done, void *userdata,
-                    Error *reterr)
+int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const char *resource_class,
+              uint64_t amount, ConsumersDone done, void *userdata, Error *reterr)
 {
-        const ConsumersCall call = { .done = done, .userdata = userdata, .read = take_candidates };
-        PlacementRequest request = PLACEMENT_REQUEST_INIT, old = PLACEMENT_REQUEST_INIT;
-        int r = placement_get_candidates(wanted, root, limit, false, &request, reterr);
+        const ConsumersCall call = { .done = done, .userdata = userdata, .read = take_room };
+        PlacementRequest request = PLACEMENT_REQUEST_INIT, none = PLACEMENT_REQUEST_INIT;
 
-        if (r >= 0)
-                r = placement_get_candidates(wanted, root, limit, true, &old, reterr);
-        if (r < 0) {
-                placement_request_done(&request);
-                return r;
-        }
-        return start(ret, session, &call, &request, &old, reterr);
+        if (placement_get_room(root, resource_class, amount, &request) < 0)
+                return error_oom(reterr);
+        return start(ret, session, &call, &request, &none, reterr);
 }

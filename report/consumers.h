@@ -14,9 +14,8 @@
 typedef struct ConsumersCall ConsumersCall; /* a request under way */
 
 typedef struct ConsumersAnswer {
-        int status;                /* 0: there was no answer, what became of a write is not known */
-        Consumer *consumer;        /* of a read that went well */
-        CandidateList *candidates; /* of candidates that were read */
+        int status;         /* 0: there was no answer, what became of a write is not known */
+        Consumer *consumer; /* of a read that went well; of room that was read: what is left */
 } ConsumersAnswer;
 
 /* result: REPORT_DONE, a ReportOutcome or a negative errno; error has words unless it is 0. What
@@ -45,13 +44,11 @@ int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consu
 int consumers_move(ConsumersCall **ret, Session *session, const Allocations *consumers,
                    ConsumersDone done, void *userdata, Error *reterr);
 
-/* GET /allocation_candidates of the tree that root is of, at most limit of them.
- *
- * LIMITATIONS: with in_tree, Placement gives nothing of a sharing provider (facts E8), and before
- * 1.33 it refuses suffixes that are no numbers. */
-int candidates_read(ConsumersCall **ret, Session *session, const ResourceRequest *request,
-                    const Uuid *root, uint64_t limit, ConsumersDone done, void *userdata,
-                    Error *reterr);
+/* What nobody holds of the tree that root is of, one request whatever its size: the answer's
+ * consumer "holds" it. Nothing when no provider of the tree can give that much of the class. A
+ * provider of another tree, which shares, is not told of. -ENOMEM. */
+int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const char *resource_class,
+              uint64_t amount, ConsumersDone done, void *userdata, Error *reterr);
 
 /* Its callback is not called. NULL is allowed; returns NULL. */
 ConsumersCall *consumers_cancel(ConsumersCall *call);

@@ -23,13 +23,6 @@
 #define NO_LANE        SIZE_MAX
 #define IN_USE_MAX     320 /* of words */
 
-/* A plan of so many steps gains more from parallel writes than it costs to find out whether the
- * server does them. */
-#define STEPS_WORTH_WIDENING 32
-
-/* So many writes run at a time at first: a server that cannot do it refuses all but one of them. */
-#define WIDTH_FIRST 2
-
 typedef enum StepState {
         STEP_WAITING,
         STEP_RUNNING,
@@ -51,7 +44,6 @@ typedef struct ExecutorStep {
         sd_event_source *pause;
         Provider kept;     /* what is sent when classes are in use */
         bool told_in_use;  /* the outcome has been noted */
-        char in_use[160];  /* the classes that cannot go */
         NameHolder holder; /* who has the name that is to be created */
 } ExecutorStep;
 
@@ -72,12 +64,9 @@ struct Executor {
         Lane *lanes;
         size_t n_lanes;
         size_t n_running, n_pausing;
-        bool serial;    /* this plan's writes go one by one */
-        uint64_t width; /* else so many at a time */
-        size_t n_well;  /* parallel ones that went well since it grew */
-        bool grown;     /* whether the server serves so many is not asked yet */
-        bool stopping;  /* no more steps start */
-        bool batch_done;
+        bool serial;   /* this plan's writes go one by one */
+        bool stopping; /* no more steps start */
+        bool batch_done, batch_raced;
         sd_event_source *deferred;
         bool started;
         int result;
@@ -120,26 +109,8 @@ static void note_outcome(Executor *executor, int outcome, const Error *error)
                 executor->stopping = true;
 }
 
-static void set_width(Executor *executor, uint64_t width)
-{
-        executor->width = MIN(width, session_get_max_connections(executor->session));
-        executor->n_well = 0;
-        executor->grown = executor->plan->n_steps >= STEPS_WORTH_WIDENING;
-}
-
-/* One more at a time each time that as many as now went well. */
-static void note_well(Executor *executor)
-{
-        if (executor->serial || executor->n_running < 2 ||
-            executor->width >= session_get_max_connections(executor->session))
-                return;
-        if (++executor->n_well >= executor->width)
-                set_width(executor, executor->width + 1);
-}
-
 static void step_succeed(ExecutorStep *step)
 {
-        note_well(step->executor);
         step_set_state(step, STEP_ENDED);
         for (size_t i = 0; i < step->n_next; i++)
                 step->executor->steps[step->next[i]].n_waiting--;
@@ -162,6 +133,7 @@ static void step_conflict(ExecutorStep *step, const Error *error)
 {
         Lane *lane = lane_of(step);
 
+        step->executor->batch_raced |= step->step->op == PLAN_RESHAPE;
         step_forget(step->step, step->executor->mirror);
         if (lane)
                 lane->closed = true;
@@ -247,18 +219,6 @@ static const Provider *mirrored(const ExecutorStep *step)
         return provider_tree_find(mirror_get_tree(step->executor->mirror), &step->step->provider);
 }
 
-/* Without memory it is sent again, which only costs a request. */
-static void step_note_in_use(ExecutorStep *step)
-{
-        Executor *executor = step->executor;
-        char words[ERROR_TEXT_MAX];
-
-        snprintf(words, sizeof(words), "%s: %s cannot go yet, everything else is published",
-                 step->step->name, step->in_use);
-        (void)in_use_add(&executor->manners->in_use, step_get_provider(executor->plan, step->step),
-                         mirror_get_generation(executor->mirror, &step->step->provider), words);
-}
-
 /* The answer to a set of inventories that keeps what is in use. */
 static void on_kept(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
@@ -273,7 +233,6 @@ static void on_kept(int result, const SessionAnswer *answer, const Error *error,
              mirror_write(executor->mirror, &step->kept, MIRROR_INVENTORIES, generation) < 0))
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE) {
-                step_note_in_use(step);
                 step_succeed(step);
         } else if (answer->status == 500) {
                 step_retry(step, answer, result, &words);
@@ -302,9 +261,7 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                 note_outcome(executor, REPORT_E_IN_USE, &error);
                 step->told_in_use = true;
         }
-        snprintf(step->in_use, sizeof(step->in_use), "%.*s", (int)sizeof(step->in_use) - 1, words);
         if (provider_inventories_equal(&step->kept, mirrored(step))) {
-                step_note_in_use(step);
                 step_succeed(step);
                 return;
         }
@@ -542,7 +499,7 @@ static bool may_start(const ExecutorStep *step)
 
 static uint64_t limit(const Executor *executor)
 {
-        return executor->serial ? 1 : executor->width;
+        return executor->serial ? 1 : session_get_max_connections(executor->session);
 }
 
 /* Nobody waits for a pause when nothing more is sent. */
@@ -567,13 +524,21 @@ static void pump(Executor *executor)
                 if (may_start(&executor->steps[i]))
                         step_start(&executor->steps[i]);
         }
-        if (executor->grown && !executor->serial)
-                session_widen(executor->session, executor->width);
-        executor->grown = false;
         if (executor->stopping)
                 end_pauses(executor);
         if (executor->n_running == 0 && executor->n_pausing == 0)
                 sd_event_source_set_enabled(executor->deferred, SD_EVENT_ONESHOT);
+}
+
+/* Who lost a race sends the same again, but not for ever: single writes lose fewer. */
+static void note_batch(Executor *executor)
+{
+        ExecutorManners *manners = executor->manners;
+
+        manners->n_batch_races = executor->batch_raced ? manners->n_batch_races + 1 : 0;
+        manners->batch_failed |= executor->batch_raced
+                                         ? manners->n_batch_races >= EXECUTOR_BATCH_RACES_MAX
+                                         : !executor->batch_done;
 }
 
 static int on_deferred(sd_event_source *source, void *userdata)
@@ -582,12 +547,11 @@ static int on_deferred(sd_event_source *source, void *userdata)
 
         if (!executor->started) {
                 executor->started = true;
-                if (!executor->serial)
-                        set_width(executor, WIDTH_FIRST);
                 pump(executor);
                 return 0;
         }
-        executor->manners->batch_failed |= plan_has_batch(executor->plan) && !executor->batch_done;
+        if (plan_has_batch(executor->plan))
+                note_batch(executor);
         if (executor->n_failed > 1 && executor->error.text[0] != '\0')
                 error_prefixf(&executor->error, -executor->error.code, "%zu steps failed, first",
                               executor->n_failed);

@@ -4,17 +4,16 @@
 /* The executor: runs a plan against Placement and keeps the mirror true while it does.
  *
  * A step starts when the steps that it waits for have ended well and no other step of its provider
- * is under way; two run at a time, and more and more while that goes well, up to the session's
- * connections. What each answer means:
- *   concurrent_update  the provider is forgotten, the rest of its steps are left out, the others go
- *                      on; the outcome is REPORT_E_CONFLICT.
- *   inventory.inuse    the classes that have usage keep their old records, the rest is sent again;
- *                      REPORT_E_IN_USE.
+ * is under way, up to the session's connections; how many of these really run at a time is http's
+ * to find out. What each answer means: concurrent_update  the provider is forgotten, the rest of
+ * its steps are left out, the others go on; the outcome is REPORT_E_CONFLICT. inventory.inuse the
+ * classes that have usage keep their old records, the rest is sent again; REPORT_E_IN_USE.
  *   duplicate_name     who holds the name is looked up: ourselves (a conflict) or somebody else,
  *                      and then what is allocated there.
  *   500                sent again a bounded number of times, with jitter, and from then on one
  *                      write at a time: an SQLite-backed service answers parallel writes like this.
- *   a refused batch    a conflict; the caller plans again without one.
+ *   a refused batch    a conflict; the caller plans again without one. One that lost a race is a
+ *                      batch again, EXECUTOR_BATCH_RACES_MAX times in a row.
  *   a service that is away, or that refuses this client: no further step starts.
  * The outcome is the worst of all (report_outcome_worse), its words those of the first such step.
  *
@@ -23,20 +22,20 @@
 #include <systemd/sd-event.h>
 
 #include "base/progress.h"
-#include "report/in-use.h"
 #include "report/mirror.h"
 #include "report/plan.h"
 #include "report/reshaper-probe.h"
 #include "report/session.h"
 
-#define EXECUTOR_TRIES_MAX 6
+#define EXECUTOR_TRIES_MAX       6
+#define EXECUTOR_BATCH_RACES_MAX 3
 
 /* What was learned of the service; the caller keeps it from plan to plan. */
 typedef struct ExecutorManners {
         bool serial_writes;      /* it cannot do two at a time */
         ReshaperAccess reshaper; /* what the answer to a reshape tells is noted here */
         bool batch_failed;       /* a plan had a batch (plan.h) that was not done */
-        InUse in_use;            /* what need not be sent again */
+        unsigned n_batch_races;  /* how often in a row somebody else's write came before a batch */
         uint64_t n_retries;      /* requests sent again after a 500 */
 } ExecutorManners;
 

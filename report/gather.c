@@ -2,90 +2,73 @@
 
 #include "report/gather.h"
 
-#include "report/placement-consumer.h"
+#include <string.h>
 
-/* One read: of a provider's allocations, or of a consumer. */
-typedef struct Read {
-        Gather *gather;
-        Uuid uuid;
-        SessionCall *call; /* NULL: not under way */
-} Read;
+#include "report/placement-consumer.h"
+#include "report/reads.h"
 
 struct Gather {
         Session *session;
         StringSet classes;
         bool all;
         bool without_types; /* not needed, or the service is older than they are */
-        Read *reads;        /* of the providers, then of the consumers */
-        size_t n_reads, n_begun, n_running;
+        Uuid *uuids;        /* of the providers, then of the consumers */
+        size_t n_uuids;
+        Reads *reads;
         bool second; /* the consumers are being read */
         Allocations *seen, *consumers;
         GatherDone done;
         void *userdata;
 };
 
-static void cancel_all(Gather *gather)
+static int make_request(size_t i, PlacementRequest *ret, void *userdata)
 {
-        for (size_t i = 0; i < gather->n_reads; i++)
-                gather->reads[i].call = session_call_cancel(gather->reads[i].call);
-        gather->n_running = 0;
+        const Gather *gather = userdata;
+        const Uuid *uuid = &gather->uuids[i];
+
+        return gather->second ? placement_get_consumer(uuid, !gather->without_types, ret)
+                              : placement_get_provider_allocations(uuid, ret);
 }
 
-static void finish(Gather *gather, int result, const Error *error)
+static int take_consumer(Gather *gather, const Uuid *uuid, const SessionAnswer *answer,
+                         Error *reterr)
 {
-        bool done = result == REPORT_DONE;
+        int r = placement_read_consumer(answer->body, uuid, gather->consumers, reterr);
+        Consumer *consumer = r == 0 ? allocations_find(gather->consumers, uuid) : NULL;
 
-        cancel_all(gather);
-        /* The gathering may be gone after this. */
-        gather->done(result, done ? TAKE_PTR(gather->consumers) : NULL,
-                     done ? TAKE_PTR(gather->seen) : NULL, error, gather->userdata);
-}
-
-static void on_read(int result, const SessionAnswer *answer, const Error *error, void *userdata);
-
-static int start_read(Read *read, Error *reterr)
-{
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
-        Gather *gather = read->gather;
-        int r;
-
-        r = gather->second ? placement_get_consumer(&read->uuid, !gather->without_types, &request)
-                           : placement_get_provider_allocations(&read->uuid, &request);
-        if (r < 0)
-                return error_oom(reterr);
-        r = session_send(gather->session, &request, on_read, read, &read->call, reterr);
-        if (r >= 0)
-                gather->n_running++;
+        if (consumer && answer->modified)
+                consumer->modified_sec = http_date_to_sec(answer->modified);
         return r;
 }
 
-/* No more at a time than there are connections: whoever else has something to send meanwhile waits
- * for one of these, not for all. */
-static int begin_reads(Gather *gather, Error *reterr)
+static int take_answer(Gather *gather, size_t i, const SessionAnswer *answer, Error *reterr)
 {
-        while (gather->n_begun < gather->n_reads &&
-               gather->n_running < session_get_max_connections(gather->session)) {
-                int r = start_read(&gather->reads[gather->n_begun], reterr);
+        const Uuid *uuid = &gather->uuids[i];
+        int r = gather->second ? take_consumer(gather, uuid, answer, reterr)
+                               : placement_read_provider_allocations(answer->body, uuid,
+                                                                     gather->seen, reterr);
 
-                if (r < 0)
-                        return r;
-                gather->n_begun++;
-        }
-        return 0;
+        if (r != -EBADMSG)
+                return r;
+        error_prefixf(reterr, r, "Placement's answer about allocations of %s", uuid->text);
+        return REPORT_E_UNAVAILABLE;
 }
 
-static int start_reads(Gather *gather, const Uuid *uuids, size_t n, Error *reterr)
+static int on_read(size_t i, int result, const SessionAnswer *answer, Error *error, void *userdata)
 {
-        free(gather->reads);
-        gather->n_reads = gather->n_begun = 0;
-        gather->reads = calloc(n + 1, sizeof(Read));
-        if (!gather->reads)
-                return error_oom(reterr);
-        gather->n_reads = n;
-        for (size_t i = 0; i < n; i++)
-                gather->reads[i] = (Read){ .gather = gather, .uuid = uuids[i] };
-        session_widen(gather->session, n);
-        return begin_reads(gather, reterr);
+        Gather *gather = userdata;
+
+        if (result == REPORT_DONE)
+                return take_answer(gather, i, answer, error);
+        if (result == REPORT_E_TOO_OLD && gather->second) {
+                gather->without_types = true;
+                reads_repeat(gather->reads, i);
+                return REPORT_DONE;
+        }
+        /* the provider was deleted since it was listed */
+        if (answer->status == 404 && answer->verdict.from_placement)
+                return REPORT_E_CONFLICT;
+        return result;
 }
 
 static bool is_wanted(const Gather *gather, const Consumer *consumer)
@@ -96,116 +79,123 @@ static bool is_wanted(const Gather *gather, const Consumer *consumer)
         return gather->all;
 }
 
+static void on_all_read(int result, const Error *error, void *userdata);
+
+static int start_reads(Gather *gather, Error *reterr)
+{
+        static const ReadsOps ops = { make_request, on_read, on_all_read };
+
+        gather->reads = reads_free(gather->reads);
+        return reads_new(&gather->reads, gather->session, gather->n_uuids, &ops, gather, reterr);
+}
+
 /* From the providers to the consumers. A positive number when there is none. */
 static int start_second(Gather *gather, Error *reterr)
 {
+        const Allocations *seen = gather->seen;
+        Uuid *uuids = calloc(seen->n_consumers + 1, sizeof(Uuid));
         size_t n = 0;
-        _cleanup_free_ Uuid *uuids = calloc(gather->seen->n_consumers + 1, sizeof(Uuid));
 
         if (!uuids)
                 return error_oom(reterr);
+        for (size_t i = 0; i < seen->n_consumers; i++)
+                if (is_wanted(gather, seen->consumers[i]))
+                        uuids[n++] = seen->consumers[i]->uuid;
+        free(gather->uuids);
+        gather->uuids = uuids;
+        gather->n_uuids = n;
         gather->second = true;
-        for (size_t i = 0; i < gather->seen->n_consumers; i++)
-                if (is_wanted(gather, gather->seen->consumers[i]))
-                        uuids[n++] = gather->seen->consumers[i]->uuid;
-        return n == 0 ? 1 : start_reads(gather, uuids, n, reterr);
+        return n == 0 ? 1 : start_reads(gather, reterr);
 }
 
-/* Those that were read whole are no others. */
-static void drop_whole(Gather *gather)
+static void finish(Gather *gather, int result, const Error *error)
 {
-        for (size_t i = 0; i < gather->n_reads; i++)
-                allocations_remove(gather->seen, &gather->reads[i].uuid);
+        bool done = result == REPORT_DONE;
+
+        /* Those that were read whole are no others. */
+        for (size_t i = 0; gather->second && i < gather->n_uuids; i++)
+                allocations_remove(gather->seen, &gather->uuids[i]);
+        /* The gathering may be gone after this. */
+        gather->done(result, done ? TAKE_PTR(gather->consumers) : NULL,
+                     done ? TAKE_PTR(gather->seen) : NULL, error, gather->userdata);
 }
 
-static int take_answer(Read *read, const json_t *body, Error *reterr)
+static void on_all_read(int result, const Error *error, void *userdata)
 {
-        Gather *gather = read->gather;
-        int r = gather->second
-                        ? placement_read_consumer(body, &read->uuid, gather->consumers, reterr)
-                        : placement_read_provider_allocations(body, &read->uuid, gather->seen,
-                                                              reterr);
-
-        if (r != -EBADMSG)
-                return r;
-        error_prefixf(reterr, r, "Placement's answer about allocations of %s", read->uuid.text);
-        return REPORT_E_UNAVAILABLE;
-}
-
-/* All reads of a round are over. */
-static void advance(Gather *gather)
-{
-        Error error = ERROR_NULL;
-        int r = gather->second ? 1 : start_second(gather, &error);
-
-        if (r > 0 && gather->n_reads > 0 && gather->second)
-                drop_whole(gather);
-        if (r != 0)
-                finish(gather, r < 0 ? r : REPORT_DONE, &error);
-}
-
-static void on_read(int result, const SessionAnswer *answer, const Error *error, void *userdata)
-{
-        Read *read = userdata;
-        Gather *gather = read->gather;
+        Gather *gather = userdata;
         Error words = *error;
+        int r = result;
 
-        read->call = NULL;
-        gather->n_running--;
-        if (result == REPORT_E_TOO_OLD && gather->second) {
-                gather->without_types = true;
-                result = start_read(read, &words);
-        } else if (result == REPORT_DONE) {
-                result = take_answer(read, answer->body, &words);
-        } else if (answer->status == 404 && answer->verdict.from_placement) {
-                result = REPORT_E_CONFLICT; /* the provider was deleted since it was listed */
+        if (r == REPORT_DONE && !gather->second) {
+                r = start_second(gather, &words);
+                if (r == 0)
+                        return;
+                r = r > 0 ? REPORT_DONE : r;
         }
-        if (result == REPORT_DONE)
-                result = begin_reads(gather, &words);
-        if (result != REPORT_DONE)
-                finish(gather, result, &words);
-        else if (gather->n_running == 0)
-                advance(gather);
+        finish(gather, r, &words);
 }
 
-int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
-               const StringSet *classes, GatherDone done, void *userdata, Error *reterr)
+static int start(Gather **ret, const Gather *like, const StringSet *classes, const Uuid *uuids,
+                 size_t n, Error *reterr)
 {
         _cleanup_(gather_freep) Gather *gather = calloc(1, sizeof(Gather));
         int r;
 
-        if (!gather || allocations_new(&gather->seen) < 0 ||
+        if (!gather)
+                return error_oom(reterr);
+        *gather = *like;
+        gather->uuids = calloc(n, sizeof(Uuid));
+        if (!gather->uuids || allocations_new(&gather->seen) < 0 ||
             allocations_new(&gather->consumers) < 0 ||
             (classes && string_set_copy(&gather->classes, classes) < 0))
                 return error_oom(reterr);
-        gather->all = !classes;
-        gather->without_types = classes;
-        gather->session = session;
-        gather->done = done;
-        gather->userdata = userdata;
-        r = start_reads(gather, providers, n_providers, reterr);
+        memcpy(gather->uuids, uuids, n * sizeof(Uuid));
+        gather->n_uuids = n;
+        r = start_reads(gather, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(gather);
         return 0;
 }
 
+int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
+               const StringSet *classes, GatherDone done, void *userdata, Error *reterr)
+{
+        const Gather like = { .session = session,
+                              .all = !classes,
+                              .without_types = classes,
+                              .done = done,
+                              .userdata = userdata };
+
+        return start(ret, &like, classes, providers, n_providers, reterr);
+}
+
+int gather_consumers_new(Gather **ret, Session *session, const Uuid *consumers, size_t n_consumers,
+                         GatherDone done, void *userdata, Error *reterr)
+{
+        const Gather like = {
+                .session = session, .all = true, .second = true, .done = done, .userdata = userdata
+        };
+
+        return start(ret, &like, NULL, consumers, n_consumers, reterr);
+}
+
 void gather_get_progress(const Gather *gather, Progress *ret)
 {
-        *ret = (Progress){ .phase = "gathering",
-                           .n_done = gather->n_begun - gather->n_running,
-                           .n_total = gather->n_reads };
+        *ret = (Progress){ .phase = "gathering" };
+        if (gather->reads)
+                reads_get_progress(gather->reads, &ret->n_done, &ret->n_total);
 }
 
 Gather *gather_free(Gather *gather)
 {
         if (!gather)
                 return NULL;
-        cancel_all(gather);
+        reads_free(gather->reads);
         string_set_done(&gather->classes);
         allocations_free(gather->seen);
         allocations_free(gather->consumers);
-        free(gather->reads);
+        free(gather->uuids);
         free(gather);
         return NULL;
 }

@@ -31,6 +31,11 @@ typedef void (*GatherDone)(int result, Allocations *consumers, Allocations *othe
 int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
                const StringSet *classes, GatherDone done, void *userdata, Error *reterr);
 
+/* The second part alone: these consumers (copied; at least one), whole, and no others. One that
+ * holds nothing is not among what is gathered. */
+int gather_consumers_new(Gather **ret, Session *session, const Uuid *consumers, size_t n_consumers,
+                         GatherDone done, void *userdata, Error *reterr);
+
 /* Requests of the running part of it. */
 void gather_get_progress(const Gather *gather, Progress *ret);
 

@@ -2,6 +2,7 @@
 
 #include "report/http-endpoint.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <string.h>
 #include <sys/un.h>
@@ -34,6 +35,7 @@ static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
         ret->socket_path = strdup(path);
         ret->origin = strdup("http://localhost");
         ret->prefix = strdup("");
+        ret->is_address = true;
         return ret->socket_path && ret->origin && ret->prefix ? 0 : error_oom(reterr);
 }
 
@@ -44,6 +46,19 @@ static bool url_has(CURLU *url, CURLUPart part)
 
         curl_free(value);
         return has;
+}
+
+static bool host_is_address(CURLU *url)
+{
+        struct in_addr address;
+        char *host = NULL;
+        bool is;
+
+        if (curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK)
+                return false;
+        is = host[0] == '[' || inet_pton(AF_INET, host, &address) == 1;
+        curl_free(host);
+        return is;
 }
 
 static bool scheme_allowed(CURLU *url)
@@ -98,6 +113,7 @@ static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
                                   "The endpoint begins with http://, https:// or unix://, not "
                                   "like %s",
                                   text);
+        ret->is_address = host_is_address(url);
         return split(url, ret) < 0 ? error_oom(reterr) : 0;
 }
 

@@ -10,6 +10,7 @@ typedef struct HttpEndpoint {
         char *origin;      /* "https://host:8778"; "http://localhost" for a socket */
         char *prefix;      /* of every path: "/placement", without a slash at the end; may be "" */
         char *socket_path; /* NULL for TCP */
+        bool is_address;   /* the host is one, or a socket: there is no name to look up */
 } HttpEndpoint;
 
 #define HTTP_ENDPOINT_INIT ((HttpEndpoint){ 0 })

@@ -28,6 +28,12 @@ static int translate_connect(const HttpFailure *failure, Error *reterr)
         return HTTP_E_UNREACHABLE;
 }
 
+/* Newer versions of curl do not say how far such a connection came. */
+static bool speaks_https(const HttpFailure *failure)
+{
+        return strncmp(failure->endpoint, "https:", strlen("https:")) == 0;
+}
+
 static int translate_timeout(const HttpFailure *failure, Error *reterr)
 {
         if (failure->reached && !failure->connected)
@@ -35,10 +41,15 @@ static int translate_timeout(const HttpFailure *failure, Error *reterr)
                            "No TLS connection to %s within %g s, though it takes connections: does "
                            "it speak https?",
                            failure->endpoint, seconds(failure->connect_timeout_usec));
+        else if (!failure->connected && !failure->resolved && !failure->unix_socket)
+                error_setf(reterr, ETIMEDOUT,
+                           "No address of %s within %g s: do the name servers answer?",
+                           failure->endpoint, seconds(failure->connect_timeout_usec));
         else if (!failure->connected)
                 error_setf(reterr, ETIMEDOUT,
-                           "No connection to %s within %g s: is the host up and the port open?",
-                           failure->endpoint, seconds(failure->connect_timeout_usec));
+                           "No connection to %s within %g s: is the host up and the port open%s?",
+                           failure->endpoint, seconds(failure->connect_timeout_usec),
+                           speaks_https(failure) ? ", and does it speak https" : "");
         else
                 error_setf(reterr, ETIMEDOUT,
                            "No complete answer from %s within %g s: it hangs or is overloaded",
@@ -52,6 +63,16 @@ static int translate_too_large(const HttpFailure *failure, Error *reterr)
                    "%s answers with more than %" PRIu64 " bytes: this is not %s's answer",
                    failure->endpoint, failure->max_body_bytes, failure->service);
         return HTTP_E_BAD_ANSWER;
+}
+
+static int translate_too_many_lookups(const HttpFailure *failure, Error *reterr)
+{
+        error_setf(
+                reterr, EAGAIN,
+                "No address of %s: the name servers have not answered earlier questions yet, and "
+                "so many wait that no further one is asked",
+                failure->endpoint);
+        return HTTP_E_UNREACHABLE;
 }
 
 /* Codes with nothing to compute: %s is the endpoint. */
@@ -94,6 +115,8 @@ int http_failure_translate(const HttpFailure *failure, Error *reterr)
                 return translate_connect(failure, reterr);
         if (failure->code == CURLE_OPERATION_TIMEDOUT)
                 return translate_timeout(failure, reterr);
+        if (failure->code == CURLE_COULDNT_RESOLVE_HOST && failure->too_many_lookups)
+                return translate_too_many_lookups(failure, reterr);
         if (failure->code == CURLE_OUT_OF_MEMORY)
                 return error_oom(reterr);
 

@@ -17,9 +17,11 @@ typedef struct HttpFailure {
         uint64_t connect_timeout_usec, timeout_usec;
         uint64_t max_body_bytes;
         bool unix_socket;
-        bool reached;   /* the host took the connection; TLS may not have been through */
-        bool connected; /* a connection stood, TLS and all */
-        bool too_large; /* the body passed max_body_bytes */
+        bool too_many_lookups; /* that wait for name servers: none was begun */
+        bool resolved;         /* there is an address */
+        bool reached;          /* the host took the connection; TLS may not have been through */
+        bool connected;        /* a connection stood, TLS and all */
+        bool too_large;        /* the body passed max_body_bytes */
 } HttpFailure;
 
 /* HTTP_E_…, or -ENOMEM. */

@@ -1,12 +1,50 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Nothing of curl's may wait on the caller's thread. It would in one place: a request that ends
+ * while its host is looked up joins the thread that asks the name servers, which may wait for these
+ * for minutes. With QUICK_EXIT curl leaves that thread to itself. It ends when the C library gives
+ * up; until then it is one task of the service more, so no further look-up begins when there are
+ * many. No proxy is looked up (PROXY ""), and no .netrc, cookie, HSTS or alt-svc file is read:
+ * these are only when they are asked for. */
+
 #include "report/http-handles.h"
+
+#include <sys/stat.h>
+
+#define LOOKUPS_LEFT_MAX 16
 
 #define EASY_SET(easy, option, value)                                                \
         do {                                                                         \
                 if (curl_easy_setopt((easy), CURLOPT_##option, (value)) != CURLE_OK) \
                         return -ENOMEM;                                              \
         } while (0)
+
+/* Are there as many threads as those of this process, its connections and of look-ups that were
+ * left to themselves can be? Whoever may not see it begins the look-up. */
+static bool too_many_threads(const HttpConfig *config)
+{
+        struct stat st;
+
+        /* a link for each task, beside "." and ".." */
+        return stat("/proc/self/task", &st) >= 0 &&
+               st.st_nlink >= 2 + LOOKUPS_LEFT_MAX + config->max_connections;
+}
+
+static int on_lookup(void *state, void *reserved, void *userdata)
+{
+        return too_many_threads(userdata) ? 1 : 0;
+}
+
+/* An address needs no look-up, and may not be held up by those of another client. */
+static int set_lookup(CURL *easy, const HttpConfig *config, const HttpEndpoint *endpoint)
+{
+        EASY_SET(easy, QUICK_EXIT, 1L);
+        if (endpoint->is_address)
+                return 0;
+        EASY_SET(easy, RESOLVER_START_FUNCTION, on_lookup);
+        EASY_SET(easy, RESOLVER_START_DATA, (void *)config);
+        return 0;
+}
 
 static int set_tls(CURL *easy, const HttpConfig *config)
 {
@@ -62,7 +100,7 @@ int http_handles_take(HttpHandles *handles, const HttpConfig *config, const Http
         if (!easy)
                 return -ENOMEM;
         if (set_limits(easy, config) < 0 || set_tls(easy, config) < 0 ||
-            set_endpoint(easy, config, endpoint) < 0) {
+            set_endpoint(easy, config, endpoint) < 0 || set_lookup(easy, config, endpoint) < 0) {
                 curl_easy_cleanup(easy);
                 return -ENOMEM;
         }
@@ -178,15 +216,18 @@ void http_handle_get_response(CURL *easy, HttpResponse *ret)
         ret->last_modified = header_of(easy, "last-modified");
 }
 
-void http_handle_get_failure(CURL *easy, HttpFailure *ret)
+void http_handle_get_failure(CURL *easy, const HttpConfig *config, HttpFailure *ret)
 {
+        curl_off_t connected_usec = 0, resolved_usec = 0;
         long os_errno = 0, local_port = 0;
-        curl_off_t connected_usec = 0;
 
         curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_errno);
+        curl_easy_getinfo(easy, CURLINFO_NAMELOOKUP_TIME_T, &resolved_usec);
         curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &connected_usec);
         curl_easy_getinfo(easy, CURLINFO_LOCAL_PORT, &local_port);
         ret->os_errno = (int)os_errno;
+        ret->too_many_lookups = too_many_threads(config);
+        ret->resolved = resolved_usec > 0;
         ret->reached = local_port > 0;
         ret->connected = connected_usec > 0;
 }

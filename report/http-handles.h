@@ -36,4 +36,4 @@ int http_handle_set_request(CURL *easy, const HttpEndpoint *endpoint, const Http
 void http_handle_get_response(CURL *easy, HttpResponse *ret);
 
 /* What a handle that failed knows of the reason. */
-void http_handle_get_failure(CURL *easy, HttpFailure *ret);
+void http_handle_get_failure(CURL *easy, const HttpConfig *config, HttpFailure *ret);

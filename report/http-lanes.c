@@ -2,54 +2,58 @@
 
 #include "report/http-lanes.h"
 
-#include <assert.h>
-
-#define PATIENCE_MIN_USEC (200 * USEC_PER_MSEC)
-#define PATIENCE_MAX_USEC (5 * USEC_PER_SEC)
-#define CLOSED_USEC       (60 * USEC_PER_SEC)
+#define WRITES_FIRST       2
+#define PATIENCE_MIN_USEC  (500 * USEC_PER_MSEC)
+#define PATIENCE_MAX_USEC  (5 * USEC_PER_SEC)
+#define WRITE_PATIENCE_MIN USEC_PER_SEC
+#define CLOSED_USEC        (60 * USEC_PER_SEC)
 
 void http_lanes_init(HttpLanes *lanes, size_t max)
 {
-        *lanes = (HttpLanes){ .max = max, .n_proven = 1 };
+        *lanes = (HttpLanes){ .max = max, .limit = 1, .limit_writes = MIN(max, WRITES_FIRST) };
 }
 
-void http_lanes_forget(HttpLanes *lanes)
+bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, size_t n_writes, bool writes)
 {
-        lanes->n_proven = 1;
-        lanes->closed_until_usec = 0;
-        lanes->answer_usec = 0;
+        return n_active < lanes->limit && (!writes || n_writes < lanes->limit_writes);
 }
 
-HttpLane http_lanes_take(HttpLanes *lanes, size_t n_active, bool repeatable, uint64_t now_usec)
+uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes, bool writes)
 {
-        if (n_active < lanes->n_proven)
-                return HTTP_LANE_PROVEN;
-        if (!repeatable || n_active >= lanes->max || now_usec < lanes->closed_until_usec)
-                return HTTP_LANE_NONE;
-        lanes->n_trials++;
-        return HTTP_LANE_TRIAL;
+        uint64_t min_usec = writes ? WRITE_PATIENCE_MIN : PATIENCE_MIN_USEC;
+
+        return MIN(MAX(lanes->answer_usec * 8, min_usec), PATIENCE_MAX_USEC);
 }
 
-uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes)
+static void note_write(HttpLanes *lanes, bool failed, size_t n_writes, uint64_t now_usec)
 {
-        return MIN(MAX(lanes->answer_usec * 4, PATIENCE_MIN_USEC), PATIENCE_MAX_USEC);
+        if (failed) {
+                lanes->limit_writes = 1;
+                lanes->n_well = 0;
+                lanes->writes_closed_until_usec = now_usec + CLOSED_USEC;
+        } else if (n_writes >= lanes->limit_writes && lanes->limit_writes < lanes->max &&
+                   now_usec >= lanes->writes_closed_until_usec &&
+                   ++lanes->n_well >= lanes->limit_writes) {
+                lanes->limit_writes++;
+                lanes->n_well = 0;
+        }
 }
 
-void http_lanes_note_answer(HttpLanes *lanes, uint64_t usec)
+void http_lanes_note_answer(HttpLanes *lanes, bool writes, bool failed, uint64_t usec,
+                            size_t n_active, size_t n_writes, uint64_t now_usec)
 {
-        lanes->answer_usec = lanes->answer_usec ? (lanes->answer_usec * 3 + usec) / 4 : usec;
+        if (writes)
+                note_write(lanes, failed, n_writes, now_usec);
+        else
+                lanes->answer_usec =
+                        lanes->answer_usec ? (lanes->answer_usec * 3 + usec) / 4 : usec;
+        if (!failed && n_active >= lanes->limit && lanes->limit < lanes->max &&
+            now_usec >= lanes->closed_until_usec)
+                lanes->limit++;
 }
 
-void http_lanes_end_trial(HttpLanes *lanes, bool answered_on_its_own)
+void http_lanes_note_crowd(HttpLanes *lanes, size_t n_served, uint64_t now_usec)
 {
-        assert(lanes->n_trials > 0);
-        lanes->n_trials--;
-        if (answered_on_its_own && lanes->n_proven < lanes->max)
-                lanes->n_proven++;
-}
-
-void http_lanes_stall_trial(HttpLanes *lanes, uint64_t now_usec)
-{
-        http_lanes_end_trial(lanes, false);
+        lanes->limit = MAX(MIN(lanes->limit, n_served), (size_t)1);
         lanes->closed_until_usec = now_usec + CLOSED_USEC;
 }

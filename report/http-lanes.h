@@ -1,48 +1,41 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How many requests a server serves at a time. Pure.
+/* How many requests a server is sent at a time. Pure; the one place that decides it.
  *
- * Some servers give each connection a worker for as long as it is open: what is sent over one
- * connection more than there are workers stands and waits until another is closed, though all the
- * others are idle. So the number is found out. It begins with one. A request that can be sent twice
- * without harm may go over one connection more, as a trial: when it is answered the connection
- * counts, when it is not for a while it is given up, sent over one that works, and no further trial
- * is made for a minute. Writes use connections that count only. */
+ * Nobody tells how many a server serves, so it is found out: one at first, one more with each
+ * answer that came while as many were under way as may be. It shrinks when the server turns out to
+ * serve fewer. Some give each connection a worker for as long as it is open: what is sent over one
+ * connection more than there are workers stands and waits, though all the others may be idle. So a
+ * request that waits long for the first byte over a new connection, while other connections are
+ * served, stands in such a crowd (http.c makes room for it); the number goes down to those that are
+ * served, and does not grow for a minute.
+ *
+ * Writes may be fewer: two at first, one more each time that as many as now went well, and one
+ * alone for a minute after one failed. A database that cannot do two at a time fails one of them.
+ */
 
 #include "base/macros.h"
 
 typedef struct HttpLanes {
         size_t max;
-        size_t n_proven; /* 1 … max */
-        size_t n_trials; /* under way */
-        uint64_t closed_until_usec;
-        uint64_t answer_usec; /* how long an answer takes, smoothed; 0: unknown */
+        size_t limit, limit_writes; /* 1 … max */
+        size_t n_well;              /* writes, since their limit grew */
+        uint64_t closed_until_usec, writes_closed_until_usec;
+        uint64_t answer_usec; /* how long an answer to a read takes, smoothed; 0: unknown */
 } HttpLanes;
-
-typedef enum HttpLane {
-        HTTP_LANE_NONE, /* wait */
-        HTTP_LANE_PROVEN,
-        HTTP_LANE_TRIAL,
-} HttpLane;
 
 void http_lanes_init(HttpLanes *lanes, size_t max);
 
-/* Another server: nothing is known of it. Trials under way at the old one may still end. */
-void http_lanes_forget(HttpLanes *lanes);
+/* May one more start beside so many? */
+bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, size_t n_writes, bool writes);
 
-/* May a request start beside n_active others (trials included)? A trial is counted as started. */
-HttpLane http_lanes_take(HttpLanes *lanes, size_t n_active, bool repeatable, uint64_t now_usec);
+/* How long the first byte may be waited for before a request seems to stand in a crowd. */
+uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes, bool writes);
 
-/* How long a trial may wait for its answer. */
-uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes);
+/* An answer came after so long, beside n_active requests and n_writes, itself among them. */
+void http_lanes_note_answer(HttpLanes *lanes, bool writes, bool failed, uint64_t usec,
+                            size_t n_active, size_t n_writes, uint64_t now_usec);
 
-/* An answer to a request that can be repeated came after so long. */
-void http_lanes_note_answer(HttpLanes *lanes, uint64_t usec);
-
-/* A trial ended: answered over a connection of its own or not (failed, cancelled, or over a
- * connection that was there). */
-void http_lanes_end_trial(HttpLanes *lanes, bool answered_on_its_own);
-
-/* A trial was given up. */
-void http_lanes_stall_trial(HttpLanes *lanes, uint64_t now_usec);
+/* So many connections are served, and further ones wait. */
+void http_lanes_note_crowd(HttpLanes *lanes, size_t n_served, uint64_t now_usec);

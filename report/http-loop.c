@@ -19,6 +19,7 @@
 
 #include <sys/epoll.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 typedef struct HttpSocket {
@@ -26,6 +27,7 @@ typedef struct HttpSocket {
         HttpLoop *loop;
         curl_socket_t fd;
         bool watched; /* curl wants to know of it */
+        bool ended;   /* not watched, and there is no other end any more */
         sd_event_source *source;
 } HttpSocket;
 
@@ -110,6 +112,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
         int events = 0;
 
         if (!sock->watched) {
+                sock->ended = true;
                 sd_event_source_set_enabled(source, SD_EVENT_OFF);
                 return 0;
         }
@@ -241,6 +244,7 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata
         if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
                 events |= EPOLLOUT;
         sock->watched = true;
+        sock->ended = false;
         return socket_watch(sock, events) < 0 ? -1 : 0;
 }
 
@@ -260,7 +264,11 @@ static int set_up_multi(HttpLoop *loop, uint64_t max_connections)
         loop->multi = curl_multi_init();
         if (!loop->multi)
                 return -ENOMEM;
-        if (curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket) != CURLM_OK ||
+        /* One request at a time on a connection, with HTTP/2 as well: the lanes count connections,
+         * and a server that closes one behind an answer would break the others on it. */
+        if (curl_multi_setopt(loop->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) !=
+                    CURLM_OK ||
+            curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket) != CURLM_OK ||
             curl_multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop) != CURLM_OK ||
             curl_multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer) != CURLM_OK ||
             curl_multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop) != CURLM_OK ||
@@ -350,4 +358,26 @@ void http_loop_remove(HttpLoop *loop, CURL *easy)
                 loop->n_handles--;
         if (loop->due && !loop->acting)
                 sd_event_source_set_enabled(loop->soon, SD_EVENT_ONESHOT);
+}
+
+size_t http_loop_count_idle(const HttpLoop *loop)
+{
+        const HttpSocket *sock;
+        size_t n = 0;
+
+        TAILQ_FOREACH(sock, &loop->sockets, link)
+        n += !sock->watched && !sock->ended;
+        return n;
+}
+
+/* Curl has no call for it. It finds out when it looks at the connection next. */
+void http_loop_close_idle(HttpLoop *loop)
+{
+        HttpSocket *sock;
+
+        TAILQ_FOREACH(sock, &loop->sockets, link)
+        if (!sock->watched && !sock->ended) {
+                sock->ended = true;
+                (void)shutdown(sock->fd, SHUT_RDWR);
+        }
 }

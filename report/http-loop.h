@@ -26,3 +26,8 @@ DEFINE_CLEANUP(HttpLoop *, http_loop_free);
 /* Begins at once, but ended is never called from inside. -ENOMEM, -EIO. */
 int http_loop_add(HttpLoop *loop, CURL *easy);
 void http_loop_remove(HttpLoop *loop, CURL *easy);
+
+/* How many connections are open that no request uses; and their end, as soon as the server reads
+ * it. A request that began to use one meanwhile is sent again by curl. */
+size_t http_loop_count_idle(const HttpLoop *loop);
+void http_loop_close_idle(HttpLoop *loop);

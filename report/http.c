@@ -5,7 +5,11 @@
  * looks at nothing of a client that the callback has freed.
  *
  * Curl itself could hold back requests above a number of connections, but it counts their time-out
- * meanwhile. So the queue is here. */
+ * meanwhile. So the queue is here.
+ *
+ * A request may stand at a server that gives each connection a worker, behind connections that are
+ * kept for the next request (http-lanes.h). Then those that are idle are closed, and those that
+ * become idle, until it is answered: so the server comes to it. Nothing is sent twice for that. */
 
 #include "report/http.h"
 
@@ -38,10 +42,9 @@ struct HttpTransfer {
         size_t request_size;
         HttpDone done; /* NULL: nobody wants the answer */
         void *userdata;
-        bool repeatable; /* sending it twice does no harm */
-        bool trial;      /* active, over a connection that has to prove itself */
+        bool writes;
+        bool stands; /* active, and nobody reads it */
         uint64_t started_usec;
-        sd_event_source *patience; /* of a trial */
 
         char *body; /* of the answer */
         size_t body_size, body_allocated;
@@ -61,9 +64,11 @@ struct HttpClient {
         HttpLoop *loop;
         HttpHandles handles;
         TransferList queued, active, ended;
-        HttpTransfer *delivered; /* the one whose callback runs */
-        size_t n_active;
+        HttpTransfer *delivered;               /* the one whose callback runs */
+        size_t n_active, n_writes, n_standing; /* active ones */
         HttpLanes lanes;
+        sd_event_source *watch; /* looks for those that stand */
+        bool watching;
         bool broken; /* the loop has to be made anew */
 };
 
@@ -85,7 +90,6 @@ static HttpTransfer *transfer_free(HttpTransfer *transfer)
 {
         if (!transfer)
                 return NULL;
-        sd_event_source_disable_unref(transfer->patience);
         /* What failed or was cancelled may still belong to curl's multi handle. */
         if (transfer->client && transfer->state == TRANSFER_ENDED && transfer->code == CURLE_OK)
                 http_handles_give_back(&transfer->client->handles, transfer->easy);
@@ -121,51 +125,39 @@ static uint64_t now_usec(const HttpClient *client)
         return usec;
 }
 
-static int on_patience_over(sd_event_source *source, uint64_t usec, void *userdata);
+static void watch(HttpClient *client)
+{
+        uint64_t usec = now_usec(client) + http_lanes_get_patience_usec(&client->lanes, false);
 
-/* Without memory for the timer a trial is not watched, which only makes it slow. */
-static void transfer_activate(HttpTransfer *transfer, HttpLane lane)
+        if (client->watching)
+                return;
+        (void)sd_event_source_set_time(client->watch, usec);
+        client->watching = sd_event_source_set_enabled(client->watch, SD_EVENT_ONESHOT) >= 0;
+}
+
+static void transfer_activate(HttpTransfer *transfer)
 {
         HttpClient *client = transfer->client;
 
         transfer->state = TRANSFER_ACTIVE;
         transfer->started_usec = now_usec(client);
-        transfer->trial = lane == HTTP_LANE_TRIAL;
         TAILQ_INSERT_TAIL(&client->active, transfer, link);
         client->n_active++;
-        if (transfer->trial)
-                (void)sd_event_add_time_relative(client->event, &transfer->patience,
-                                                 CLOCK_MONOTONIC,
-                                                 http_lanes_get_patience_usec(&client->lanes),
-                                                 USEC_PER_MSEC, on_patience_over, transfer);
+        client->n_writes += transfer->writes;
+        watch(client);
 }
 
-static HttpTransfer *first_repeatable(const HttpClient *client)
+/* The request that is to start next, or NULL when none may: the first, or the first read where
+ * further writes have to wait. */
+static HttpTransfer *next_queued(const HttpClient *client)
 {
-        HttpTransfer *transfer = TAILQ_FIRST(&client->queued);
+        HttpTransfer *transfer;
 
-        while (transfer && !transfer->repeatable)
-                transfer = TAILQ_NEXT(transfer, link);
-        return transfer;
-}
-
-/* The request that is to start next, or NULL when none may. */
-static HttpTransfer *next_queued(HttpClient *client, HttpLane *ret_lane)
-{
-        HttpTransfer *transfer = TAILQ_FIRST(&client->queued);
-
-        if (!transfer)
-                return NULL;
-        *ret_lane = http_lanes_take(&client->lanes, client->n_active, false, 0);
-        if (*ret_lane != HTTP_LANE_NONE)
+        TAILQ_FOREACH(transfer, &client->queued, link)
+        if (http_lanes_may_start(&client->lanes, client->n_active, client->n_writes,
+                                 transfer->writes))
                 return transfer;
-        if (client->n_active >= client->lanes.max)
-                return NULL;
-        transfer = first_repeatable(client);
-        if (!transfer)
-                return NULL;
-        *ret_lane = http_lanes_take(&client->lanes, client->n_active, true, now_usec(client));
-        return *ret_lane != HTTP_LANE_NONE ? transfer : NULL;
+        return NULL;
 }
 
 /* Called by curl with each piece of the body. Returning less than n ends the transfer. */
@@ -239,18 +231,14 @@ static int transfer_equip(HttpTransfer *transfer)
 static void start_queued(HttpClient *client)
 {
         HttpTransfer *transfer;
-        HttpLane lane;
 
-        while ((transfer = next_queued(client, &lane))) {
+        while (client->n_active < client->lanes.limit && (transfer = next_queued(client))) {
                 TAILQ_REMOVE(&client->queued, transfer, link);
                 if (!client->broken && transfer_equip(transfer) >= 0 &&
-                    http_loop_add(client->loop, transfer->easy) >= 0) {
-                        transfer_activate(transfer, lane);
-                        continue;
-                }
-                if (lane == HTTP_LANE_TRIAL)
-                        http_lanes_end_trial(&client->lanes, false);
-                transfer_end(transfer, CURLE_OUT_OF_MEMORY);
+                    http_loop_add(client->loop, transfer->easy) >= 0)
+                        transfer_activate(transfer);
+                else
+                        transfer_end(transfer, CURLE_OUT_OF_MEMORY);
         }
 }
 
@@ -261,49 +249,65 @@ static void transfer_deactivate(HttpTransfer *transfer)
 
         TAILQ_REMOVE(&client->active, transfer, link);
         client->n_active--;
-        transfer->trial = false;
-        transfer->patience = sd_event_source_disable_unref(transfer->patience);
+        client->n_writes -= transfer->writes;
+        client->n_standing -= transfer->stands;
+        transfer->stands = false;
 }
 
-/* A trial got no answer for so long that it will get none while the other connections are open. */
-static int on_patience_over(sd_event_source *source, uint64_t usec, void *userdata)
+/* Not a byte came, for long, and the connection was made for it. */
+static bool seems_to_stand(const HttpTransfer *transfer, uint64_t now)
 {
-        HttpTransfer *transfer = userdata;
-        HttpClient *client = transfer->client;
+        const HttpLanes *lanes = &transfer->client->lanes;
+        curl_off_t first_byte_usec = 0;
+        long n_connects = 0;
 
-        if (transfer->body_size > 0) {
-                transfer->patience = sd_event_source_disable_unref(transfer->patience);
-                return 0;
+        if (now - transfer->started_usec < http_lanes_get_patience_usec(lanes, transfer->writes))
+                return false;
+        curl_easy_getinfo(transfer->easy, CURLINFO_STARTTRANSFER_TIME_T, &first_byte_usec);
+        curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &n_connects);
+        return first_byte_usec == 0 && n_connects > 0;
+}
+
+static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        HttpClient *client = userdata;
+        uint64_t now = now_usec(client);
+        size_t n_standing = 0, n_served;
+        HttpTransfer *transfer;
+
+        client->watching = false;
+        TAILQ_FOREACH(transfer, &client->active, link)
+        n_standing += seems_to_stand(transfer, now);
+        /* Where nobody else is served it is slow, or away. */
+        n_served = client->n_active - n_standing + http_loop_count_idle(client->loop);
+        if (n_standing > 0 && n_served > 0) {
+                client->n_standing = 0;
+                TAILQ_FOREACH(transfer, &client->active, link)
+                client->n_standing += transfer->stands = seems_to_stand(transfer, now);
+                http_lanes_note_crowd(&client->lanes, n_served, now);
+                http_loop_close_idle(client->loop);
         }
-        http_lanes_stall_trial(&client->lanes, now_usec(client));
-        http_loop_remove(client->loop, transfer->easy);
-        transfer_deactivate(transfer);
-        transfer->state = TRANSFER_QUEUED;
-        TAILQ_INSERT_HEAD(&client->queued, transfer, link);
-        if (!transfer->done)
-                http_transfer_cancel(transfer);
-        start_queued(client);
+        if (client->n_active > 0)
+                watch(client);
         return 0;
 }
 
-/* Did the answer come over a connection that was made for it, or that carries several at a time? */
-static bool answered_on_its_own(const HttpTransfer *transfer, CURLcode code)
+static void note_answer(HttpTransfer *transfer)
 {
-        long n_connects = 0, version = 0;
+        HttpClient *client = transfer->client;
+        uint64_t now = now_usec(client);
+        long status = 0;
 
-        curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &n_connects);
-        curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
-        return code == CURLE_OK && (n_connects > 0 || version >= CURL_HTTP_VERSION_2_0);
+        curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+        http_lanes_note_answer(&client->lanes, transfer->writes, status >= 500,
+                               now - transfer->started_usec, client->n_active, client->n_writes,
+                               now);
 }
 
 static void active_ended(HttpTransfer *transfer, CURLcode code)
 {
-        HttpClient *client = transfer->client;
-
-        if (transfer->trial)
-                http_lanes_end_trial(&client->lanes, answered_on_its_own(transfer, code));
-        else if (transfer->repeatable && code == CURLE_OK)
-                http_lanes_note_answer(&client->lanes, now_usec(client) - transfer->started_usec);
+        if (code == CURLE_OK)
+                note_answer(transfer);
         transfer_deactivate(transfer);
         transfer_end(transfer, code);
 }
@@ -350,7 +354,8 @@ static void deliver_failure(const HttpClient *client, HttpTransfer *transfer)
         Error error = ERROR_NULL;
         int r;
 
-        http_handle_get_failure(transfer->easy, &failure);
+        http_handle_get_failure(transfer->easy, &client->config, &failure);
+        failure.resolved |= client->endpoint.is_address;
         r = http_failure_translate(&failure, &error);
         transfer->done(r, NULL, &error, transfer->userdata);
 }
@@ -394,6 +399,8 @@ static void on_settled(void *userdata)
 {
         HttpClient *client = userdata;
 
+        if (client->n_standing > 0)
+                http_loop_close_idle(client->loop);
         if (TAILQ_EMPTY(&client->ended))
                 return;
         sd_event_source_set_enabled(client->deferred, SD_EVENT_OFF);
@@ -413,6 +420,18 @@ static int make_loop(HttpClient *client)
         client->loop = loop;
         client->broken = false;
         return 0;
+}
+
+static int make_sources(HttpClient *client)
+{
+        int r = sd_event_add_defer(client->event, &client->deferred, on_deferred, client);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(client->deferred, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(client->event, &client->watch, CLOCK_MONOTONIC, 0,
+                                      10 * USEC_PER_MSEC, on_watch, client);
+        return r < 0 ? r : sd_event_source_set_enabled(client->watch, SD_EVENT_OFF);
 }
 
 static int check_config(const HttpConfig *config, Error *reterr)
@@ -453,9 +472,7 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
         r = config->endpoint ? http_client_set_endpoint(client, config->endpoint, reterr) : 0;
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(event, &client->deferred, on_deferred, client);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(client->deferred, SD_EVENT_OFF);
+        r = make_sources(client);
         if (r >= 0)
                 r = make_loop(client);
         if (r < 0)
@@ -470,7 +487,8 @@ int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *re
 
         if (r < 0)
                 return r;
-        http_lanes_forget(&client->lanes);
+        http_handles_done(&client->handles);
+        http_lanes_init(&client->lanes, client->config.max_connections);
         return 0;
 }
 
@@ -494,6 +512,7 @@ HttpClient *http_client_free(HttpClient *client)
         http_handles_done(&client->handles);
         http_loop_free(client->loop);
         sd_event_source_disable_unref(client->deferred);
+        sd_event_source_disable_unref(client->watch);
         sd_event_unref(client->event);
         http_endpoint_done(&client->endpoint);
         free(client);
@@ -512,8 +531,6 @@ HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
                 TAILQ_REMOVE(&client->queued, transfer, link);
                 break;
         case TRANSFER_ACTIVE:
-                if (transfer->trial)
-                        http_lanes_end_trial(&client->lanes, false);
                 http_loop_remove(client->loop, transfer->easy);
                 transfer_deactivate(transfer);
                 break;
@@ -585,7 +602,7 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         transfer->client = client;
         transfer->done = done;
         transfer->userdata = userdata;
-        transfer->repeatable = strcmp(request->method, "GET") == 0;
+        transfer->writes = strcmp(request->method, "GET") != 0;
         if (copy_request(transfer, request) < 0)
                 return error_oom(reterr);
         transfer->state = TRANSFER_QUEUED;
@@ -595,18 +612,4 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         transfer = NULL;
         start_queued(client);
         return 0;
-}
-
-size_t http_client_widen(HttpClient *client, size_t n)
-{
-        static const HttpRequest request = { .method = "GET", .path = "/" };
-        const HttpLanes *lanes = &client->lanes;
-        size_t n_sent = 0;
-
-        if (!client->endpoint.text || now_usec(client) < client->lanes.closed_until_usec)
-                return 0;
-        for (size_t i = lanes->n_proven + lanes->n_trials; i < MIN(n, lanes->max); i++)
-                if (http_client_send(client, &request, NULL, NULL, NULL, NULL) >= 0)
-                        n_sent++;
-        return n_sent;
 }

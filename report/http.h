@@ -17,7 +17,7 @@
 #include "base/error.h"
 
 #define HTTP_MAX_CONNECTIONS_LIMIT  64
-#define HTTP_MAX_BODY_BYTES_DEFAULT (UINT64_C(64) * 1024 * 1024)
+#define HTTP_MAX_BODY_BYTES_DEFAULT (UINT64_C(8) * 1024 * 1024) /* parsed in 2 s, in 200 MB */
 
 /* Everything is borrowed and must outlive the client. */
 typedef struct HttpConfig {
@@ -85,16 +85,10 @@ DEFINE_CLEANUP(HttpClient *, http_client_free);
 /* Takes a request. ret_transfer (may be NULL) is valid until the callback is called or it is
  * cancelled; done may be NULL. -EINVAL for a path or header that is none, -ENOMEM.
  *
- * A GET that goes unanswered over a new connection is sent again over an old one. Any request is
- * sent again, once, when the server closes a kept connection without a byte of an answer: the
- * server may then see a write twice. */
+ * A request is sent again, once, when the server closes a kept connection without a byte of an
+ * answer: the server may then see a write twice. */
 int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
                      HttpTransfer **ret_transfer, Error *reterr);
-
-/* Finds out soon whether the server serves n requests at a time, before so many are to come: sends
- * GET of the endpoint's root over further connections while the next requests run. Returns how many
- * were sent; 0 when it is known. */
-size_t http_client_widen(HttpClient *client, size_t n);
 
 /* A date of a header as seconds since the epoch; 0 for what is none. */
 uint64_t http_date_to_sec(const char *text);

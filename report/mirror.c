@@ -150,31 +150,6 @@ static int copy_names(MirrorNames *to, const MirrorNames *from)
         return 0;
 }
 
-int mirror_make_next(const Mirror *mirror, const PlacementProviders *providers, Mirror **ret,
-                     Error *reterr)
-{
-        _cleanup_(mirror_freep) Mirror *next = NULL;
-        int r;
-
-        if (mirror_new(&next) < 0 || copy_names(&next->names, &mirror->names) < 0)
-                return error_oom(reterr);
-        for (size_t i = 0; i < providers->n_items; i++) {
-                const PlacementProvider *item = &providers->items[i];
-                bool same = mirror_get_generation(mirror, &item->uuid) == item->generation;
-                Provider *provider;
-
-                r = add_entry(next, &item->uuid, item->name, &item->parent,
-                              same ? item->generation : -1, &provider, reterr);
-                if (r < 0)
-                        return r;
-                if (same &&
-                    copy_content(provider, provider_tree_find(mirror->tree, &item->uuid)) < 0)
-                        return error_oom(reterr);
-        }
-        *ret = TAKE_PTR(next);
-        return 0;
-}
-
 bool mirror_has_stale(const Mirror *mirror)
 {
         if (mirror->list_stale)
@@ -217,6 +192,53 @@ static int learn_from(Mirror *mirror, const Provider *provider, MirrorPart part)
                 for (size_t i = 0; i < provider->n_inventories; i++)
                         if (mirror_learn_class(mirror, provider->inventories[i].resource_class) < 0)
                                 return -ENOMEM;
+        return 0;
+}
+
+static const Mirror *choose_source(const Mirror *mirror, const Mirror *partial,
+                                   const PlacementProvider *item)
+{
+        if (mirror_get_generation(mirror, &item->uuid) == item->generation)
+                return mirror;
+        if (partial && mirror_get_generation(partial, &item->uuid) == item->generation)
+                return partial;
+        return NULL;
+}
+
+/* What an unfinished refresh learned of names is in what it read alone. */
+static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *source, bool learns,
+                    Error *reterr)
+{
+        int64_t generation = source ? item->generation : -1;
+        Provider *provider;
+        int r = add_entry(next, &item->uuid, item->name, &item->parent, generation, &provider,
+                          reterr);
+
+        if (r < 0 || !source)
+                return r;
+        if (copy_content(provider, provider_tree_find(source->tree, &item->uuid)) < 0 ||
+            (learns && (learn_from(next, provider, MIRROR_INVENTORIES) < 0 ||
+                        learn_from(next, provider, MIRROR_TRAITS) < 0)))
+                return error_oom(reterr);
+        return 0;
+}
+
+int mirror_make_next(const Mirror *mirror, const Mirror *partial,
+                     const PlacementProviders *providers, Mirror **ret, Error *reterr)
+{
+        _cleanup_(mirror_freep) Mirror *next = NULL;
+
+        if (mirror_new(&next) < 0 || copy_names(&next->names, &mirror->names) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < providers->n_items; i++) {
+                const PlacementProvider *item = &providers->items[i];
+                const Mirror *source = choose_source(mirror, partial, item);
+                int r = add_next(next, item, source, source == partial, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(next);
         return 0;
 }
 
@@ -338,11 +360,9 @@ void mirror_forget(Mirror *mirror, const Uuid *provider)
                 mirror->list_stale = true;
 }
 
-void mirror_forget_all(Mirror *mirror)
+void mirror_doubt(Mirror *mirror)
 {
         mirror->list_stale = true;
-        for (size_t i = 0; i < mirror->n_entries; i++)
-                mirror->entries[i].generation = -1;
 }
 
 void mirror_forget_names(Mirror *mirror)

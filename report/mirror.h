@@ -11,7 +11,7 @@
  * nothing of them is ever written: sharing.h says when they are read.
  *
  * A refresh works on a copy (mirror_make_next) that takes the mirror's place when every read went
- * well, so that a failed refresh changes nothing.
+ * well, so that a failed refresh changes nothing of it; the next one goes on from the copy.
  *
  * LIMITATIONS: aggregates written with a microversion below 1.19 leave the generation as it is, and
  * are seen with the provider's next change only. */
@@ -58,10 +58,10 @@ int64_t mirror_get_generation(const Mirror *mirror, const Uuid *provider);
 /* True when the mirror holds exactly these providers, and none is stale. */
 bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers);
 
-/* A mirror of these providers (parents first). What this one has of the same generation is copied,
- * the others are stale. -EBADMSG, -ENOMEM. */
-int mirror_make_next(const Mirror *mirror, const PlacementProviders *providers, Mirror **ret,
-                     Error *reterr);
+/* A mirror of these providers (parents first). What this one, or else partial (NULL: none), has of
+ * the same generation is copied, the others are stale. -EBADMSG, -ENOMEM. */
+int mirror_make_next(const Mirror *mirror, const Mirror *partial,
+                     const PlacementProviders *providers, Mirror **ret, Error *reterr);
 
 /* The uuids of stale providers, in an array that the caller frees. -ENOMEM. */
 int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n);
@@ -88,7 +88,10 @@ void mirror_remove(Mirror *mirror, const Uuid *provider);
 
 /* The provider must be read again; for one that is unknown, the list of providers must be. */
 void mirror_forget(Mirror *mirror, const Uuid *provider);
-void mirror_forget_all(Mirror *mirror);
+
+/* Any of them may have moved: the list of providers must be read, and its generations tell which.
+ */
+void mirror_doubt(Mirror *mirror);
 
 /* Placement turned out to lack a name that was known. */
 void mirror_forget_names(Mirror *mirror);

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 
-/* Longer chains of parents, and longer lists of names, are not believed. Placement's own are far
- * shorter, and the sorted containers of base/ are not made for millions of items. */
-#define DEPTH_MAX 64
+/* Longer lists of names are not believed. Placement's own are far shorter, and the sorted
+ * containers of base/ are not made for millions of items. */
 #define NAMES_MAX 8192
+
+#define NAME_SHOWN 100 /* bytes of a name that cannot be taken as it is */
 
 void placement_providers_done(PlacementProviders *providers)
 {
@@ -44,27 +46,50 @@ static int read_parent(const json_t *object, Uuid *ret, Error *reterr)
         return json_read_uuid(object, "parent_provider_uuid", ret, reterr);
 }
 
+/* What somebody else named oddly is known by what can be shown of its name, and its uuid. None of
+ * ours ever has such a name, so it is never sent. */
+static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
+{
+        char shown[NAME_SHOWN + 1];
+        char *made = NULL;
+
+        n = MIN(n, (size_t)NAME_SHOWN);
+        for (size_t i = 0; i < n; i++)
+                shown[i] = name[i] ? name[i] : '?';
+        shown[n] = '\0';
+        text_trim_cut(shown);
+        text_sanitize(shown, '?');
+        return asprintf(&made, "%s (%s)", shown, uuid->text) < 0 ? NULL : made;
+}
+
+static int read_name(const json_t *object, const Uuid *uuid, char **ret, Error *reterr)
+{
+        const json_t *member = json_object_get(object, "name");
+        const char *name = json_string_value(member);
+        size_t n = json_string_length(member), n_characters;
+
+        if (!name)
+                return error_setf(reterr, EBADMSG, "\"name\" is %s",
+                                  member ? "not a string" : "missing");
+        n_characters = text_count_characters(name);
+        *ret = strlen(name) == n && n_characters > 0 && n_characters <= PROVIDER_NAME_MAX
+                       ? strdup(name)
+                       : make_odd_name(name, n, uuid);
+        return *ret ? 0 : error_oom(reterr);
+}
+
 static int read_provider(const json_t *object, PlacementProvider *ret, Error *reterr)
 {
         PlacementProvider provider = { 0 };
-        const char *name;
-        size_t n;
         int r;
 
         if (!json_is_object(object))
                 return error_setf(reterr, EBADMSG, "A provider is not an object");
         if ((r = json_read_uuid(object, "uuid", &provider.uuid, reterr)) < 0 ||
-            (r = json_read_string(object, "name", &name, reterr)) < 0 ||
             (r = read_generation_member(object, "generation", &provider.generation, reterr)) < 0 ||
-            (r = read_parent(object, &provider.parent, reterr)) < 0)
+            (r = read_parent(object, &provider.parent, reterr)) < 0 ||
+            (r = read_name(object, &provider.uuid, &provider.name, reterr)) < 0)
                 return r;
-        n = strnlen(name, PROVIDER_NAME_MAX + 1);
-        if (n == 0 || n > PROVIDER_NAME_MAX)
-                return error_setf(reterr, EBADMSG, "The name of provider %s is empty or too long",
-                                  provider.uuid.text);
-        provider.name = strdup(name);
-        if (!provider.name)
-                return error_oom(reterr);
         *ret = provider;
         return 0;
 }
@@ -130,42 +155,53 @@ static int check_unique(const PlacementProviders *providers, Error *reterr)
         return 0;
 }
 
-/* The steps from each provider up to its root. Needs items sorted by uuid. */
-static int find_depths(const PlacementProviders *providers, size_t *depths, Error *reterr)
+/* Its parent's position; its own for a root. Needs items sorted by uuid. */
+static int find_parent(const PlacementProviders *providers, size_t position, size_t *ret,
+                       Error *reterr)
+{
+        const PlacementProvider *provider = &providers->items[position], *parent = provider;
+        PlacementProvider key = { .uuid = provider->parent };
+
+        if (!uuid_empty(&provider->parent))
+                parent = bsearch(&key, providers->items, providers->n_items,
+                                 sizeof(PlacementProvider), compare_uuids);
+        if (!parent)
+                return error_setf(reterr, EBADMSG, "Provider %s has a parent outside of the tree",
+                                  provider->uuid.text);
+        *ret = (size_t)(parent - providers->items);
+        return 0;
+}
+
+/* The levels of all providers; 1 is a root's, 0 not known yet. Each is walked over twice at most,
+ * however deep the tree. */
+static int find_levels(const PlacementProviders *providers, const size_t *parents, size_t *levels,
+                       Error *reterr)
 {
         for (size_t i = 0; i < providers->n_items; i++) {
-                const PlacementProvider *provider = &providers->items[i];
+                size_t n = 0, at, level;
 
-                while (!uuid_empty(&provider->parent)) {
-                        PlacementProvider key = { .uuid = provider->parent };
-                        const PlacementProvider *parent =
-                                bsearch(&key, providers->items, providers->n_items,
-                                        sizeof(PlacementProvider), compare_uuids);
-
-                        if (!parent)
+                for (at = i; levels[at] == 0 && !uuid_empty(&providers->items[at].parent);
+                     at = parents[at])
+                        if (++n > providers->n_items)
                                 return error_setf(reterr, EBADMSG,
-                                                  "Provider %s has a parent outside of the tree",
-                                                  provider->uuid.text);
-                        if (++depths[i] > DEPTH_MAX)
-                                return error_setf(reterr, EBADMSG,
-                                                  "Provider %s is its own ancestor, or lies more "
-                                                  "than %d levels deep",
-                                                  provider->uuid.text, DEPTH_MAX);
-                        provider = parent;
-                }
+                                                  "Provider %s is its own ancestor",
+                                                  providers->items[i].uuid.text);
+                level = MAX(levels[at], (size_t)1) + n;
+                for (at = i; levels[at] == 0; at = parents[at])
+                        levels[at] = level--;
         }
         return 0;
 }
 
-/* A counting sort by depth: order stays by uuid among equals. */
-static void sort_by_depth(PlacementProviders *providers, const size_t *depths,
+/* A counting sort: order stays by uuid among equals. */
+static void sort_by_level(PlacementProviders *providers, const size_t *levels,
                           PlacementProvider *sorted)
 {
         size_t n = 0;
 
-        for (size_t depth = 0; n < providers->n_items; depth++)
+        for (size_t level = 1; n < providers->n_items; level++)
                 for (size_t i = 0; i < providers->n_items; i++)
-                        if (depths[i] == depth)
+                        if (levels[i] == level)
                                 sorted[n++] = providers->items[i];
         memcpy(providers->items, sorted, n * sizeof(PlacementProvider));
 }
@@ -174,24 +210,28 @@ int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *rete
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
         _cleanup_free_ PlacementProvider *sorted = NULL;
-        _cleanup_free_ size_t *depths = NULL;
+        _cleanup_free_ size_t *levels = NULL, *parents = NULL;
         int r;
 
         r = placement_read_providers(body, &providers, reterr);
         if (r < 0)
                 return r;
-        depths = calloc(MAX(providers.n_items, (size_t)1), sizeof(size_t));
+        levels = calloc(MAX(providers.n_items, (size_t)1), sizeof(size_t));
+        parents = calloc(MAX(providers.n_items, (size_t)1), sizeof(size_t));
         sorted = calloc(MAX(providers.n_items, (size_t)1), sizeof(PlacementProvider));
-        if (!depths || !sorted)
+        if (!levels || !parents || !sorted)
                 return error_oom(reterr);
         qsort(providers.items, providers.n_items, sizeof(PlacementProvider), compare_uuids);
         r = check_unique(&providers, reterr);
         if (r < 0)
                 return r;
-        r = find_depths(&providers, depths, reterr);
+        for (size_t i = 0; r >= 0 && i < providers.n_items; i++)
+                r = find_parent(&providers, i, &parents[i], reterr);
+        if (r >= 0)
+                r = find_levels(&providers, parents, levels, reterr);
         if (r < 0)
                 return r;
-        sort_by_depth(&providers, depths, sorted);
+        sort_by_level(&providers, levels, sorted);
         placement_providers_done(ret);
         *ret = providers;
         providers = PLACEMENT_PROVIDERS_INIT;

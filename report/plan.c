@@ -17,6 +17,7 @@
 typedef struct Node {
         const Provider *provider;
         size_t step; /* that creates or deletes it; NO_STEP: none does */
+        size_t move; /* that moves it; NO_STEP: none does */
 } Node;
 
 /* The providers of a tree, sorted by uuid. */
@@ -45,7 +46,8 @@ static int table_init(NodeTable *table, const ProviderTree *tree)
                 return -ENOMEM;
         table->n_nodes = tree->n_providers;
         for (size_t i = 0; i < tree->n_providers; i++)
-                table->nodes[i] = (Node){ .provider = tree->by_uuid[i], .step = NO_STEP };
+                table->nodes[i] =
+                        (Node){ .provider = tree->by_uuid[i], .step = NO_STEP, .move = NO_STEP };
         return 0;
 }
 
@@ -368,9 +370,20 @@ static int make_creates(Builder *builder)
         return 0;
 }
 
+/* The move of the nearest one above it that moves, too: when that was done it cannot lie below what
+ * is put below it. */
+static size_t find_move_above(const Builder *builder, const Node *parent)
+{
+        while (parent && parent->move == NO_STEP)
+                parent = table_find(&builder->creates, &parent->provider->parent);
+        return parent ? parent->move : NO_STEP;
+}
+
+/* The caller walks desired forwards: those above have their moves already. */
 static int add_move(Builder *builder, const Provider *provider, const Provider *old)
 {
         const Node *parent = table_find(&builder->creates, &provider->parent);
+        size_t above = find_move_above(builder, parent);
         const Provider *was = provider_tree_find(builder->mirror, &old->parent);
         char *summary = NULL;
         size_t index;
@@ -380,7 +393,10 @@ static int add_move(Builder *builder, const Provider *provider, const Provider *
                 summary = NULL;
         if (add_step(builder, PLAN_MOVE_PROVIDER, provider, provider->name, summary, &index) < 0)
                 return -ENOMEM;
-        return add_after(builder, index, parent->step);
+        table_find(&builder->creates, &provider->uuid)->move = index;
+        if (add_after(builder, index, parent->step) < 0)
+                return -ENOMEM;
+        return above == parent->step ? 0 : add_after(builder, index, above);
 }
 
 static int make_moves(Builder *builder)

@@ -4,143 +4,101 @@
 
 #include <string.h>
 
+#include "report/reads.h"
+
 /* How often a provider is read that others keep writing to. */
 #define ROUNDS_MAX 4
 
-/* One read: a part of a provider. */
-typedef struct Read {
-        Refresh *refresh;
-        Uuid provider;
-        MirrorPart part;
-        unsigned round;
-        SessionCall *call; /* NULL: not under way */
-} Read;
-
 struct Refresh {
         Session *session;
-        const Mirror *mirror;
+        const Mirror *mirror, *partial;
         Uuid root;
         const char *root_name;
         SessionCall *list_call;
         Mirror *next;
-        Read *reads; /* _MIRROR_PART_MAX for each stale provider, in a row */
-        size_t n_reads, n_running;
+        Uuid *stale;
+        unsigned *rounds; /* how often each of these was read */
+        size_t n_stale;
+        Reads *reads; /* _MIRROR_PART_MAX for each of these, in a row */
         RefreshDone done;
         void *userdata;
 };
 
-static void finish(Refresh *refresh, int result, const Error *error)
+static void finish(int result, const Error *error, void *userdata)
 {
-        Mirror *next = result == REPORT_DONE ? TAKE_PTR(refresh->next) : NULL;
+        Refresh *refresh = userdata;
 
-        /* What still runs is of no more use. */
-        for (size_t i = 0; i < refresh->n_reads; i++)
-                refresh->reads[i].call = session_call_cancel(refresh->reads[i].call);
         /* The refresh may be gone after this. */
-        refresh->done(result, next, error, refresh->userdata);
+        refresh->done(result, TAKE_PTR(refresh->next), error, refresh->userdata);
 }
 
-static int make_request(const Read *read, PlacementRequest *ret)
+static int make_request(size_t i, PlacementRequest *ret, void *userdata)
 {
-        switch (read->part) {
+        const Refresh *refresh = userdata;
+        const Uuid *provider = &refresh->stale[i / _MIRROR_PART_MAX];
+
+        switch (i % _MIRROR_PART_MAX) {
         case MIRROR_INVENTORIES:
-                return placement_get_inventories(&read->provider, ret);
+                return placement_get_inventories(provider, ret);
         case MIRROR_TRAITS:
-                return placement_get_traits(&read->provider, ret);
+                return placement_get_traits(provider, ret);
         default:
-                return placement_get_aggregates(&read->provider, ret);
+                return placement_get_aggregates(provider, ret);
         }
-}
-
-static void on_read(int result, const SessionAnswer *answer, const Error *error, void *userdata);
-
-static int start_read(Read *read, Error *reterr)
-{
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
-        int r;
-
-        if (make_request(read, &request) < 0)
-                return error_oom(reterr);
-        r = session_send(read->refresh->session, &request, on_read, read, &read->call, reterr);
-        if (r >= 0)
-                read->refresh->n_running++;
-        return r;
 }
 
 /* Somebody wrote between the reads of a provider. */
-static int read_again(Read *read, Error *reterr)
+static int read_again(Refresh *refresh, size_t n, Error *reterr)
 {
-        Refresh *refresh = read->refresh;
-        size_t first = (size_t)(read - refresh->reads);
-        int r = 0;
-
-        first -= first % _MIRROR_PART_MAX;
-        if (read->round + 1 >= ROUNDS_MAX) {
+        if (++refresh->rounds[n] >= ROUNDS_MAX) {
                 error_setf(reterr, ESTALE, "Provider %s changes faster than it can be read",
-                           read->provider.text);
+                           refresh->stale[n].text);
                 return REPORT_E_CONFLICT;
         }
-        for (size_t i = first; r >= 0 && i < first + _MIRROR_PART_MAX; i++) {
-                refresh->reads[i].round++;
-                r = start_read(&refresh->reads[i], reterr);
-        }
-        return r;
+        for (size_t i = 0; i < _MIRROR_PART_MAX; i++)
+                reads_repeat(refresh->reads, n * _MIRROR_PART_MAX + i);
+        return REPORT_DONE;
 }
 
-static int take_read(Read *read, const json_t *body, Error *reterr)
+static int take_read(Refresh *refresh, size_t i, const json_t *body, Error *reterr)
 {
-        int r = mirror_read(read->refresh->next, &read->provider, read->part, body, reterr);
+        size_t n = i / _MIRROR_PART_MAX;
+        int r = mirror_read(refresh->next, &refresh->stale[n], (MirrorPart)(i % _MIRROR_PART_MAX),
+                            body, reterr);
 
         if (r == MIRROR_TORN)
-                return read_again(read, reterr);
+                return read_again(refresh, n, reterr);
         if (r == -EBADMSG) {
                 error_prefixf(reterr, r, "Placement's answer about provider %s",
-                              read->provider.text);
+                              refresh->stale[n].text);
                 return REPORT_E_UNAVAILABLE;
         }
         return r < 0 ? r : REPORT_DONE;
 }
 
-static void on_read(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+static int on_read(size_t i, int result, const SessionAnswer *answer, Error *error, void *userdata)
 {
-        Read *read = userdata;
-        Refresh *refresh = read->refresh;
-        Error words = *error;
-
-        read->call = NULL;
-        refresh->n_running--;
         if (result == REPORT_DONE)
-                result = take_read(read, answer->body, &words);
-        else if (answer->status == 404 && answer->verdict.from_placement)
-                result = REPORT_E_CONFLICT; /* it was deleted since it was listed */
-        if (result != REPORT_DONE || refresh->n_running == 0)
-                finish(refresh, result, &words);
+                return take_read(userdata, i, answer->body, error);
+        /* it was deleted since it was listed */
+        if (answer->status == 404 && answer->verdict.from_placement)
+                return REPORT_E_CONFLICT;
+        return result;
 }
 
 static int start_reads(Refresh *refresh, Error *reterr)
 {
-        _cleanup_free_ Uuid *stale = NULL;
-        size_t n;
+        static const ReadsOps ops = { make_request, on_read, finish };
 
-        if (mirror_list_stale(refresh->next, &stale, &n) < 0)
+        if (mirror_list_stale(refresh->next, &refresh->stale, &refresh->n_stale) < 0)
                 return error_oom(reterr);
-        refresh->reads = calloc(n * _MIRROR_PART_MAX + 1, sizeof(Read));
-        if (!refresh->reads)
+        if (refresh->n_stale == 0)
+                return 0;
+        refresh->rounds = calloc(refresh->n_stale, sizeof(unsigned));
+        if (!refresh->rounds)
                 return error_oom(reterr);
-        refresh->n_reads = n * _MIRROR_PART_MAX;
-        for (size_t i = 0; i < refresh->n_reads; i++) {
-                int r;
-
-                refresh->reads[i] = (Read){
-                        .refresh = refresh,
-                        .provider = stale[i / _MIRROR_PART_MAX],
-                        .part = (MirrorPart)(i % _MIRROR_PART_MAX),
-                };
-                r = start_read(&refresh->reads[i], reterr);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        return reads_new(&refresh->reads, refresh->session, refresh->n_stale * _MIRROR_PART_MAX,
+                         &ops, refresh, reterr);
 }
 
 static int check_root(const Refresh *refresh, const PlacementProviders *providers, Error *reterr)
@@ -175,7 +133,7 @@ static int take_list(Refresh *refresh, const json_t *body, Error *reterr)
                 return r;
         if (mirror_is_current(refresh->mirror, &providers))
                 return REPORT_DONE;
-        r = mirror_make_next(refresh->mirror, &providers, &refresh->next, reterr);
+        r = mirror_make_next(refresh->mirror, refresh->partial, &providers, &refresh->next, reterr);
         return r < 0 ? r : start_reads(refresh, reterr);
 }
 
@@ -191,12 +149,13 @@ static void on_list(int result, const SessionAnswer *answer, const Error *error,
                 error_prefixf(&words, result, "Placement's list of providers");
                 result = REPORT_E_UNAVAILABLE;
         }
-        if (result != REPORT_DONE || refresh->n_running == 0)
-                finish(refresh, result, &words);
+        if (result != REPORT_DONE || !refresh->reads)
+                finish(result, &words, refresh);
 }
 
-int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Uuid *root,
-                const char *root_name, RefreshDone done, void *userdata, Error *reterr)
+int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mirror *partial,
+                const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
+                Error *reterr)
 {
         _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_(refresh_freep) Refresh *refresh = calloc(1, sizeof(Refresh));
@@ -206,6 +165,7 @@ int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Uui
                 return error_oom(reterr);
         refresh->session = session;
         refresh->mirror = mirror;
+        refresh->partial = partial;
         refresh->root = *root;
         refresh->root_name = root_name;
         refresh->done = done;
@@ -219,9 +179,9 @@ int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Uui
 
 void refresh_get_progress(const Refresh *refresh, Progress *ret)
 {
-        *ret = (Progress){ .phase = "reading",
-                           .n_done = refresh->n_reads - refresh->n_running,
-                           .n_total = refresh->n_reads };
+        *ret = (Progress){ .phase = "reading" };
+        if (refresh->reads)
+                reads_get_progress(refresh->reads, &ret->n_done, &ret->n_total);
 }
 
 Refresh *refresh_free(Refresh *refresh)
@@ -229,9 +189,9 @@ Refresh *refresh_free(Refresh *refresh)
         if (!refresh)
                 return NULL;
         session_call_cancel(refresh->list_call);
-        for (size_t i = 0; i < refresh->n_reads; i++)
-                session_call_cancel(refresh->reads[i].call);
-        free(refresh->reads);
+        reads_free(refresh->reads);
+        free(refresh->stale);
+        free(refresh->rounds);
         mirror_free(refresh->next);
         free(refresh);
         return NULL;

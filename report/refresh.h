@@ -5,7 +5,8 @@
  *
  * One GET of the tree; then, in parallel, the inventories, traits and aggregates of the providers
  * whose generation moved. A provider that is written to between its reads is read again, a bounded
- * number of times. The mirror is replaced at the end, or left as it was. */
+ * number of times. The mirror is replaced at the end, or left as it was; what was read by then need
+ * not be read again by the next refresh. */
 
 #include <systemd/sd-event.h>
 
@@ -15,15 +16,18 @@
 
 typedef struct Refresh Refresh;
 
-/* result: 0, a ReportOutcome or a negative errno, with words unless 0. next is the mirror that
- * takes the place of the old one (owned by the callee), or NULL when that one is current or the
- * refresh failed. Called once, never from inside refresh_new(); it may free the refresh. */
+/* result: 0, a ReportOutcome or a negative errno, with words unless 0. next (owned by the callee)
+ * is the mirror that takes the place of the old one, or NULL when that one is current; after a
+ * failure as much of it as was read (partial of the next refresh), or NULL for nothing. Called
+ * once, never from inside refresh_new(); it may free the refresh. */
 typedef void (*RefreshDone)(int result, Mirror *next, const Error *error, void *userdata);
 
-/* Everything is borrowed and must outlive the refresh. root_name is checked against what Placement
+/* Everything is borrowed and must outlive the refresh. partial: what an earlier one read that
+ * failed, NULL: nothing. root_name is checked against what Placement
  * has: a provider is never renamed. -ENOMEM. */
-int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Uuid *root,
-                const char *root_name, RefreshDone done, void *userdata, Error *reterr);
+int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mirror *partial,
+                const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
+                Error *reterr);
 
 /* n_total 0: the list of providers is being read. */
 void refresh_get_progress(const Refresh *refresh, Progress *ret);

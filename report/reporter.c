@@ -29,6 +29,7 @@ struct Reporter {
         sd_event_source *deferred;
         Session *session;
         Mirror *mirror;
+        Mirror *partial; /* what a refresh read that failed; NULL: nothing */
         Sharing *sharing;
         Uuid root;
         char *root_name;
@@ -53,7 +54,6 @@ struct Reporter {
         void *userdata;
         int result;
         Error error;
-        Error withheld; /* what is not sent because it is in use; code 0: nothing */
 
         Allocations *gathered, *others; /* until they are taken */
         SessionStatistics at_refresh;
@@ -187,7 +187,7 @@ Reporter *reporter_free(Reporter *reporter)
         sharing_free(reporter->sharing);
         session_free(reporter->session);
         mirror_free(reporter->mirror);
-        in_use_done(&reporter->manners.in_use);
+        mirror_free(reporter->partial);
         string_set_done(&reporter->left_out_traits);
         sd_event_source_disable_unref(reporter->deferred);
         sd_event_unref(reporter->event);
@@ -213,9 +213,13 @@ static void on_refreshed(int result, Mirror *next, const Error *error, void *use
 {
         Reporter *reporter = userdata;
 
-        if (next) {
+        if (next && result != REPORT_DONE) {
+                mirror_free(reporter->partial);
+                reporter->partial = next;
+        } else if (next) {
                 mirror_free(reporter->mirror);
                 reporter->mirror = next;
+                reporter->partial = mirror_free(reporter->partial);
         }
         reporter->refreshed |= result == REPORT_DONE;
         if (result != REPORT_DONE ||
@@ -232,8 +236,8 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
                 return -EBUSY;
         session_begin_attempt(reporter->session);
         reporter->at_refresh = *session_get_statistics(reporter->session);
-        r = refresh_new(&reporter->refresh, reporter->session, reporter->mirror, &reporter->root,
-                        reporter->root_name, on_refreshed, reporter, NULL);
+        r = refresh_new(&reporter->refresh, reporter->session, reporter->mirror, reporter->partial,
+                        &reporter->root, reporter->root_name, on_refreshed, reporter, NULL);
         if (r < 0)
                 return r;
         begin(reporter, done, userdata);
@@ -274,17 +278,6 @@ static int make_plan(const Reporter *reporter, const ProviderTree *desired,
 
 static void execute(Reporter *reporter);
 
-/* The end of a plan: what it left out because it is in use is still missing. */
-static void finish_plan(Reporter *reporter, int result, const Error *error)
-{
-        bool in_use = reporter->withheld.code != 0;
-
-        if (in_use && report_outcome_worse(result, REPORT_E_IN_USE) == REPORT_E_IN_USE)
-                finish(reporter, REPORT_E_IN_USE, &reporter->withheld);
-        else
-                finish(reporter, result, error);
-}
-
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -299,7 +292,7 @@ static void on_executed(int result, const Error *error, void *userdata)
         }
         if (result == REPORT_DONE)
                 reporter->manners.batch_failed = false;
-        finish_plan(reporter, result, error);
+        finish(reporter, result, error);
 }
 
 static void log_plan(const Plan *plan)
@@ -315,20 +308,12 @@ static void execute(Reporter *reporter)
         Error error = ERROR_NULL;
         int r;
 
-        reporter->withheld = ERROR_NULL;
-        r = 0;
-        /* A reshape may be what frees it. */
-        if (!reporter->allocations)
-                r = in_use_apply(&reporter->manners.in_use, reporter->mirror, reporter->desired,
-                                 &reporter->withheld);
-        if (r >= 0)
-                r = make_plan(reporter, reporter->desired, reporter->allocations, &reporter->plan,
-                              &error);
+        r = make_plan(reporter, reporter->desired, reporter->allocations, &reporter->plan, &error);
         if (r >= 0 &&
             string_set_copy(&reporter->left_out_traits, &reporter->plan->left_out_traits) < 0)
                 r = error_oom(&error);
         if (r < 0 || reporter->plan->n_steps == 0) {
-                finish_plan(reporter, r, r < 0 ? &error : NULL);
+                finish(reporter, r, r < 0 ? &error : NULL);
                 return;
         }
         log_plan(reporter->plan);
@@ -578,4 +563,9 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
 Session *reporter_get_session(Reporter *reporter)
 {
         return reporter->session;
+}
+
+void reporter_ask_at_once(Reporter *reporter)
+{
+        session_ask_at_once(reporter->session);
 }

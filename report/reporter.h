@@ -134,5 +134,8 @@ void reporter_get_progress(const Reporter *reporter, Progress *ret);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
 
+/* A person wants it tried now: what waits only to spare the services does not wait (auth.h). */
+void reporter_ask_at_once(Reporter *reporter);
+
 /* The session that it speaks over, for report/consumers.h. Borrowed, as long as the reporter. */
 Session *reporter_get_session(Reporter *reporter);

@@ -2,17 +2,19 @@
 
 #include "report/session.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
 #include "base/json.h"
 #include "base/log.h"
 #include "base/uuid.h"
+#include "report/session-pace.h"
 
 struct SessionCall {
         TAILQ_ENTRY(SessionCall) link;
         Session *session;
-        HttpTransfer *transfer; /* NULL: it is held back until there is a pass */
+        HttpTransfer *transfer; /* NULL: it is held back until there is a pass, and time for it */
         uint64_t pass;          /* the serial of that it went with */
         bool refused;           /* it was answered 401 once */
         PlacementRequest request;
@@ -21,6 +23,7 @@ struct SessionCall {
 };
 
 struct Session {
+        sd_event *event;
         HttpClient *http;
         Auth *auth;
         uint64_t max_connections;
@@ -28,6 +31,8 @@ struct Session {
         char request_id[80]; /* a header line */
         TAILQ_HEAD(, SessionCall) calls;
         sd_event_source *deferred; /* looks after those that are held back */
+        SessionPace pace;
+        sd_event_source *gate; /* until the server has time again */
         SessionStatistics statistics;
 };
 
@@ -52,6 +57,28 @@ static void hold_queued(Session *session)
         look_after_held(session);
 }
 
+static uint64_t now_usec(const Session *session)
+{
+        uint64_t usec = 0;
+
+        sd_event_now(session->event, CLOCK_MONOTONIC, &usec);
+        return usec;
+}
+
+static int on_gate_open(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        look_after_held(userdata);
+        return 0;
+}
+
+/* Nothing is sent until the server has time. */
+static void shut_gate(Session *session)
+{
+        (void)sd_event_source_set_time(session->gate, session->pace.shut_until_usec);
+        (void)sd_event_source_set_enabled(session->gate, SD_EVENT_ONESHOT);
+        hold_queued(session);
+}
+
 static void on_auth_changed(void *userdata)
 {
         hold_queued(userdata);
@@ -64,7 +91,11 @@ static int make_deferred(Session *session, sd_event *event)
         if (r < 0)
                 return r;
         auth_set_listener(session->auth, on_auth_changed, session);
-        return sd_event_source_set_enabled(session->deferred, SD_EVENT_OFF);
+        r = sd_event_add_time(event, &session->gate, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
+                              on_gate_open, session);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(session->gate, SD_EVENT_OFF);
+        return r < 0 ? r : sd_event_source_set_enabled(session->deferred, SD_EVENT_OFF);
 }
 
 int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, Error *reterr)
@@ -78,6 +109,7 @@ int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *
         }
         TAILQ_INIT(&session->calls);
         session->auth = auth;
+        session->event = sd_event_ref(event);
         session->max_connections = config->max_connections;
         session_begin_attempt(session);
         r = make_deferred(session, event);
@@ -101,6 +133,8 @@ Session *session_free(Session *session)
         http_client_free(session->http);
         auth_free(session->auth);
         sd_event_source_disable_unref(session->deferred);
+        sd_event_source_disable_unref(session->gate);
+        sd_event_unref(session->event);
         free(session->endpoint);
         free(session);
         return NULL;
@@ -142,7 +176,7 @@ static int read_body(const PlacementRequest *request, const HttpResponse *respon
 {
         if (response->body_size == 0)
                 return REPORT_DONE;
-        if (json_parse(response->body, response->body_size, ret, reterr) < 0 ||
+        if (json_parse_with_nul(response->body, response->body_size, ret, reterr) < 0 ||
             !json_is_object(*ret)) {
                 error_setf(reterr, EBADMSG,
                            "The answer to %s %.*s (%d) is not Placement's JSON: something between "
@@ -160,7 +194,9 @@ static void count_answer(Session *session, const SessionAnswer *answer,
         if (answer->verdict.code == PLACEMENT_CODE_CONCURRENT_UPDATE)
                 session->statistics.n_conflicts++;
         if (response->status == 429 || response->status == 503)
-                session->statistics.retry_after_usec = response->retry_after_sec * USEC_PER_SEC;
+                session->statistics.retry_after_usec =
+                        MAX(session->statistics.retry_after_usec,
+                            response->retry_after_sec * USEC_PER_SEC);
 }
 
 /* Placement was not there: unreachable, or another answers for it. */
@@ -190,6 +226,22 @@ static void start_over(SessionCall *call)
         call->refused = true;
         call->transfer = NULL;
         hold_queued(call->session);
+}
+
+/* True: the server had no time, and the call waits until it has. */
+static bool wait_for_server(SessionCall *call, const HttpResponse *response)
+{
+        Session *session = call->session;
+        uint64_t random = (uint64_t)arc4random() << 32 | arc4random();
+
+        if (!response ||
+            !session_pace_note(&session->pace, response->status,
+                               MIN(response->retry_after_sec, UINT64_C(3600)) * USEC_PER_SEC,
+                               now_usec(session), random))
+                return false;
+        call->transfer = NULL;
+        shut_gate(session);
+        return true;
 }
 
 /* The session may be gone after this. */
@@ -229,6 +281,8 @@ static void on_response(int result, const HttpResponse *response, const Error *e
         }
         request_counts_add(&call->session->statistics.counts, request->method, request->path,
                            answer.status);
+        if (wait_for_server(call, response))
+                return;
         if (learn(call, result, &answer, &words))
                 start_over(call);
         else
@@ -296,8 +350,11 @@ static int try_send(SessionCall *call, Error *reterr)
 {
         Session *session = call->session;
         AuthPass pass;
-        int r = auth_get(session->auth, &pass, reterr);
+        int r;
 
+        if (now_usec(session) < session->pace.shut_until_usec)
+                return -EAGAIN;
+        r = auth_get(session->auth, &pass, reterr);
         if (r == 0)
                 r = use_endpoint(session, pass.endpoint, reterr);
         return r == 0 ? send_http(call, &pass, reterr) : r;
@@ -369,14 +426,14 @@ int session_send(Session *session, const PlacementRequest *request, SessionDone 
         return 0;
 }
 
-void session_widen(Session *session, size_t n)
-{
-        session->statistics.n_requests += http_client_widen(session->http, n);
-}
-
 uint64_t session_get_max_connections(const Session *session)
 {
         return session->max_connections;
+}
+
+void session_ask_at_once(Session *session)
+{
+        auth_ask_at_once(session->auth);
 }
 
 void session_begin_attempt(Session *session)
@@ -386,6 +443,7 @@ void session_begin_attempt(Session *session)
         snprintf(session->request_id, sizeof(session->request_id), "X-Openstack-Request-Id: req-%s",
                  uuid.text);
         session->statistics.retry_after_usec = 0;
+        session_pace_begin_attempt(&session->pace);
 }
 
 const SessionStatistics *session_get_statistics(const Session *session)

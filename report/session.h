@@ -5,7 +5,8 @@
  * the answers, reads their JSON, and counts.
  *
  * Requests wait while the token that they need is fetched (auth.h), and one that is answered 401 is
- * sent once more with a new token; those that still queue then wait for it, too. Beside that it
+ * sent once more with a new token; those that still queue then wait for it, too. What a server that
+ * else serves us had no time for is sent again after a short wait (session-pace.h). Beside that it
  * retries nothing, and it remembers nothing of Placement's content. As with http.h: one thread,
  * nothing blocks, no callback from inside session_send(), everything is allowed in a callback. */
 
@@ -23,7 +24,7 @@ typedef struct SessionStatistics {
         uint64_t n_requests;
         uint64_t n_writes;         /* those that were not GET */
         uint64_t n_conflicts;      /* answers with placement.concurrent_update */
-        uint64_t retry_after_usec; /* what the last 429 or 503 asked for; 0: nothing */
+        uint64_t retry_after_usec; /* the most that a 429 or 503 of this attempt asked for */
         RequestCounts counts;      /* of requests that have ended */
 } SessionStatistics;
 
@@ -60,10 +61,10 @@ int session_send(Session *session, const PlacementRequest *request, SessionDone 
 /* NULL is allowed; returns NULL. */
 SessionCall *session_call_cancel(SessionCall *call);
 
-/* So many requests at a time are to come: see http_client_widen(). */
-void session_widen(Session *session, size_t n);
-
 uint64_t session_get_max_connections(const Session *session);
+
+/* See auth_ask_at_once(). */
+void session_ask_at_once(Session *session);
 
 /* A new request id for the requests that follow ("req-<uuid>"): operators find all requests of one
  * attempt by it in the log of the service. */

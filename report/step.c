@@ -204,7 +204,7 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         case PLAN_ENSURE_TRAIT:
                 break;
         case PLAN_RESHAPE:
-                mirror_forget_all(mirror);
+                mirror_doubt(mirror); /* done or not: what it wrote has other generations then */
                 break;
         default:
                 mirror_forget(mirror, &step->provider);

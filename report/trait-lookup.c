@@ -5,18 +5,13 @@
 #include <assert.h>
 #include <string.h>
 
-/* One GET: the names [first, end) of the set. */
-typedef struct Question {
-        TraitLookup *lookup;
-        size_t first, end;
-        SessionCall *call;
-} Question;
+#include "report/reads.h"
 
 struct TraitLookup {
         Mirror *mirror;
         StringSet names;
-        Question *questions;
-        size_t n_questions, n_running;
+        size_t *firsts; /* the first name of each question; behind the last, where the names end */
+        Reads *reads;
         TraitLookupDone done;
         void *userdata;
 };
@@ -50,89 +45,90 @@ int trait_lookup_list(const ProviderTree *desired, const MirrorNames *names, Str
         return 0;
 }
 
-static void finish(TraitLookup *lookup, int result, const Error *error)
+static int make_request(size_t i, PlacementRequest *ret, void *userdata)
 {
-        for (size_t i = 0; i < lookup->n_questions; i++)
-                lookup->questions[i].call = session_call_cancel(lookup->questions[i].call);
+        const TraitLookup *lookup = userdata;
+        size_t first = lookup->firsts[i];
+
+        return placement_get_known_traits(&lookup->names, &first, ret);
+}
+
+static int learn(TraitLookup *lookup, size_t i, const StringSet *found)
+{
+        for (size_t j = lookup->firsts[i]; j < lookup->firsts[i + 1]; j++) {
+                const char *name = lookup->names.items[j];
+                int r = string_set_contains(found, name)
+                                ? mirror_learn_trait(lookup->mirror, name)
+                                : mirror_learn_missing_trait(lookup->mirror, name);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int on_answer(size_t i, int result, const SessionAnswer *answer, Error *error,
+                     void *userdata)
+{
+        _cleanup_(string_set_done) StringSet found = STRING_SET_INIT;
+        int r;
+
+        if (result != REPORT_DONE)
+                return result;
+        r = placement_read_traits(answer->body, &found, error);
+        if (r == -EBADMSG) {
+                error_prefixf(error, r, "Placement's list of traits");
+                return REPORT_E_UNAVAILABLE;
+        }
+        return r < 0 || learn(userdata, i, &found) < 0 ? error_oom(error) : REPORT_DONE;
+}
+
+static void on_done(int result, const Error *error, void *userdata)
+{
+        TraitLookup *lookup = userdata;
+
         /* The lookup may be gone after this. */
         lookup->done(result, error, lookup->userdata);
 }
 
-static int take_answer(Question *question, const json_t *body, Error *reterr)
+/* How many questions there are: as many names go into one as a path may be long. */
+static int split_names(TraitLookup *lookup, size_t *ret_n)
 {
-        _cleanup_(string_set_done) StringSet found = STRING_SET_INIT;
-        TraitLookup *lookup = question->lookup;
-        int r;
+        size_t n = 0;
 
-        r = placement_read_traits(body, &found, reterr);
-        if (r == -EBADMSG) {
-                error_prefixf(reterr, r, "Placement's list of traits");
-                return REPORT_E_UNAVAILABLE;
+        /* At most one question a name. */
+        lookup->firsts = calloc(lookup->names.n_items + 1, sizeof(size_t));
+        if (!lookup->firsts)
+                return -ENOMEM;
+        while (lookup->firsts[n] < lookup->names.n_items) {
+                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+                size_t next = lookup->firsts[n];
+
+                if (placement_get_known_traits(&lookup->names, &next, &request) < 0)
+                        return -ENOMEM;
+                lookup->firsts[++n] = next;
         }
-        for (size_t i = question->first; r >= 0 && i < question->end; i++) {
-                const char *name = lookup->names.items[i];
-
-                r = string_set_contains(&found, name)
-                            ? mirror_learn_trait(lookup->mirror, name)
-                            : mirror_learn_missing_trait(lookup->mirror, name);
-        }
-        return r < 0 ? error_oom(reterr) : REPORT_DONE;
-}
-
-static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
-{
-        Question *question = userdata;
-        TraitLookup *lookup = question->lookup;
-        Error words = *error;
-
-        question->call = NULL;
-        lookup->n_running--;
-        if (result == REPORT_DONE)
-                result = take_answer(question, answer->body, &words);
-        if (result != REPORT_DONE || lookup->n_running == 0)
-                finish(lookup, result, &words);
-}
-
-static int ask(TraitLookup *lookup, Session *session, size_t *first, Error *reterr)
-{
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
-        Question *question = &lookup->questions[lookup->n_questions];
-        int r;
-
-        question->lookup = lookup;
-        question->first = *first;
-        if (placement_get_known_traits(&lookup->names, first, &request) < 0)
-                return error_oom(reterr);
-        question->end = *first;
-        r = session_send(session, &request, on_answer, question, &question->call, reterr);
-        if (r < 0)
-                return r;
-        lookup->n_questions++;
-        lookup->n_running++;
+        *ret_n = n;
         return 0;
 }
 
 int trait_lookup_new(TraitLookup **ret, Session *session, Mirror *mirror, const StringSet *names,
                      TraitLookupDone done, void *userdata, Error *reterr)
 {
+        static const ReadsOps ops = { make_request, on_answer, on_done };
         _cleanup_(trait_lookup_freep) TraitLookup *lookup = calloc(1, sizeof(TraitLookup));
+        size_t n;
         int r;
 
         assert(names->n_items > 0);
-        if (!lookup || string_set_copy(&lookup->names, names) < 0)
+        if (!lookup || string_set_copy(&lookup->names, names) < 0 || split_names(lookup, &n) < 0)
                 return error_oom(reterr);
         lookup->mirror = mirror;
         lookup->done = done;
         lookup->userdata = userdata;
-        /* At most one question a name. */
-        lookup->questions = calloc(names->n_items, sizeof(Question));
-        if (!lookup->questions)
-                return error_oom(reterr);
-        for (size_t first = 0; first < names->n_items;) {
-                r = ask(lookup, session, &first, reterr);
-                if (r < 0)
-                        return r;
-        }
+        r = reads_new(&lookup->reads, session, n, &ops, lookup, reterr);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(lookup);
         return 0;
 }
@@ -141,9 +137,8 @@ TraitLookup *trait_lookup_free(TraitLookup *lookup)
 {
         if (!lookup)
                 return NULL;
-        for (size_t i = 0; i < lookup->n_questions; i++)
-                session_call_cancel(lookup->questions[i].call);
-        free(lookup->questions);
+        reads_free(lookup->reads);
+        free(lookup->firsts);
         string_set_done(&lookup->names);
         free(lookup);
         return NULL;

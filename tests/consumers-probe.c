@@ -5,10 +5,11 @@
  *   consumers-probe ENDPOINT read UUID
  *   consumers-probe ENDPOINT write DOCUMENT      {"uuid", "allocations", "project_id", …}
  *   consumers-probe ENDPOINT move DOCUMENT…      the same of several
- *   consumers-probe ENDPOINT candidates ROOT none|isolate [SUFFIX:]CLASS=N,…[+TRAIT] …
+ *   consumers-probe ENDPOINT room ROOT CLASS N
  *
- * It prints a line of JSON: outcome, status, error, and the consumer or the candidates. */
+ * It prints a line of JSON: outcome, status, error, and the consumer. */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -23,31 +24,14 @@ typedef struct Probe {
         Error error;
 } Probe;
 
-static json_t *mappings_to_json(const Candidate *candidate)
+static json_t *held_to_json(const Consumer *consumer)
 {
-        json_t *list = json_array();
+        json_t *held = json_object();
 
-        for (size_t i = 0; i < candidate->mappings.n_items; i++)
-                json_array_append_new(list, json_pack("[ss]", candidate->mappings.items[i].suffix,
-                                                      candidate->mappings.items[i].provider.text));
-        return list;
-}
-
-static json_t *candidates_to_json(const CandidateList *list)
-{
-        json_t *array = json_array();
-
-        for (size_t i = 0; i < list->n_items; i++) {
-                const Consumer *holding = list->items[i].holding;
-                json_t *held = json_object();
-
-                for (size_t j = 0; j < holding->n_allocations; j++)
-                        json_object_set_new(held, holding->allocations[j].provider.text,
-                                            resources_to_json(&holding->allocations[j].resources));
-                json_array_append_new(array, json_pack("{so so}", "held", held, "mappings",
-                                                       mappings_to_json(&list->items[i])));
-        }
-        return array;
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                json_object_set_new(held, consumer->allocations[i].provider.text,
+                                    resources_to_json(&consumer->allocations[i].resources));
+        return held;
 }
 
 static void on_done(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -63,11 +47,10 @@ static void on_done(int result, ConsumersAnswer *answer, const Error *error, voi
                 json_object_set_new(line, "generation", json_integer(consumer->generation));
                 json_object_set_new(line, "n_allocations",
                                     json_integer((json_int_t)consumer->n_allocations));
+                json_object_set_new(line, "held", held_to_json(consumer));
                 json_object_set_new(line, "type",
                                     consumer->type ? json_string(consumer->type) : json_null());
         }
-        if (answer->candidates)
-                json_object_set_new(line, "candidates", candidates_to_json(answer->candidates));
         json_dumpf(line, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(line);
@@ -126,38 +109,6 @@ static int move(Probe *probe, Session *session, char *const *texts)
                                       &probe->error);
 }
 
-static int add_group(ResourceRequest *request, char *text, Error *reterr)
-{
-        char *colon = strchr(text, ':'), *plus = strchr(text, '+');
-        RequestGroup *group;
-        int r;
-
-        if (plus)
-                *plus++ = '\0';
-        if (colon)
-                *colon++ = '\0';
-        r = resource_request_group(request, colon ? text : "", &group, reterr);
-        if (r >= 0)
-                r = resources_parse(colon ? colon : text, &group->resources, reterr);
-        if (r >= 0 && plus)
-                r = string_set_add(&group->required, plus);
-        return r;
-}
-
-static int ask_candidates(Probe *probe, Session *session, char *const *arguments)
-{
-        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
-        Uuid root;
-        int r = uuid_from_text(arguments[0], &root);
-
-        request.isolate = strcmp(arguments[1], "isolate") == 0;
-        for (size_t i = 2; r >= 0 && arguments[i]; i++)
-                r = add_group(&request, arguments[i], &probe->error);
-        return r < 0 ? r
-                     : candidates_read(&probe->call, session, &request, &root, 100, on_done, probe,
-                                       &probe->error);
-}
-
 static int start(Probe *probe, char *const *argv)
 {
         Session *session = reporter_get_session(probe->reporter);
@@ -172,8 +123,12 @@ static int start(Probe *probe, char *const *argv)
                 return write_one(probe, session, argv[3]);
         if (strcmp(argv[2], "move") == 0)
                 return move(probe, session, argv + 3);
-        if (strcmp(argv[2], "candidates") == 0 && argv[4])
-                return ask_candidates(probe, session, argv + 3);
+        if (strcmp(argv[2], "room") == 0 && argv[4] && argv[5])
+                return uuid_from_text(argv[3], &uuid) < 0
+                               ? -EINVAL
+                               : room_read(&probe->call, session, &uuid, argv[4],
+                                           strtoull(argv[5], NULL, 10), on_done, probe,
+                                           &probe->error);
         return -EINVAL;
 }
 

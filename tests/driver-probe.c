@@ -38,7 +38,7 @@ static uint64_t now_msec(void)
 
 static int ask(Probe *probe)
 {
-        int r = driver_poll(probe->driver);
+        int r = driver_poll(probe->driver, DRIVER_POLL_CHANGES);
 
         if (r == 0)
                 probe->asked_msec = now_msec();
@@ -143,7 +143,7 @@ int main(int argc, char *argv[])
                                 "[--keepalive SEC,COUNT] [--instances-path DIR] DRIVER URI|FILE\n");
                 return 2;
         }
-        r = driver_new(&probe.driver, argv[optind], &config, &error);
+        r = driver_new(&probe.driver, argv[optind], &config, NULL, &error);
         if (r == 0)
                 r = run(&probe, interval_msec);
         if (r < 0)

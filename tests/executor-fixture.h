@@ -110,7 +110,6 @@ static inline void run_end(Run *run)
 static inline void run_done(Run *run)
 {
         executor_free(run->executor);
-        in_use_done(&run->manners.in_use);
         plan_free(run->plan);
         mirror_free(run->mirror);
         session_free(run->session);

@@ -305,11 +305,6 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         return 0;
 }
 
-size_t http_client_widen(HttpClient *client, size_t n)
-{
-        return 0;
-}
-
 /* Its answers have no headers. */
 uint64_t http_date_to_sec(const char *text)
 {

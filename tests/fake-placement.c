@@ -7,15 +7,14 @@
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 
-typedef enum FakeKind { FAKE_READ, FAKE_WRITE, FAKE_CANDIDATES } FakeKind;
+typedef enum FakeKind { FAKE_READ, FAKE_WRITE, FAKE_ROOM } FakeKind;
 
 struct ConsumersCall {
         sd_event_source *source;
         FakeKind kind;
         Uuid uuid;
         Allocations *written;
-        CandidateList
-                *candidates; /* as they were when they were asked for: others write meanwhile */
+        Consumer *room; /* as it was when it was asked for: others write meanwhile */
         ConsumersDone done;
         void *userdata;
 };
@@ -167,55 +166,25 @@ void fake_placement_arrive(bool all)
 
 /* Answers. */
 
-static bool has_all(const Provider *provider, const RequestGroup *group)
+static Consumer *find_room(const Uuid *root)
 {
-        for (size_t i = 0; i < group->resources.n_items; i++)
-                if (room(&provider->uuid, group->resources.items[i].resource_class, NULL) <
-                    group->resources.items[i].amount)
-                        return false;
-        return true;
-}
-
-/* The first provider that has all of each group. */
-static CandidateList *find_candidates(const ResourceRequest *request)
-{
-        CandidateList *list = calloc(1, sizeof(CandidateList));
-        Candidate candidate = { .mapped = true };
         const Uuid nobody = UUID_NULL;
-        size_t n = 0;
+        Consumer *left;
 
-        assert_non_null(list);
-        assert_int_equal(consumer_new(&candidate.holding, &nobody), 0);
-        for (size_t i = 0; i < request->n_groups; i++) {
-                const RequestGroup *group = &request->groups[i];
+        assert_int_equal(consumer_new(&left, &nobody), 0);
+        for (size_t i = 0; i < fake.tree->n_providers; i++) {
+                const Provider *provider = fake.tree->providers[i];
 
-                for (size_t j = 0; j < fake.tree->n_providers; j++) {
-                        const Provider *provider = fake.tree->providers[j];
+                if (!provider_tree_in_subtree(fake.tree, provider, root))
+                        continue;
+                for (size_t j = 0; j < provider->n_inventories; j++) {
+                        const char *resource_class = provider->inventories[j].resource_class;
 
-                        if (!has_all(provider, group))
-                                continue;
-                        for (size_t k = 0; k < group->resources.n_items; k++)
-                                assert_int_equal(
-                                        consumer_add(candidate.holding, &provider->uuid,
-                                                     group->resources.items[k].resource_class,
-                                                     group->resources.items[k].amount),
-                                        0);
-                        assert_int_equal(request_mappings_add(&candidate.mappings, group->suffix,
-                                                              &provider->uuid),
-                                         0);
-                        n++;
-                        break;
+                        assert_true(consumer_set(left, &provider->uuid, resource_class,
+                                                 room(&provider->uuid, resource_class, NULL)) >= 0);
                 }
         }
-        if (n < request->n_groups) {
-                consumer_free(candidate.holding);
-                request_mappings_done(&candidate.mappings);
-                return list;
-        }
-        list->items = malloc(sizeof(Candidate));
-        assert_non_null(list->items);
-        list->items[list->n_items++] = candidate;
-        return list;
+        return left;
 }
 
 static FakeTrouble take_trouble(void)
@@ -246,8 +215,8 @@ static void answer_well(ConsumersCall *call, int *result, ConsumersAnswer *answe
         answer->status = 200;
         if (call->kind == FAKE_WRITE)
                 answer->status = write_all(call->written, result);
-        else if (call->kind == FAKE_CANDIDATES)
-                answer->candidates = TAKE_PTR(call->candidates);
+        else if (call->kind == FAKE_ROOM)
+                answer->consumer = TAKE_PTR(call->room);
         else if (found)
                 assert_int_equal(consumer_copy(&answer->consumer, found), 0);
         else
@@ -257,7 +226,6 @@ static void answer_well(ConsumersCall *call, int *result, ConsumersAnswer *answe
 static void answer_ill(FakeTrouble trouble, int *result, ConsumersAnswer *answer)
 {
         consumer_free(answer->consumer);
-        candidate_list_free(answer->candidates);
         *answer = (ConsumersAnswer){ .status = trouble == FAKE_TROUBLE_ERROR ? 500 : 0 };
         *result = trouble == FAKE_TROUBLE_ERROR ? REPORT_E_UNAVAILABLE : REPORT_E_UNREACHABLE;
         if (trouble < FAKE_TROUBLE_RACE)
@@ -287,7 +255,6 @@ static int on_turn(sd_event_source *source, void *userdata)
         }
         if (trouble == FAKE_TROUBLE_HANG || trouble == FAKE_TROUBLE_HUNG) {
                 consumer_free(answer.consumer);
-                candidate_list_free(answer.candidates);
                 fake.hangs = true;
                 return 0;
         }
@@ -298,7 +265,6 @@ static int on_turn(sd_event_source *source, void *userdata)
         consumers_cancel(call);
         done(result, &answer, &error, to);
         consumer_free(answer.consumer);
-        candidate_list_free(answer.candidates);
         return 0;
 }
 
@@ -321,7 +287,7 @@ ConsumersCall *consumers_cancel(ConsumersCall *call)
                 return NULL;
         sd_event_source_disable_unref(call->source);
         allocations_free(call->written);
-        candidate_list_free(call->candidates);
+        consumer_free(call->room);
         free(call);
         return NULL;
 }
@@ -357,12 +323,11 @@ int consumers_move(ConsumersCall **ret, Session *session, const Allocations *con
         return 0;
 }
 
-int candidates_read(ConsumersCall **ret, Session *session, const ResourceRequest *request,
-                    const Uuid *root, uint64_t limit, ConsumersDone done, void *userdata,
-                    Error *reterr)
+int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const char *resource_class,
+              uint64_t amount, ConsumersDone done, void *userdata, Error *reterr)
 {
-        *ret = begin_call(FAKE_CANDIDATES, done, userdata);
-        (*ret)->candidates = find_candidates(request);
+        *ret = begin_call(FAKE_ROOM, done, userdata);
+        (*ret)->room = find_room(root);
         return 0;
 }
 

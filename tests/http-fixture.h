@@ -102,6 +102,8 @@ static inline void connection_answer(Connection *connection)
                 connection_close(connection);
 }
 
+static inline void server_serve(Server *server);
+
 static inline int on_readable(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         Connection *connection = userdata;
@@ -112,6 +114,7 @@ static inline int on_readable(sd_event_source *source, int fd, uint32_t revents,
                  sizeof(connection->input) - 1 - connection->n_input);
         if (n <= 0) {
                 connection_close(connection);
+                server_serve(server);
                 return 0;
         }
         connection->n_input += (size_t)n;
@@ -131,6 +134,25 @@ static inline int on_readable(sd_event_source *source, int fd, uint32_t revents,
         return 0;
 }
 
+/* Each worker has a connection for as long as it is open; the oldest of those that wait is next. */
+static inline void server_serve(Server *server)
+{
+        size_t n_served = 0;
+
+        for (size_t i = 0; i < server->n_connections; i++)
+                n_served += server->connections[i].source != NULL;
+        for (size_t i = 0; i < server->n_connections; i++) {
+                Connection *connection = &server->connections[i];
+
+                if (connection->fd < 0 || connection->source ||
+                    (server->n_workers > 0 && n_served >= server->n_workers))
+                        continue;
+                assert_true(sd_event_add_io(server->event, &connection->source, connection->fd,
+                                            EPOLLIN, on_readable, connection) >= 0);
+                n_served++;
+        }
+}
+
 static inline int on_connect(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         Server *server = userdata;
@@ -144,10 +166,7 @@ static inline int on_connect(sd_event_source *source, int fd, uint32_t revents, 
                 connection_close(connection);
                 return 0;
         }
-        if (server->n_workers > 0 && server->n_connections > server->n_workers)
-                return 0;
-        assert_true(sd_event_add_io(server->event, &connection->source, connection->fd, EPOLLIN,
-                                    on_readable, connection) >= 0);
+        server_serve(server);
         return 0;
 }
 

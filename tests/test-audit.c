@@ -15,7 +15,6 @@ typedef struct Picture {
         ProviderTree *tree;
         ClaimList claims;
         FactsFixture facts;
-        ReshapeAlias aliases[1];
         AuditMemory memory;
         Audit audit;
         AuditInput input;
@@ -32,7 +31,6 @@ static void begin(Picture *picture)
                                        .root = make_uuid("host"),
                                        .claims = &picture->claims,
                                        .facts = &picture->facts.facts,
-                                       .aliases = picture->aliases,
                                        .now_usec = NOW,
                                        .boot_usec = NOW,
                                        .grace_usec = GRACE };
@@ -61,6 +59,12 @@ static void look(Picture *picture)
         assert_int_equal(audit_make(&picture->input, &picture->memory, &picture->audit), 0);
 }
 
+static void look_later(Picture *picture)
+{
+        picture->input.boot_usec += GRACE;
+        look(picture);
+}
+
 /* "leaked release-share, …" */
 static void format(const Audit *audit, char text[static 256])
 {
@@ -73,7 +77,8 @@ static void format(const Audit *audit, char text[static 256])
                                       audit_remedy_to_text(audit->items[i].remedy));
 }
 
-#define GUEST "VCPU=2@host MEMORY_MB=512@host"
+#define GUEST     "VCPU=2@host MEMORY_MB=512@host"
+#define ELSEWHERE "VCPU=2@elsewhere MEMORY_MB=512@elsewhere"
 
 static void test_table(void **state)
 {
@@ -98,8 +103,12 @@ static void test_table(void **state)
                 { "G2.8: of a sharing provider alone", "DISK_GB=5@store", NULL, false, false, "",
                   NULL },
                 { "G2.7: of another host alone", "VCPU=1@elsewhere", NULL, false, false, "", NULL },
-                { "a claim that Placement does not know", NULL, GUEST, true, true,
-                  "untold write-claim", "no allocations" },
+                { "a claim that Placement does not know", NULL, GUEST, false, false, "unheld none",
+                  "neither a guest here nor" },
+                { "14.4: deleted by others, and it runs", NULL, GUEST, true, true, "unheld none",
+                  "runs here (claim 103), and nobody holds anything for it" },
+                { "14.4: deleted by others, shut off", NULL, GUEST, true, false, "unheld none",
+                  "is defined here (claim 103), and nobody holds" },
                 { "another amount", "VCPU=3@host MEMORY_MB=512@host", GUEST, true, true,
                   "amount write-claim", "has 2 VCPU, Placement 3" },
                 { "a device that the guest has not", GUEST " VGPU=1@host_a", GUEST, true, true,
@@ -110,8 +119,19 @@ static void test_table(void **state)
                   true, "amount write-claim", "has 6 DISK_GB, Placement 5" },
                 { "a disk that others share", GUEST " DISK_GB=5@store", GUEST, true, true, "",
                   NULL },
-                { "another GPU", GUEST " VGPU=1@host_a", GUEST " VGPU=1@host_b", true, true,
-                  "provider write-claim", "its VGPU elsewhere than on host_a" },
+                { "another provider, and nothing binds the guest", GUEST " VGPU=1@host_a",
+                  GUEST " VGPU=1@host_b", true, true, "provider none",
+                  "its VGPU elsewhere than on host_a, where Placement has it; nothing of its "
+                  "guest is bound" },
+                { "a claim with less CPUs than its guest", "VCPU=3@host MEMORY_MB=512@host",
+                  "VCPU=1@host MEMORY_MB=512@host", true, true, "amount none",
+                  "Placement 3; guest g has 2 VCPUs, its claim has 1" },
+                { "a claim with more than its guest", GUEST, "VCPU=4@host MEMORY_MB=512@host", true,
+                  true, "amount none", "Placement 2; guest g has 2 VCPUs, its claim has 4" },
+                { "a claim of CPUs that the host does not count", GUEST, "MEMORY_MB=512@host", true,
+                  true, "amount none", "its guest has more than this host counts" },
+                { "an amount, and the guest is not here", "VCPU=3@host", GUEST, false, false,
+                  "amount none", "its guest is not here" },
                 { "a GPU that gives nothing any more", GUEST " VGPU=1@gone", GUEST " VGPU=1@gone",
                   true, true, "withdrawn none", "VGPU of gone" },
                 { "no claim", GUEST, NULL, true, true, "unclaimed adopt", "has no claim" },
@@ -122,6 +142,10 @@ static void test_table(void **state)
                   "evacuated end-claim", "on other hosts" },
                 { "it runs here and is elsewhere", "VCPU=2@elsewhere", GUEST, true, true,
                   "elsewhere none", "runs here" },
+                { "A14: evacuated, and its claim ended", "VCPU=2@elsewhere", NULL, true, false,
+                  "evacuated none", "is defined here and does not run" },
+                { "it is elsewhere, and runs here without a claim", "VCPU=2@elsewhere", NULL, true,
+                  true, "unclaimed adopt", "has no claim" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -242,27 +266,197 @@ static void test_migrations(void **state)
         end(&picture);
 
         begin(&picture);
-        audit_consumer(picture.consumers, 'm', "MIGRATION", GUEST);
-        audit_consumer(picture.consumers, 'g', "INSTANCE", "VCPU=2@elsewhere");
+        audit_consumer(picture.consumers, 'm', "unknown", GUEST);
+        audit_consumer(picture.consumers, 'g', "unknown", "VCPU=2@elsewhere");
         add_claim(&picture, 'g', GUEST);
         facts_guest(&picture.facts, 'g', "")->running = false;
-        picture.aliases[0] = (ReshapeAlias){ make_guest('m'), make_guest('g') };
-        picture.input.n_aliases = 1;
-        look(&picture);
-        picture.input.boot_usec += GRACE;
-        look(&picture);
+        look_later(&picture);
         assert_int_equal(picture.audit.n_items, 0);
         assert_int_equal(picture.audit.n_in_flight, 2);
         /* F8 1848343: the guest was deleted, and its migration is left */
-        picture.input.n_aliases = 0;
+        allocations_remove(picture.consumers, &picture.claims.claims[0]->consumer);
         picture.facts.facts.n_domains = 0;
         claim_list_done(&picture.claims);
-        look(&picture);
-        picture.input.boot_usec += GRACE;
-        look(&picture);
+        look_later(&picture);
         assert_int_equal(picture.audit.n_items, 1);
-        assert_int_equal(picture.audit.items[0].type, AUDIT_MIGRATION);
+        assert_int_equal(picture.audit.items[0].type, AUDIT_LEAKED);
         assert_string_equal(picture.audit.items[0].consumer.text, make_guest('m').text);
+        end(&picture);
+}
+
+/* 14.2: what may be a migration of a guest that is elsewhere, or that was resized here, and what
+ * cannot be. m: the stranger; g, h: guests. */
+static void test_what_may_be_moving(void **state)
+{
+        static const struct {
+                const char *name;
+                const char *m, *type, *project; /* what m holds, and how it is told */
+                const char *g, *h;              /* what they hold; NULL: they are not there */
+                const char *findings;
+                unsigned in_flight;
+        } rows[] = {
+                { "one of two guests has it", GUEST, "unknown", "p", ELSEWHERE, ELSEWHERE, "", 3 },
+                { "Placement says that it is one", GUEST, "MIGRATION", "p", ELSEWHERE, NULL, "",
+                  2 },
+                { "of another size: flavors say other things than domains",
+                  "PCPU=3@host MEMORY_MB=512@host", "unknown", "p", ELSEWHERE, NULL, "", 2 },
+                { "of another project", GUEST, "unknown", "q", ELSEWHERE, NULL,
+                  "leaked release-share, evacuated end-claim", 0 },
+                { "it says that it is none", GUEST, "INSTANCE", "p", ELSEWHERE, NULL,
+                  "leaked release-share, evacuated end-claim", 0 },
+                { "a device alone is no guest", "VGPU=1@host_a", "unknown", "p", ELSEWHERE, NULL,
+                  "leaked release-share, evacuated end-claim", 0 },
+                { "nobody is elsewhere", GUEST, "unknown", "p", GUEST, NULL, "leaked release-share",
+                  0 },
+                { "F8 1790204: resized on this host", GUEST, "unknown", "p",
+                  "VCPU=4@host MEMORY_MB=512@host", NULL, "", 2 },
+                { "resized on this host, and m has another size", "VCPU=1@host MEMORY_MB=512@host",
+                  "unknown", "p", "VCPU=4@host MEMORY_MB=512@host", NULL,
+                  "leaked release-share, amount write-claim", 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                Picture picture;
+                char findings[256];
+                Consumer *m;
+
+                begin(&picture);
+                if (rows[i].h) {
+                        audit_consumer(picture.consumers, 'h', "unknown", rows[i].h);
+                        add_claim(&picture, 'h', GUEST);
+                        facts_guest(&picture.facts, 'h', "")->running = false;
+                }
+                audit_consumer(picture.consumers, 'g', "unknown", rows[i].g);
+                add_claim(&picture, 'g', GUEST);
+                facts_guest(&picture.facts, 'g', "")->running = false;
+                m = audit_consumer(picture.consumers, 'm', rows[i].type, rows[i].m);
+                free(m->project_id);
+                m->project_id = strdup(rows[i].project);
+                look(&picture);
+                look_later(&picture);
+                format(&picture.audit, findings);
+                if (strcmp(findings, rows[i].findings) != 0 ||
+                    picture.audit.n_in_flight != rows[i].in_flight)
+                        fail_msg("%s: %s (%zu)", rows[i].name, findings, picture.audit.n_in_flight);
+                end(&picture);
+        }
+}
+
+/* What we told Placement, and is gone from there, is told again, as long as the guest is here. */
+static void test_untold(void **state)
+{
+        for (int guest = 0; guest < 2; guest++) {
+                Picture picture;
+                char findings[256];
+
+                begin(&picture);
+                add_claim(&picture, 'g', GUEST)->standing = CLAIM_STANDING_WRITTEN;
+                if (guest)
+                        facts_guest(&picture.facts, 'g', "");
+                look(&picture);
+                format(&picture.audit, findings);
+                assert_string_equal(findings, guest ? "untold write-claim" : "untold none");
+                end(&picture);
+        }
+}
+
+/* 14.1: a guest with an mdev that its claim does not name, since its GPU has no provider yet. */
+static void test_a_guest_with_more_than_its_claim(void **state)
+{
+        Picture picture;
+        char findings[256];
+
+        begin(&picture);
+        audit_consumer(picture.consumers, 'g', "unknown", GUEST " VGPU=1@host");
+        add_claim(&picture, 'g', GUEST);
+        facts_guest(&picture.facts, 'g', "1");
+        look(&picture);
+        look_later(&picture);
+        format(&picture.audit, findings);
+        assert_string_equal(findings, "amount none");
+        assert_non_null(strstr(picture.audit.items[0].text, make_mdev('1').text));
+        end(&picture);
+}
+
+/* What a finding waits for. */
+static void test_hindrances(void **state)
+{
+        static const char *const waits[] = { NULL, "left as it is until then" };
+        static const char *const findings[] = {
+                "leaked release-share, amount write-claim, evacuated end-claim, unclaimed adopt",
+                "leaked none, amount none, evacuated none, unclaimed adopt",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
+                Picture picture;
+                char text[256];
+
+                begin(&picture);
+                picture.input.waits = waits[i];
+                audit_consumer(picture.consumers, 'a', "unknown", "VCPU=4@host MEMORY_MB=512@host");
+                add_claim(&picture, 'a', GUEST);
+                facts_guest(&picture.facts, 'a', "");
+                audit_consumer(picture.consumers, 'e', "INSTANCE", "VCPU=2@elsewhere");
+                add_claim(&picture, 'e', GUEST);
+                audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
+                facts_guest(&picture.facts, 'n', "");
+                look(&picture);
+                look_later(&picture);
+                format(&picture.audit, text);
+                assert_string_equal(text, findings[i]);
+                for (size_t j = 0; waits[i] && j + 1 < picture.audit.n_items; j++)
+                        assert_non_null(strstr(picture.audit.items[j].text, waits[i]));
+                end(&picture);
+        }
+}
+
+/* Who wrote a consumer a moment ago is about to do something with its guest. */
+static void test_a_consumer_that_was_just_written(void **state)
+{
+        Consumer *consumer;
+        Picture picture;
+        char findings[256];
+
+        begin(&picture);
+        consumer = audit_consumer(picture.consumers, 'g', "unknown", GUEST " VGPU=1@host_a");
+        add_claim(&picture, 'g', GUEST);
+        facts_guest(&picture.facts, 'g', "");
+        look(&picture);
+        format(&picture.audit, findings);
+        assert_string_equal(findings, "amount none");
+        assert_non_null(strstr(picture.audit.items[0].text, "a moment ago"));
+        look_later(&picture);
+        format(&picture.audit, findings);
+        assert_string_equal(findings, "amount write-claim");
+        consumer->generation++;
+        look(&picture);
+        format(&picture.audit, findings);
+        assert_string_equal(findings, "amount none");
+        end(&picture);
+}
+
+/* A device that the claim names is where it is. */
+static void test_another_gpu(void **state)
+{
+        char empty[] = "", type[] = "t", name[] = "b", address[] = "0000:81:00.0";
+        ClaimDevice device = { .provider = make_uuid("host_b"),
+                               .suffix = empty,
+                               .name = name,
+                               .address = address,
+                               .mdev_type = type,
+                               .mdev = make_mdev('4') };
+        Picture picture;
+        char findings[256];
+
+        begin(&picture);
+        audit_consumer(picture.consumers, 'g', "unknown", GUEST " VGPU=1@host_a");
+        assert_int_equal(
+                claim_add_device(add_claim(&picture, 'g', GUEST " VGPU=1@host_b"), &device), 0);
+        facts_guest(&picture.facts, 'g', "4");
+        look(&picture);
+        look_later(&picture);
+        format(&picture.audit, findings);
+        assert_string_equal(findings, "provider write-claim");
         end(&picture);
 }
 
@@ -316,9 +510,17 @@ static void test_edit(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),     cmocka_unit_test(test_standings),
-                cmocka_unit_test(test_in_flight), cmocka_unit_test(test_migrations),
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_standings),
+                cmocka_unit_test(test_in_flight),
+                cmocka_unit_test(test_migrations),
                 cmocka_unit_test(test_edit),
+                cmocka_unit_test(test_untold),
+                cmocka_unit_test(test_what_may_be_moving),
+                cmocka_unit_test(test_a_guest_with_more_than_its_claim),
+                cmocka_unit_test(test_hindrances),
+                cmocka_unit_test(test_a_consumer_that_was_just_written),
+                cmocka_unit_test(test_another_gpu),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,23 +285,50 @@ static void test_refused_token(void **state)
         assert_int_equal(n_asked(), 2);
 }
 
-/* Placement takes no token at all: that ends nowhere in a loop. */
+/* Placement takes no token at all: that ends nowhere in a loop, and locks no account. */
 static void test_useless_tokens(void **state)
 {
+        static const unsigned pauses[] = { 5, 10, 20, 40, 60, 60, 60 };
         static const FakeAnswer script[] = { GIVES(0, "one", "http://placement") };
         Fixture *fixture = *state;
 
         fake_http_begin(script, ARRAY_SIZE(script), "");
-        for (unsigned i = 0; i < 3; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
                 assert_int_equal(get_new(fixture), 0);
                 assert_int_equal(n_asked(), i + 1);
                 assert_false(
                         auth_note_refused(fixture->auth, fixture->pass.serial, &fixture->error));
                 assert_non_null(strstr(fixture->error.text, "keystone_authtoken"));
                 assert_int_equal(get(fixture), REPORT_E_UNAUTHORIZED);
-                pass_time((5U << i) - 1);
+                pass_time(pauses[i] - 1);
                 assert_int_equal(get(fixture), REPORT_E_UNAUTHORIZED);
                 pass_time(1);
+        }
+}
+
+/* What a person asks for is asked at once, but what Keystone counts. */
+static void test_at_once(void **state)
+{
+        static const FakeAnswer scripts[] = { GIVES(0, "one", "http://placement"), FAILS(0, 503),
+                                              FAILS(0, 401) };
+        static const bool asked[] = { true, true, false };
+
+        for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
+                Fixture *fixture;
+                void *inner;
+
+                assert_int_equal(set_up(&inner), 0);
+                fixture = inner;
+                fake_http_begin(&scripts[i], 1, "");
+                (void)get_new(fixture);
+                if (i == 0)
+                        assert_false(auth_note_refused(fixture->auth, fixture->pass.serial, NULL));
+                assert_true(get(fixture) > 0);
+                auth_ask_at_once(fixture->auth);
+                if ((get(fixture) == -EAGAIN) != asked[i])
+                        fail_msg("case %zu", i);
+                assert_int_equal(n_asked(), asked[i] ? 2 : 1);
+                tear_down(&inner);
         }
 }
 
@@ -402,7 +429,8 @@ int main(void)
                 TEST(test_slow_retry),        TEST(test_refused_token),
                 TEST(test_useless_tokens),    TEST(test_doubts),
                 TEST(test_old_token_refused), TEST(test_describe),
-                TEST(test_keystone_away),     TEST(test_free_under_way),
+                TEST(test_at_once),           TEST(test_keystone_away),
+                TEST(test_free_under_way),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,18 @@
 
 #include "tests/test.h"
 
+/* What was cn1_old when we made it. */
+static void add_renamed(ProviderTree *tree)
+{
+        const Provider *root = provider_tree_find_name(tree, "cn1");
+        Uuid uuid = uuid_make_child(&root->uuid, "cn1_old");
+
+        assert_int_equal(provider_tree_add(tree, &uuid, "cn1_new", &root->uuid, NULL, NULL), 0);
+        assert_ptr_equal(child_provider_find_renamed(tree, root, "cn1_old"),
+                         provider_tree_find(tree, &uuid));
+        assert_null(child_provider_find_renamed(tree, root, "cn1_new"));
+}
+
 /* cn1 with a cell and a GPU below the cell; and a foreign root with a child. */
 static ProviderTree *tree_make(void)
 {
@@ -25,6 +37,7 @@ static ProviderTree *tree_make(void)
                                                    parent ? &parent->uuid : NULL, NULL, NULL),
                                  0);
         }
+        add_renamed(tree);
         return tree;
 }
 
@@ -39,11 +52,13 @@ static void test_ensure(void **state)
                 { "cn1_pci", "cn1_NUMA0", 0, NULL }, /* made below a cell */
                 { "cn1_NUMA0", "cn1", 0, NULL },     /* there */
                 { "cn1_gpu", "cn1", 0, NULL },       /* moved up */
-                { "cn1_lost", "cn1", -EINVAL, "Provider cn1_lost" },
-                { "cn1_lost", "cn1", -EINVAL, "is not below cn1: remove or rename it" },
-                { "storage", "cn1", -EINVAL, "is not below cn1" },
-                { "cn1_NUMA0", "cn1_gpu", -ELOOP, "cannot be put below cn1_gpu" },
-                { "", "cn1", -EINVAL, "1 to 200 characters" },
+                { "cn1_lost", "cn1", CHILD_PROVIDER_REFUSED, "Provider cn1_lost" },
+                { "cn1_lost", "cn1", CHILD_PROVIDER_REFUSED,
+                  "is not below cn1: remove or rename it" },
+                { "storage", "cn1", CHILD_PROVIDER_REFUSED, "is not below cn1" },
+                { "cn1_NUMA0", "cn1_gpu", CHILD_PROVIDER_REFUSED, "cannot be put below cn1_gpu" },
+                { "", "cn1", CHILD_PROVIDER_REFUSED, "1 to 200 characters" },
+                { "cn1_old", "cn1", CHILD_PROVIDER_REFUSED, "was renamed to \"cn1_new\"" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -58,10 +73,15 @@ static void test_ensure(void **state)
                 assert_int_equal(
                         child_provider_ensure(tree, root, parent, rows[i].name, &provider, &error),
                         rows[i].result);
-                if (rows[i].result < 0) {
+                if (rows[i].result != 0) {
                         assert_null(provider);
                         assert_non_null(strstr(error.text, rows[i].words));
                         assert_int_equal(tree->n_providers, n);
+                        /* of several the first is told */
+                        assert_int_equal(
+                                child_provider_ensure(tree, root, parent, "", &provider, &error),
+                                CHILD_PROVIDER_REFUSED);
+                        assert_non_null(strstr(error.text, rows[i].words));
                         continue;
                 }
                 assert_ptr_equal(provider, provider_tree_find_name(tree, rows[i].name));

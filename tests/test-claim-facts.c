@@ -14,7 +14,7 @@ static void test_facts(void **state)
         DriverMdevType types[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
         const DriverConfig config = config_make(types, ARRAY_SIZE(types));
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new(
-                "\"taken_realtime_usec\": 7, \"devices\": ["
+                "\"devices\": ["
                 "{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\", \"mdev_types\":"
                 " [{\"id\": \"A\", \"available_instances\": 3}]},"
                 "{\"name\": \"pci_0000_42_00_0\", \"address\": \"0000:42:00.0\"},"
@@ -31,8 +31,9 @@ static void test_facts(void **state)
 
         assert_int_equal(uuid_from_text(UUID_1, &mdev), 0);
         assert_int_equal(uuid_from_text(UUID_2, &other), 0);
-        assert_int_equal(claim_facts_make(&config, snapshot, &facts), 0);
-        assert_int_equal(facts.taken_usec, snapshot->taken_realtime_usec);
+        snapshot->begun_realtime_usec = 7;
+        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, &facts), 0);
+        assert_int_equal(facts.taken_usec, 7);
         assert_int_equal(facts.n_devices, 1);
         assert_string_equal(facts.devices[0].name, "pci_0000_41_00_0");
         assert_string_equal(facts.devices[0].address, "0000:41:00.0");
@@ -41,8 +42,8 @@ static void test_facts(void **state)
         assert_int_equal(facts.devices[0].available, 3);
         assert_non_null(host_facts_find_mdev(&facts, &mdev));
         assert_null(host_facts_find_mdev(&facts, &other));
-        assert_true(host_facts_mdev_in_use(&facts, &mdev));
-        assert_false(host_facts_mdev_in_use(&facts, &other));
+        assert_int_equal(facts.domains[0].n_mdevs, 1);
+        assert_true(uuid_equal(&facts.domains[0].mdevs[0], &mdev));
         domain = host_facts_find_domain(&facts, &other);
         assert_non_null(domain);
         assert_true(domain->running);
@@ -79,7 +80,7 @@ static void test_host(void **state)
         assert_int_equal(pci_specs_add(&config.pci_specs,
                                        "{\"vendor_id\": \"8086\", \"product_id\": \"152c\"}", NULL),
                          0);
-        assert_int_equal(claim_facts_make(&config, snapshot, &facts), 0);
+        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, &facts), 0);
         assert_int_equal(facts.small_page_kib, 4);
         assert_int_equal(facts.n_cells, 2);
         cell = host_facts_find_cell(&facts, 0);

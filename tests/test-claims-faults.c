@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "claims/claims-move.h"
+#include "claims/claims-placement.h"
 #include "tests/claims-fixture.h"
 #include "tests/claims-version-2.h"
 #include "tests/fault-vfs.h"
@@ -65,6 +66,23 @@ static void prepare_claims(Fixture *fixture)
         assert_int_equal(fixture_claim(fixture, "three", "VCPU=3", NULL), CLAIM_DONE);
         assert_int_equal(claims_confirm(fixture->claims, 1, NULL), 0);
         assert_int_equal(claims_release(fixture->claims, 3, "", NULL), 0);
+        fixture_close(fixture);
+}
+
+/* Claim 4 is pending: nobody was promised it. */
+static void prepare_pending(Fixture *fixture)
+{
+        static const ClaimPlacing pending = { .standing = CLAIM_STANDING_PENDING };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        ClaimRequest request = { .consumer = make_uuid("four") };
+
+        prepare_claims(fixture);
+        assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+        make_request(&request.resources, "VCPU=1");
+        assert_int_equal(
+                claims_claim_placed(fixture->claims, &request, &pending, &claim, NULL, NULL),
+                CLAIM_DONE);
+        resource_request_done(&request.resources);
         fixture_close(fixture);
 }
 
@@ -208,6 +226,14 @@ static int run_release(Fixture *fixture)
         return r == CLAIM_E_NOT_FOUND ? 0 : r; /* done again */
 }
 
+/* 14.7: at no point does it look promised. */
+static int run_withdraw(Fixture *fixture)
+{
+        int r = claims_withdraw(fixture->claims, 4, "refused", &fixture->error);
+
+        return r == CLAIM_E_NOT_FOUND ? 0 : r; /* done again */
+}
+
 static int run_expire(Fixture *fixture)
 {
         uint64_t n;
@@ -253,6 +279,7 @@ static const Operation operations[] = {
         { "check again", prepare_claims, false, run_check_again },
         { "settle", prepare_claims, false, run_settle },
         { "claim with a layout", prepare_laid_out, false, run_claim_laid_out },
+        { "withdraw", prepare_pending, false, run_withdraw },
         { "release with a layout", prepare_held, false, run_release_laid_out },
 };
 
@@ -262,7 +289,8 @@ static char *dump(const char *path)
         return run_sql(
                 path,
                 "SELECT group_concat(t, char(10)) FROM ("
-                "SELECT 'claim ' || id || state || instance_uuid || vcpus || request || placed AS t"
+                "SELECT 'claim ' || id || state || standing || instance_uuid || vcpus || request "
+                "|| placed AS t"
                 " FROM claims UNION ALL "
                 "SELECT 'ended ' || id || end_reason FROM ended_claims UNION ALL "
                 "SELECT 'held ' || claim_id || provider_name || resource_class || used"
@@ -288,6 +316,7 @@ static char *dump(const char *path)
                 " || n_shared FROM cell_usages UNION ALL "
                 "SELECT 'ended cell ' || claim_id || ':' || cell FROM ended_cells UNION ALL "
                 "SELECT 'ended cpu ' || claim_id || ':' || vcpu FROM ended_cpus UNION ALL "
+                "SELECT 'departure ' || claim_id FROM departures UNION ALL "
                 "SELECT 'count ' || claims FROM claim_counts UNION ALL "
                 "SELECT 'trait ' || trait FROM provider_traits ORDER BY 1)");
 }

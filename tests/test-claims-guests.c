@@ -104,9 +104,67 @@ static void test_no_device_is_no_claim(void **state)
         facts.devices[0].available = 0;
         fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3");
         assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
-        assert_non_null(strstr(fixture->error.text, "no t on a is free"));
+        assert_non_null(strstr(fixture->error.text,
+                               "VGPU: asks for 1, free are 0 of 3; guests have 3 on host_a"));
         assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
         assert_int_equal(n, 0);
+        assert_store_sane(fixture->path);
+}
+
+/* A guest without a claim, which does not run, has one GPU of two: claims get the other one, and
+ * what is explained is what happens. */
+static void test_the_fit_knows_what_guests_have(void **state)
+{
+        Fixture *fixture = *state;
+        ClaimRequest request = { .consumer = make_uuid("asks") };
+        RequestGroup *group;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        facts_guest(&facts, 'g', "1 3")->running = false;
+        facts.devices[0].available = facts.devices[1].available = 0;
+        fixture_set_host(fixture, "host VCPU=8; host_a<host VGPU=2; host_b<host VGPU=1");
+        assert_int_equal(resource_request_group(&request.resources, "", &group, NULL), 0);
+        assert_int_equal(resources_set(&group->resources, "VGPU", 1), 0);
+        for (int i = 0; i < 2; i++) {
+                int expected = i == 0 ? CLAIM_DONE : CLAIM_E_NO_CAPACITY;
+                char name[] = { 'v', (char)('0' + i), '\0' };
+                FitVerdicts verdicts = { 0 };
+
+                assert_int_equal(
+                        claims_explain(fixture->claims, &request.resources, 0, &verdicts, NULL),
+                        expected);
+                fit_verdicts_done(&verdicts);
+                assert_int_equal(fixture_claim(fixture, name, "VGPU=1", NULL), expected);
+        }
+        assert_int_equal(fixture_used(fixture, "host_a", "VGPU"), 0);
+        assert_int_equal(fixture_used(fixture, "host_b", "VGPU"), 1);
+        resource_request_done(&request.resources);
+        assert_store_sane(fixture->path);
+}
+
+/* The GPU is known by another name than when its mdev was claimed. */
+static void test_an_mdev_is_taken_whatever_its_device_is_called(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *first = NULL, *second = NULL;
+        Error error = ERROR_NULL;
+        Claim *adopted = NULL;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", &first), CLAIM_DONE);
+        assert_string_equal(first->devices[0].mdev.text, make_mdev('1').text);
+        facts.mdevs[0].device = "b";
+        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_b<host VGPU=3");
+        assert_int_equal(fixture_claim(fixture, "vm2", "VGPU=1", &second), CLAIM_DONE);
+        assert_string_equal(second->devices[0].mdev.text, make_mdev('4').text);
+        facts_guest(&facts, 'g', "1");
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &adopted, &error),
+                         CLAIM_E_CONFLICT);
+        assert_non_null(adopted);
+        assert_non_null(strstr(error.text, "is promised to another"));
+        adopted = claim_free(adopted);
         assert_store_sane(fixture->path);
 }
 
@@ -344,6 +402,8 @@ int main(void)
                 TEST(test_a_claim_names_its_devices),
                 TEST(test_a_claim_is_settled),
                 TEST(test_no_device_is_no_claim),
+                TEST(test_the_fit_knows_what_guests_have),
+                TEST(test_an_mdev_is_taken_whatever_its_device_is_called),
                 TEST(test_not_before_the_host_is_known),
                 TEST(test_adoption),
                 TEST(test_adoption_of_what_does_not_fit),

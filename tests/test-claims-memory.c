@@ -99,7 +99,7 @@ static int do_list_device(Fixture *fixture)
 static int do_explain(Fixture *fixture)
 {
         FitVerdicts verdicts = { 0 };
-        int r = claims_explain(fixture->claims, &request.resources, &verdicts, &fixture->error);
+        int r = claims_explain(fixture->claims, &request.resources, 0, &verdicts, &fixture->error);
 
         fit_verdicts_done(&verdicts);
         /* What the request asks for, it holds already: it need not fit once more. */
@@ -173,10 +173,10 @@ static void test_operations(void **state)
 static NumaFixture cells;
 static HostDomain guest;
 
-static int do_list_place(Fixture *fixture)
+static int do_list_some(Fixture *fixture)
 {
         ClaimList list = { 0 };
-        int r = claims_list_place(fixture->claims, true, 1, &list, &fixture->error);
+        int r = claims_list_some(fixture->claims, 0, &list, &fixture->error);
 
         claim_list_done(&list);
         return r;
@@ -197,7 +197,7 @@ static void test_layouts(void **state)
         static const Operation operations[] = {
                 { "claim", do_claim, "1" },     { "claim again", do_claim, "1" },
                 { "get", do_get, "1" },         { "list", do_list, "1" },
-                { "who", do_list_place, "1" },  { "adopt", do_adopt_laid_out, "2" },
+                { "who", do_list_some, "1" },   { "adopt", do_adopt_laid_out, "2" },
                 { "explain", do_explain, "2" }, { "release", do_release, "1" },
                 { "history", do_list, "1" },
         };

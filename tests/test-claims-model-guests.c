@@ -227,6 +227,15 @@ static void take_claim(Model *model, unsigned i, const Claim *claim)
         to->lives = true;
 }
 
+static bool facts_has_guest_with(const HostFacts *facts, const Uuid *mdev)
+{
+        for (size_t i = 0; i < facts->n_domains; i++)
+                for (size_t j = 0; j < facts->domains[i].n_mdevs; j++)
+                        if (uuid_equal(&facts->domains[i].mdevs[j], mdev))
+                                return true;
+        return false;
+}
+
 static void do_claim(Fixture *fixture, Model *model)
 {
         unsigned i = roll(N_CONSUMERS), n_pcpus = roll(4), n_vgpus = roll(3);
@@ -270,7 +279,7 @@ static void do_claim(Fixture *fixture, Model *model)
         assert_int_equal(claim->n_devices, n_vgpus);
         assert_int_equal(cpu_set_count(&claim->layout.held), n_pcpus);
         for (size_t j = 0; j < claim->n_devices; j++)
-                assert_false(host_facts_mdev_in_use(&model->facts.facts, &claim->devices[j].mdev));
+                assert_false(facts_has_guest_with(&model->facts.facts, &claim->devices[j].mdev));
 }
 
 static void do_confirm(Fixture *fixture, Model *model)
@@ -443,7 +452,7 @@ static void do_start_without_claim(Fixture *fixture, Model *model)
         /* one that exists and is another's promise, sometimes */
         if (takes_mdev && model->facts.facts.n_mdevs > 0 && roll(3) == 0)
                 mdev = model->mdevs[roll((unsigned)model->facts.facts.n_mdevs)].uuid;
-        if (takes_mdev && host_facts_mdev_in_use(&model->facts.facts, &mdev))
+        if (takes_mdev && facts_has_guest_with(&model->facts.facts, &mdev))
                 takes_mdev = false;
         if (takes_mdev && gpu_of(model, &mdev) == N_GPUS) {
                 if (model->facts.devices[gpu].available == 0)

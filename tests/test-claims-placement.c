@@ -49,8 +49,7 @@ static void test_pending(void **state)
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), CLAIM_E_NOT_FOUND);
         fixture_close(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
-        assert_int_equal(claims_list_standing(fixture->claims, CLAIM_STANDING_PENDING, &list, NULL),
-                         0);
+        assert_int_equal(claims_list_pending(fixture->claims, &list, NULL), 0);
         assert_int_equal(list.n_claims, 1);
         assert_int_equal(list.claims[0]->id, id);
         claim_list_done(&list);
@@ -101,6 +100,37 @@ static void test_debts_are_counted(void **state)
         for (int64_t id = 1; id <= _CLAIM_STANDING_MAX; id++)
                 assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
         assert_debts(fixture, 0, 3, 1);
+}
+
+/* Nothing was written of it: it goes without a trace in Placement's books, and only while it is
+ * pending. */
+static void test_withdrawn(void **state)
+{
+        static const ClaimStanding others[] = { CLAIM_STANDING_NONE, CLAIM_STANDING_WRITTEN };
+        Fixture *fixture = *state;
+        ClaimDeparture departure;
+        Claim *claim = NULL;
+        int64_t id;
+
+        open_host(fixture);
+        claim_as(fixture, "a", CLAIM_STANDING_PENDING, &claim);
+        id = claim->id;
+        claim_free(claim);
+        assert_int_equal(claims_withdraw(fixture->claims, id, "refused", NULL), 0);
+        assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL),
+                         CLAIM_E_NOT_FOUND);
+        assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
+        assert_int_equal(claim->state, CLAIM_STATE_RELEASED);
+        assert_string_equal(claim->end_reason, "refused");
+        claim_free(claim);
+        assert_int_equal(claims_withdraw(fixture->claims, id, "", NULL), CLAIM_E_NOT_FOUND);
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+                claim_as(fixture, "b", others[i], &claim);
+                assert_int_equal(claims_withdraw(fixture->claims, claim->id, "", NULL),
+                                 CLAIM_E_NOT_FOUND);
+                assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                claim_free(claim);
+        }
 }
 
 /* Whatever ends a claim: what Placement may have of it is remembered in the same transaction. */
@@ -417,10 +447,15 @@ static void test_mapped_but_not_placed(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(test_pending),    TEST(test_debts_are_counted),
-                TEST(test_departures), TEST(test_handover),
-                TEST(test_told),       TEST(test_handover_is_ours),
-                TEST(test_placed),     TEST(test_mapped_but_not_placed),
+                TEST(test_pending),
+                TEST(test_debts_are_counted),
+                TEST(test_departures),
+                TEST(test_withdrawn),
+                TEST(test_handover),
+                TEST(test_told),
+                TEST(test_handover_is_ours),
+                TEST(test_placed),
+                TEST(test_mapped_but_not_placed),
         };
 
         use_vfs_without_sync();

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <time.h>
 
+#include "claims/claims-placement.h"
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 
@@ -129,6 +130,8 @@ static void test_plans_use_indexes(void **state)
                 "DELETE FROM ended_claims WHERE number <= (SELECT max(number) FROM ended_claims) - "
                 "9",
                 "DELETE FROM resource_providers WHERE id = ?1 AND generation = ?2",
+                "SELECT * FROM claims WHERE standing = 'pending'"
+                " AND standing IN ('pending', 'owed', 'sent') ORDER BY id",
         };
         Fixture *fixture = *state;
 
@@ -141,6 +144,48 @@ static void test_plans_use_indexes(void **state)
         }
 }
 
+/* CPU time of going through all that is owed, as settling does. */
+static uint64_t measure_debts(Fixture *fixture, size_t n)
+{
+        uint64_t start = cpu_usec();
+        int64_t after = 0;
+        size_t found = 0;
+
+        for (;;) {
+                _cleanup_(claim_list_done) ClaimList pending = { 0 };
+                _cleanup_(claim_freep) Claim *claim = NULL;
+
+                assert_int_equal(claims_list_pending(fixture->claims, &pending, NULL), 0);
+                if (claims_next_debt(fixture->claims, after, &claim, NULL) != 0)
+                        break;
+                assert_true(claim->id > after);
+                after = claim->id;
+                found++;
+        }
+        assert_int_equal(found, n);
+        return cpu_usec() - start;
+}
+
+/* Ten times as many debts cost ten times as much, not a hundred times. */
+static void test_cost_of_debts_is_linear(void **state)
+{
+        Fixture *fixture = *state;
+        uint64_t few = UINT64_MAX, many = UINT64_MAX;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        fixture_set_host(fixture, HOST);
+        fill(fixture, "10000");
+        free(run_sql(fixture->path, "UPDATE claims SET standing = iif(id % 2, 'owed', 'sent')"
+                                    " WHERE id % 20 = 1 OR id % 20 = 2"));
+        for (int pass = 0; pass < N_PASSES; pass++)
+                few = MIN(few, measure_debts(fixture, N_MANY / 10));
+        free(run_sql(fixture->path, "UPDATE claims SET standing = iif(id % 2, 'owed', 'sent')"));
+        many = MIN(many, measure_debts(fixture, N_MANY));
+        if (many > few * 30)
+                fail_msg("%" PRIu64 " usec for %d debts, %" PRIu64 " usec for %d", few, N_MANY / 10,
+                         many, N_MANY);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -148,6 +193,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(test_cost_does_not_grow),
                 TEST(test_plans_use_indexes),
+                TEST(test_cost_of_debts_is_linear),
         };
 
         use_vfs_without_sync();

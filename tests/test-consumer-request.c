@@ -129,140 +129,66 @@ static void test_post(void **state)
         }
 }
 
-static void add_group(ResourceRequest *request, const char *suffix, const char *resources,
-                      const char *required, const Uuid *in_tree)
+static void test_room_request(void **state)
 {
-        RequestGroup *group;
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
 
-        assert_int_equal(resource_request_group(request, suffix, &group, NULL), 0);
-        if (resources)
-                assert_int_equal(resources_parse(resources, &group->resources, NULL), 0);
-        if (required)
-                assert_true(string_set_add(&group->required, required) >= 0);
-        if (in_tree)
-                group->in_tree = *in_tree;
+        assert_int_equal(placement_get_room(&root, "VGPU", 3, &request), 0);
+        assert_string_equal(request.path,
+                            "/allocation_candidates?limit=1&resources=VGPU:3&in_tree=" ROOT);
+        assert_string_equal(request.microversion, "1.31");
+        assert_false(placement_request_writes(&request));
 }
 
-static void test_candidates_request(void **state)
+#define OF(uuid, items)  "\"" uuid "\":{\"resources\":{" items "}}"
+#define SUMMARIES(items) "{\"allocation_requests\":[],\"provider_summaries\":{" items "}}"
+
+static void test_room(void **state)
 {
-        static const struct {
-                const char *plain, *first, *second;
-                bool isolate, subtree, old;
-                const Uuid *tree;
-                const char *path, *microversion;
-        } cases[] = {
-                { "VCPU=1,MEMORY_MB=5", NULL, NULL, false, false, false, NULL,
-                  "resources=MEMORY_MB:5,VCPU:1&in_tree=" ROOT, "1.34" },
-                { "VCPU=1", NULL, NULL, false, false, true, NULL, "resources=VCPU:1&in_tree=" ROOT,
-                  "1.31" },
-                { NULL, "VGPU=1", NULL, false, false, false, NULL,
-                  "resources_A=VGPU:1&required_A=CUSTOM_X&in_tree_A=" ROOT, "1.34" },
-                { "VCPU=1", "VGPU=1", "VGPU=2", false, false, false, NULL,
-                  "resources=VCPU:1&in_tree=" ROOT
-                  "&resources_A=VGPU:1&required_A=CUSTOM_X&in_tree_A=" ROOT
-                  "&resources_B=VGPU:2&in_tree_B=" ROOT "&group_policy=none",
-                  "1.34" },
-                { NULL, "VGPU=1", "VGPU=2", true, false, false, &a,
-                  "resources_A=VGPU:1&required_A=CUSTOM_X&in_tree_A=" A
-                  "&resources_B=VGPU:2&in_tree_B=" ROOT "&group_policy=isolate",
-                  "1.34" },
-                /* A group without resources that names where others are. */
-                { NULL, "", "VGPU=2", false, true, true, NULL,
-                  "required_A=CUSTOM_X&in_tree_A=" ROOT "&resources_B=VGPU:2&in_tree_B=" ROOT
-                  "&same_subtree=_A,_B&group_policy=none",
-                  "1.36" },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
-                _cleanup_(resource_request_done) ResourceRequest wanted = RESOURCE_REQUEST_INIT;
-                _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
-                char expected[1000];
-
-                if (cases[i].plain)
-                        add_group(&wanted, "", cases[i].plain, NULL, NULL);
-                if (cases[i].first)
-                        add_group(&wanted, "_A", *cases[i].first ? cases[i].first : NULL,
-                                  "CUSTOM_X", cases[i].tree);
-                if (cases[i].second)
-                        add_group(&wanted, "_B", cases[i].second, NULL, NULL);
-                wanted.isolate = cases[i].isolate;
-                if (cases[i].subtree) {
-                        assert_true(string_set_add(&suffixes, "_A") >= 0);
-                        assert_true(string_set_add(&suffixes, "_B") >= 0);
-                        assert_int_equal(resource_request_add_subtree(&wanted, &suffixes, NULL), 0);
-                }
-                assert_int_equal(
-                        placement_get_candidates(&wanted, &root, 50, cases[i].old, &request, NULL),
-                        0);
-                snprintf(expected, sizeof(expected), "/allocation_candidates?limit=50&%s",
-                         cases[i].path);
-                assert_string_equal(request.path, expected);
-                assert_string_equal(request.microversion, cases[i].microversion);
-                assert_false(placement_request_writes(&request));
-        }
-}
-
-#define ONE(held, mappings) "{\"allocations\":{" held "}" mappings "}"
-#define ON(uuid, amounts)   "\"" uuid "\":{\"resources\":{" amounts "}}"
-
-static void test_candidates(void **state)
-{
-        static const char text[] = "{\"provider_summaries\":{},\"allocation_requests\":[" ONE(
-                ON(ROOT, "\"VCPU\":2") "," ON(A, "\"VGPU\":1"),
-                ",\"mappings\":{\"\":[\"" ROOT "\"],\"_G\":[\"" A
-                "\"]}") "," ONE(ON(B, "\"VGPU\":3"), "") "]}";
-        _cleanup_(candidate_list_freep) CandidateList *list = NULL;
+        static const char text[] =
+                SUMMARIES(OF(ROOT, "\"VCPU\":{\"capacity\":8,\"used\":3},"
+                                   "\"DISK_GB\":{\"capacity\":8,\"used\":9}") "," //
+                          OF(A, "\"VGPU\":{\"capacity\":1,\"used\":1}") "," OF(B, ""));
+        _cleanup_(consumer_freep) Consumer *room = NULL;
         _cleanup_json_ json_t *body = NULL;
 
         assert_int_equal(json_parse(text, strlen(text), &body, NULL), 0);
-        assert_int_equal(placement_read_candidates(body, &list, NULL), 0);
-        assert_int_equal(list->n_items, 2);
-        assert_int_equal(list->items[0].holding->n_allocations, 2);
-        assert_int_equal(resources_get(consumer_find(list->items[0].holding, &root), "VCPU"), 2);
-        assert_true(list->items[0].mapped);
-        assert_true(request_mappings_contain(&list->items[0].mappings, "_G", &a));
-        assert_true(request_mappings_contain(&list->items[0].mappings, "", &root));
-        assert_false(list->items[1].mapped);
-        assert_int_equal(resources_get(consumer_find(list->items[1].holding, &b), "VGPU"), 3);
+        assert_int_equal(placement_read_room(body, &room, NULL), 0);
+        assert_int_equal(room->n_allocations, 1);
+        assert_int_equal(resources_get(consumer_find(room, &root), "VCPU"), 5);
+        assert_int_equal(resources_get(consumer_find(room, &root), "DISK_GB"), 0);
 }
 
-static void test_bad_candidates(void **state)
+static void test_bad_room(void **state)
 {
         static const char *const texts[] = {
                 "{}",
-                "{\"allocation_requests\":{}}",
-                "{\"allocation_requests\":[5]}",
-                "{\"allocation_requests\":[{}]}",
-                "{\"allocation_requests\":[{\"allocations\":{\"x\":{\"resources\":{}}}}]}",
-                "{\"allocation_requests\":[" ONE(ON(A, "\"VGPU\":-1"), "") "]}",
-                "{\"allocation_requests\":[" ONE(ON(A, "\"VGPU\":1"), ",\"mappings\":[]") "]}",
-                "{\"allocation_requests\":[" ONE(ON(A, "\"VGPU\":1"),
-                                                 ",\"mappings\":{\"\":5}") "]}",
-                "{\"allocation_requests\":[" ONE(ON(A, "\"VGPU\":1"),
-                                                 ",\"mappings\":{\"\":[\"x\"]}") "]}",
-                "{\"allocation_requests\":[" ONE(ON(A, "\"VGPU\":1"),
-                                                 ",\"mappings\":{\"\":[5]}") "]}",
+                "{\"provider_summaries\":[]}",
+                SUMMARIES("\"x\":{\"resources\":{}}"),
+                SUMMARIES("\"" A "\":{}"),
+                SUMMARIES(OF(A, "\"VGPU\":5")),
+                SUMMARIES(OF(A, "\"VGPU\":{\"capacity\":-1,\"used\":0}")),
+                SUMMARIES(OF(A, "\"VGPU\":{\"capacity\":1}")),
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-                CandidateList *list = NULL;
                 _cleanup_json_ json_t *body = NULL;
+                Consumer *room = NULL;
                 Error error = ERROR_NULL;
 
                 assert_int_equal(json_parse(texts[i], strlen(texts[i]), &body, NULL), 0);
-                assert_int_equal(placement_read_candidates(body, &list, &error), -EBADMSG);
+                assert_int_equal(placement_read_room(body, &room, &error), -EBADMSG);
                 assert_true(error.text[0] != '\0');
-                assert_null(list);
+                assert_null(room);
         }
 }
 
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_put),        cmocka_unit_test(test_put_of_nobody),
-                cmocka_unit_test(test_post),       cmocka_unit_test(test_candidates_request),
-                cmocka_unit_test(test_candidates), cmocka_unit_test(test_bad_candidates),
+                cmocka_unit_test(test_put),  cmocka_unit_test(test_put_of_nobody),
+                cmocka_unit_test(test_post), cmocka_unit_test(test_room_request),
+                cmocka_unit_test(test_room), cmocka_unit_test(test_bad_room),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,6 @@ typedef struct Fixture {
         int result, status;
         Error error;
         Consumer *consumer;
-        size_t n_candidates;
 } Fixture;
 
 static int set_up(void **state)
@@ -52,7 +51,6 @@ static void on_done(int result, ConsumersAnswer *answer, const Error *error, voi
         fixture->error = *error;
         consumer_free(fixture->consumer);
         fixture->consumer = TAKE_PTR(answer->consumer);
-        fixture->n_candidates = answer->candidates ? answer->candidates->n_items : SIZE_MAX;
 }
 
 static int wait_done(Fixture *fixture)
@@ -109,7 +107,7 @@ static void test_read(void **state)
                   0,
                   NULL,
                   "GET /allocations/guest; GET /allocations/guest" },
-                { { { .match = "", .status = 503, .body = "" } },
+                { { { .match = "", .status = 502, .body = "" } },
                   REPORT_E_UNAVAILABLE,
                   0,
                   NULL,
@@ -226,36 +224,30 @@ static void test_move(void **state)
         assert_string_equal(fake_http_log(), "POST /allocations");
 }
 
-static int read_candidates(Fixture *fixture)
+static int read_room(Fixture *fixture)
 {
-        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
         Uuid root = fixture_uuid("host");
-        RequestGroup *group;
         ConsumersCall *call;
 
-        assert_int_equal(resource_request_group(&request, "", &group, NULL), 0);
-        assert_int_equal(resources_parse("VCPU=1", &group->resources, NULL), 0);
-        assert_int_equal(candidates_read(&call, fixture->session, &request, &root, 9, on_done,
-                                         fixture, NULL),
-                         0);
+        assert_int_equal(
+                room_read(&call, fixture->session, &root, "VCPU", 2, on_done, fixture, NULL), 0);
         return wait_done(fixture);
 }
 
-static void test_candidates(void **state)
+static void test_room(void **state)
 {
-        static const FakeAnswer none[] = { { .match = "",
-                                             .body = "{\"allocation_requests\":[]}" } };
+        static const FakeAnswer none[] = { { .match = "", .body = "{\"provider_summaries\":{}}" } };
         static const FakeAnswer bad[] = { { .match = "", .body = "{}" } };
         Fixture *fixture = *state;
 
         fake_http_begin(none, 1, "host");
-        assert_int_equal(read_candidates(fixture), REPORT_DONE);
-        assert_int_equal(fixture->n_candidates, 0);
+        assert_int_equal(read_room(fixture), REPORT_DONE);
+        assert_int_equal(fixture->consumer->n_allocations, 0);
         assert_string_equal(fake_http_log(),
-                            "GET /allocation_candidates?limit=9&resources=VCPU:1&in_tree=host");
+                            "GET /allocation_candidates?limit=1&resources=VCPU:2&in_tree=host");
         fake_http_begin(bad, 1, "host");
-        assert_int_equal(read_candidates(fixture), REPORT_E_UNAVAILABLE);
-        assert_non_null(strstr(fixture->error.text, "allocation_requests"));
+        assert_int_equal(read_room(fixture), REPORT_E_UNAVAILABLE);
+        assert_non_null(strstr(fixture->error.text, "provider_summaries"));
 }
 
 static void test_cancel(void **state)
@@ -279,7 +271,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_read, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_write, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_move, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_candidates, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_room, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
         };
 

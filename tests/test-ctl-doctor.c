@@ -141,6 +141,7 @@ static void test_an_mdev_type_that_nobody_offers(void **state)
         document = ctl_doctor_judge(
                 &(const CtlFacts){ .config = &config, .status = status, .snapshot = snapshot });
         assert_string_equal(state_of(document, "devices"), "bad");
+        assert_string_equal(state_of(document, "storage"), "warning"); /* it has no disk either */
 }
 
 static void test_hook(void **state)

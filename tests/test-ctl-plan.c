@@ -46,18 +46,16 @@ static void test_names_of_paths(void **state)
                 { "/unknown/thing", "/unknown/thing" },
                 { "", "" },
         };
-        CtlStyle style = STYLE_PIPE;
 
-        style.legend = false;
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(capture_done) Capture capture;
                 _cleanup_free_ char *json = NULL, *expected = NULL;
 
                 assert_true(asprintf(&json, "[" STEP("PUT", "%s", "n", "s") "]", cases[i].path) >
                             0);
-                assert_true(asprintf(&expected, "PUT     %-4s  n     s\n", cases[i].what) > 0);
-                print(json, style, &capture);
-                assert_string_equal(capture.text, expected);
+                assert_true(asprintf(&expected, "\nPUT     %-4s  n     s\n", cases[i].what) > 0);
+                print(json, STYLE_PIPE, &capture);
+                assert_contains(capture.text, expected);
         }
 }
 

@@ -9,79 +9,136 @@
 #define SECONDS USEC_PER_SEC
 
 /* Randomness is the kernel's: what is drawn is drawn often, and held against its bounds. */
-static void test_the_next_pause(void **state)
+static void test_how_long_placement_is_left_alone(void **state)
 {
         static const struct {
                 const char *about;
                 uint64_t interval;
-                bool failed;
+                unsigned n_failures;
                 uint64_t retry_after, low, high;
         } cases[] = {
-                { "around the interval", 60 * SECONDS, false, 0, 54 * SECONDS, 66 * SECONDS },
-                { "what a server asked for is for failures", 60 * SECONDS, false, 300 * SECONDS,
-                  54 * SECONDS, 66 * SECONDS },
-                { "no interval", UINT64_MAX, false, 0, UINT64_MAX, UINT64_MAX },
-                { "failed", 60 * SECONDS, true, 0, CYCLE_RETRY_FIRST_USEC, 60 * SECONDS },
-                { "failed, and no interval", UINT64_MAX, true, 0, CYCLE_RETRY_FIRST_USEC,
-                  CYCLE_RETRY_MAX_USEC },
-                { "failed, and a short interval", SECONDS / 2, true, 0, CYCLE_RETRY_FIRST_USEC,
-                  CYCLE_RETRY_FIRST_USEC },
-                { "the server asks for patience", 60 * SECONDS, true, 100 * SECONDS, 100 * SECONDS,
+                { "well", 60 * SECONDS, 0, 0, 0, 0 },
+                { "what a server asks for is for failures", 60 * SECONDS, 0, 300 * SECONDS, 0, 0 },
+                { "it may have been a restart", 60 * SECONDS, 1, 0, 2 * SECONDS, 6 * SECONDS },
+                { "an outage", 60 * SECONDS, 2, 0, 60 * SECONDS, 120 * SECONDS },
+                { "a long one", 60 * SECONDS, 50, 0, 60 * SECONDS, 120 * SECONDS },
+                { "no interval", UINT64_MAX, 3, 0, 60 * SECONDS, 120 * SECONDS },
+                { "a short interval", SECONDS / 2, 1, 0, 2 * SECONDS, 2 * SECONDS },
+                { "a long interval", 7200 * SECONDS, 3, 0, 600 * SECONDS, 1200 * SECONDS },
+                { "the server asks for patience", 60 * SECONDS, 1, 100 * SECONDS, 100 * SECONDS,
                   150 * SECONDS },
-                { "for too much of it", 60 * SECONDS, true, UINT64_MAX, CYCLE_RETRY_AFTER_MAX_USEC,
+                { "for less than we would wait", 60 * SECONDS, 3, SECONDS, 60 * SECONDS,
+                  120 * SECONDS },
+                { "for too much of it", 60 * SECONDS, 1, UINT64_MAX, CYCLE_RETRY_AFTER_MAX_USEC,
                   CYCLE_RETRY_AFTER_MAX_USEC + CYCLE_RETRY_AFTER_MAX_USEC / 2 },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                CyclePace pace;
-
-                cycle_pace_init(&pace, cases[i].interval, 0, 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (int j = 0; j < 100; j++) {
-                        uint64_t pause =
-                                cycle_pace_next_usec(&pace, cases[i].failed, cases[i].retry_after);
+                        CyclePace pace;
+                        uint64_t quiet;
 
-                        if (pause < cases[i].low || pause > cases[i].high)
-                                fail_msg("%s: %" PRIu64, cases[i].about, pause);
+                        cycle_pace_init(&pace, cases[i].interval, 0);
+                        for (unsigned k = 1; k < cases[i].n_failures; k++)
+                                cycle_pace_note_placement(&pace, true, 0, 0);
+                        cycle_pace_note_placement(&pace, cases[i].n_failures > 0,
+                                                  cases[i].retry_after, 9999 * SECONDS);
+                        quiet = cycle_pace_quiet_usec(&pace, true, 9999 * SECONDS);
+                        if (quiet < cases[i].low || quiet > cases[i].high)
+                                fail_msg("%s: %" PRIu64, cases[i].about, quiet);
                 }
-        }
 }
 
-/* At most three times the last pause, from the first one again after a success. */
-static void test_failures_in_a_row(void **state)
+/* One that was told to stay away does, whatever it is answered meanwhile; until it was served. */
+static void test_what_was_asked_for_is_not_forgotten(void **state)
 {
         CyclePace pace;
-        uint64_t last = 0;
 
-        cycle_pace_init(&pace, 60 * SECONDS, 0, 0);
+        cycle_pace_init(&pace, 60 * SECONDS, 0);
+        cycle_pace_note_placement(&pace, true, 300 * SECONDS, 0);
+        cycle_pace_note_placement(&pace, true, 0, 10 * SECONDS);
+        assert_true(cycle_pace_quiet_usec(&pace, true, 299 * SECONDS) > 0);
+        cycle_pace_note_placement(&pace, false, 0, 20 * SECONDS);
+        assert_int_equal(cycle_pace_quiet_usec(&pace, true, 20 * SECONDS), 0);
+        cycle_pace_note_placement(&pace, true, 0, 80 * SECONDS);
+        assert_true(cycle_pace_quiet_usec(&pace, true, 80 * SECONDS) <= 6 * SECONDS);
+}
+
+/* A hypervisor that fails is looked at often, and Placement is not asked more often for that. */
+static void test_a_hypervisor_that_fails(void **state)
+{
+        CyclePace pace;
+
+        cycle_pace_init(&pace, 60 * SECONDS, 0);
+        assert_int_equal(cycle_pace_quiet_usec(&pace, false, 0), 0);
+        cycle_pace_note_placement(&pace, false, 0, 1000 * SECONDS);
+        assert_int_equal(cycle_pace_quiet_usec(&pace, false, 1000 * SECONDS), 54 * SECONDS);
+        assert_int_equal(cycle_pace_quiet_usec(&pace, true, 1000 * SECONDS), 0);
         for (int i = 0; i < 100; i++) {
-                uint64_t pause = cycle_pace_next_usec(&pace, true, 0);
+                uint64_t pause = cycle_pace_next_usec(&pace, false, 1000 * SECONDS);
 
-                assert_true(pause <= 3 * MAX(last, CYCLE_RETRY_FIRST_USEC));
-                last = pause;
+                assert_true(pause >= CYCLE_RETRY_FIRST_USEC && pause <= CYCLE_RETRY_MAX_USEC);
         }
-        (void)cycle_pace_next_usec(&pace, false, 0);
-        assert_true(cycle_pace_retry_usec(&pace) <= 3 * CYCLE_RETRY_FIRST_USEC);
+        assert_true(cycle_pace_next_usec(&pace, true, 1000 * SECONDS) >= 54 * SECONDS);
+        assert_true(cycle_pace_next_usec(&pace, false, 1000 * SECONDS) <=
+                    3 * CYCLE_RETRY_FIRST_USEC);
 }
 
-static void test_placement_is_left_alone_after_the_start(void **state)
+static void test_the_next_cycle(void **state)
 {
         CyclePace pace;
 
-        cycle_pace_init(&pace, 60 * SECONDS, 30 * SECONDS, 1000 * SECONDS);
-        assert_true(pace.start_delay_usec <= 30 * SECONDS);
-        assert_int_equal(cycle_pace_early_usec(&pace, 1000 * SECONDS), pace.start_delay_usec);
-        assert_int_equal(cycle_pace_early_usec(&pace, 1000 * SECONDS + pace.start_delay_usec), 0);
-        assert_int_equal(cycle_pace_early_usec(&pace, UINT64_MAX), 0);
-        cycle_pace_init(&pace, 60 * SECONDS, 0, 1000 * SECONDS);
-        assert_int_equal(cycle_pace_early_usec(&pace, 1000 * SECONDS), 0);
+        cycle_pace_init(&pace, UINT64_MAX, 0);
+        assert_true(cycle_pace_next_usec(&pace, true, 0) == UINT64_MAX);
+        cycle_pace_note_placement(&pace, true, 0, 0);
+        assert_true(cycle_pace_next_usec(&pace, true, 0) <= 6 * SECONDS);
+        /* The host is polled as ever. */
+        cycle_pace_init(&pace, 60 * SECONDS, 0);
+        cycle_pace_note_placement(&pace, true, 600 * SECONDS, 0);
+        for (int i = 0; i < 100; i++)
+                assert_true(cycle_pace_next_usec(&pace, true, 0) <= 66 * SECONDS);
+}
+
+/* The more a start has to read, the more time it spreads over. */
+static void test_the_start(void **state)
+{
+        static const struct {
+                uint64_t jitter;
+                size_t n_requests;
+                uint64_t max;
+        } cases[] = {
+                { 0, 193, 0 },
+                { 5 * SECONDS, 4, 5 * SECONDS },
+                { 5 * SECONDS, 25, 25 * SECONDS },
+                { 5 * SECONDS, 193, 60 * SECONDS },
+                { 300 * SECONDS, 193, 300 * SECONDS },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t most = 0;
+
+                for (int j = 0; j < 200; j++) {
+                        CyclePace pace;
+
+                        cycle_pace_init(&pace, 60 * SECONDS, cases[i].jitter);
+                        cycle_pace_start(&pace, cases[i].n_requests, 1000 * SECONDS);
+                        most = MAX(most, cycle_pace_quiet_usec(&pace, true, 1000 * SECONDS));
+                        cycle_pace_note_placement(&pace, false, 0, 2000 * SECONDS);
+                        cycle_pace_start(&pace, cases[i].n_requests, 2000 * SECONDS);
+                        assert_int_equal(cycle_pace_quiet_usec(&pace, true, 2000 * SECONDS), 0);
+                }
+                assert_true(most <= cases[i].max && most >= cases[i].max / 2);
+        }
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_the_next_pause),
-                cmocka_unit_test(test_failures_in_a_row),
-                cmocka_unit_test(test_placement_is_left_alone_after_the_start),
+                cmocka_unit_test(test_how_long_placement_is_left_alone),
+                cmocka_unit_test(test_what_was_asked_for_is_not_forgotten),
+                cmocka_unit_test(test_a_hypervisor_that_fails),
+                cmocka_unit_test(test_the_next_cycle),
+                cmocka_unit_test(test_the_start),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

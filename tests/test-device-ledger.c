@@ -278,6 +278,92 @@ static void test_withheld_below_its_cell(void **state)
         device_ledger_done(&ledger);
 }
 
+/* What from_json() takes, with one member changed, or the whole entry twice. */
+static json_t *make_json(const char *member, json_t *value, bool twice)
+{
+        json_t *device =
+                json_pack("{ss ss ss ss si si s[s] s[] ss ss sb sb}", "name",
+                          "cn1_pci_0000_41_00_0", "provider", BOOT_1, "parent", "", "class", "VGPU",
+                          "total", 4, "reserved", 0, "traits", "CUSTOM_T", "members", "boot_id",
+                          BOOT_1, "config", CONFIG_1, "missing", 0, "withheld", 0);
+        json_t *json;
+
+        assert_non_null(device);
+        if (member)
+                assert_int_equal(json_object_set_new(device, member, value), 0);
+        json = json_pack("{s[O]}", "devices", device);
+        if (twice)
+                json_array_append(json_object_get(json, "devices"), device);
+        json_decref(device);
+        return json;
+}
+
+/* Of the right form, and yet it never was. */
+static void test_impossible_json(void **state)
+{
+        struct {
+                const char *member;
+                json_t *value;
+                bool twice;
+                int expected;
+        } cases[] = {
+                { NULL, NULL, false, 0 },
+                { NULL, NULL, true, -EBADMSG },
+                { "name", json_string(""), false, -EBADMSG },
+                { "traits", json_pack("[s]", "no trait"), false, -EBADMSG },
+                { "traits", json_pack("[s]", ""), false, -EBADMSG },
+                { "class", json_string("no class"), false, -EBADMSG },
+                { "total", json_integer(0), false, -EBADMSG },
+                { "reserved", json_integer(5), false, -EBADMSG },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *json =
+                        make_json(cases[i].member, cases[i].value, cases[i].twice);
+                DeviceLedger ledger = DEVICE_LEDGER_INIT;
+                int r = device_ledger_from_json(json, &ledger, NULL);
+
+                if (r != cases[i].expected)
+                        fail_msg("%zu: %d", i, r);
+                device_ledger_done(&ledger);
+        }
+}
+
+/* It cannot be withheld, and must not keep the host from being told. */
+static void test_a_uuid_that_another_provider_has(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(NO_GPU);
+        DeviceMoment moment = { 0 };
+        Provider *root;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        _cleanup_json_ json_t *json = make_json("provider", json_string(root->uuid.text), false);
+        DeviceLedger ledger = DEVICE_LEDGER_INIT;
+        char news[16] = "";
+
+        assert_int_equal(uuid_from_text(BOOT_2, &moment.boot), 0);
+        assert_int_equal(uuid_from_text(CONFIG_1, &moment.config), 0);
+        assert_int_equal(device_ledger_from_json(json, &ledger, NULL), 0);
+        assert_int_equal(device_ledger_update(&ledger, host, tree, &root->uuid, &moment, on_news,
+                                              news, NULL),
+                         0);
+        assert_int_equal(ledger.n_devices, 0);
+        assert_int_equal(tree->n_providers, 1);
+        device_ledger_done(&ledger);
+}
+
+/* The clock of a boot never stood where it says. */
+static void test_held_since_a_time_to_come(void **state)
+{
+        const Cycle cycle = { GPU, BOOT_1, CONFIG_1, true, "4/0", "+", 5 };
+        DeviceLedger ledger = DEVICE_LEDGER_INIT;
+
+        run_cycle(&ledger, &(Cycle){ GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 }, 60, "before");
+        ledger.devices[0].held = ledger.devices[0].withheld = true;
+        ledger.devices[0].since_usec = UINT64_C(1) << 60;
+        run_cycle(&ledger, &cycle, 60, "held since a time to come");
+        device_ledger_done(&ledger);
+}
+
 static void test_bad_json(void **state)
 {
         static const char *const texts[] = { "{}", "{\"devices\": 5}", "{\"devices\": [5]}",
@@ -300,6 +386,9 @@ int main(void)
                 cmocka_unit_test(test_when_it_is_due),
                 cmocka_unit_test(test_withheld_below_its_cell),
                 cmocka_unit_test(test_bad_json),
+                cmocka_unit_test(test_impossible_json),
+                cmocka_unit_test(test_a_uuid_that_another_provider_has),
+                cmocka_unit_test(test_held_since_a_time_to_come),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

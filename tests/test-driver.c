@@ -28,7 +28,7 @@ static void test_refusals(void **state)
                 config.connection_uri = cases[i].uri;
                 config.static_path = cases[i].static_path;
                 config.cpu_allocation_ratio = cases[i].ratio;
-                r = driver_new(&driver, cases[i].name, &config, &error);
+                r = driver_new(&driver, cases[i].name, &config, NULL, &error);
                 if (r != cases[i].r || !strstr(error.text, cases[i].words))
                         fail_msg("case %zu: %d (%s)", i, r, error.text);
                 assert_null(driver);

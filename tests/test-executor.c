@@ -35,9 +35,9 @@ static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
                   "host VCPU=2 +HW_A @x | a VCPU=2 +HW_A @x | b VCPU=2 +HW_A @x | c VCPU=2 +HW_A "
                   "@x | d VCPU=2 +HW_A @x",
                   NULL, 4);
-        /* Two at first. */
+        /* All that may go; how many go over the wire at a time is http's business. */
         assert_true(sd_event_run(run.event, 0) >= 0);
-        assert_int_equal(fake_http_get_n_requests(), 2);
+        assert_int_equal(fake_http_get_n_requests(), 4);
         run_end(&run);
         assert_int_equal(run.result, REPORT_DONE);
         assert_int_equal(fake_http_get_max_parallel(), 4);
@@ -459,7 +459,6 @@ static void test_locked_database(void **state)
         run_end(&run);
         assert_int_equal(run.result, REPORT_DONE);
         assert_int_equal(fake_http_get_n_requests(), 5);
-        assert_int_equal(fake_http_get_max_parallel(), 2);
         /* Learned for the plans to come. */
         assert_true(run.manners.serial_writes);
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));

@@ -227,8 +227,7 @@ static bool keeps_rules(const Problem *problem)
                 if (part->group->suffix[0]) {
                         keeps = keeps && has_all(&provider->traits, &part->group->required);
                         for (size_t j = 0; j < i && problem->request->isolate; j++)
-                                if (problem->parts[j].group->suffix[0] && part->n_amounts > 0 &&
-                                    problem->parts[j].n_amounts > 0 &&
+                                if (problem->parts[j].group->suffix[0] &&
                                     problem->chosen[j] == problem->chosen[i])
                                         keeps = false;
                         continue;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include <time.h>
+
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 
@@ -235,8 +237,120 @@ static void test_bound(void **state)
         r = fit_request(view, "host", &request, &fit, &error);
         assert_int_equal(r, FIT_E_TOO_HARD);
         assert_string_equal(error.text,
-                            "No way to place the 81 groups was found within the bound on the work");
+                            "Too hard: no way to place the 81 groups was found within 3000000 "
+                            "steps");
         assert_true(fit.work > FIT_WORK_MAX && fit.work < FIT_WORK_MAX * 2);
+}
+
+static void check_pieces(const Fit *fit, const char *expected)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+
+        for (size_t i = 0; i < fit->n_pieces; i++)
+                fprintf(file, "%s%s=%llu on %zu", i ? ", " : "", fit->pieces[i].resource_class,
+                        (unsigned long long)fit->pieces[i].amount, fit->pieces[i].provider);
+        fclose(file);
+        assert_string_equal(text, expected);
+}
+
+/* Of this thread. */
+static double cpu_seconds(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Many groups of one subtree that are one too many for any provider, and the providers are
+ * siblings: only the last one placed shows that none is above all others, for each way to place the
+ * rest. */
+static void make_hard_subtree(ResourceRequest *request)
+{
+        _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
+        _cleanup_free_ char *words = NULL;
+        size_t size;
+        FILE *file = open_memstream(&words, &size);
+
+        for (int i = 0; i < 256; i++) {
+                char suffix[8];
+
+                snprintf(suffix, sizeof(suffix), "_%03d", i);
+                assert_true(string_set_add(&suffixes, suffix) >= 0);
+                fprintf(file, "%s%s:VGPU=1", i ? " " : "", suffix);
+        }
+        fclose(file);
+        make_request(request, words);
+        assert_int_equal(resource_request_add_subtree(request, &suffixes, NULL), 0);
+}
+
+#define SIX_GPUS                                                                     \
+        "host VCPU=1; a<host VGPU=6000/0/1/255 +T_0; b<host VGPU=5000/0/1/255 +T_1;" \
+        "c<host VGPU=4000/0/1/255 +T_2; d<host VGPU=3000/0/1/255 +T_3;"              \
+        "e<host VGPU=2000/0/1/255 +T_4; f<host VGPU=1000/0/1/255 +T_5"
+
+/* Looking whether a subtree holds is work, too: it was not counted, and took minutes. */
+static void test_bound_of_subtrees(void **state)
+{
+        _cleanup_(host_view_freep) HostView *view = make_view(SIX_GPUS);
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        double begin = cpu_seconds();
+
+        make_hard_subtree(&request);
+        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), FIT_E_TOO_HARD);
+        assert_true(fit.work > FIT_WORK_MAX && fit.work < FIT_WORK_MAX * 2);
+        assert_true(cpu_seconds() - begin < 5);
+}
+
+/* The time ends it before the work does, in the search and before it. */
+static void test_bound_in_time(void **state)
+{
+        _cleanup_(host_view_freep) HostView *view = make_view(SIX_GPUS);
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        FitEffort effort = fit_effort_begin(2 * USEC_PER_MSEC);
+        FitVerdicts verdicts = { 0 };
+        Error error = ERROR_NULL;
+
+        make_hard_subtree(&request);
+        assert_int_equal(fit_groups(view, "host", &request, NULL, &effort, &fit, &error),
+                         FIT_E_TOO_HARD);
+        assert_string_equal(error.text,
+                            "Too hard: no way to place the 256 groups was found within 2 ms");
+        assert_true(fit.work > 0 && fit.work < FIT_WORK_MAX);
+        assert_int_equal(fit_explain_request(view, "host", &request, &effort, &verdicts, &error),
+                         FIT_E_TOO_HARD);
+        assert_int_equal(verdicts.n_items, 0);
+}
+
+/* What is said of each provider is bounded; what is left out is counted. */
+static void test_many_verdicts(void **state)
+{
+        _cleanup_free_ char *host = NULL, *words = NULL;
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
+        FitEffort effort = fit_effort_begin(0);
+        size_t size;
+        FILE *file = open_memstream(&host, &size);
+
+        fputs("host VCPU=1", file);
+        for (int i = 0; i < 100; i++)
+                fprintf(file, "; vf_%02d<host VF=1", i);
+        fclose(file);
+        view = make_view(host);
+        file = open_memstream(&words, &size);
+        for (int i = 0; i < 60; i++)
+                fprintf(file, "%s_%d:VF=1", i ? " " : "", i);
+        fclose(file);
+        make_request(&request, words);
+        assert_int_equal(fit_explain_request(view, "host", &request, &effort, &verdicts, NULL),
+                         FIT_DONE);
+        assert_int_equal(verdicts.n_items, FIT_VERDICTS_MAX);
+        assert_int_equal(verdicts.n_omitted, 6000 - FIT_VERDICTS_MAX);
 }
 
 static void test_force(void **state)
@@ -250,13 +364,14 @@ static void test_force(void **state)
         assert_int_equal(
                 resources_parse("DISK_GB=10,MEMORY_MB=99,VCPU=2,CUSTOM_X=1", &resources, NULL), 0);
         assert_int_equal(fit_force(view, "host", &resources, &fit), 0);
-        assert_int_equal(fit.n_pieces, 3);
-        assert_string_equal(fit.pieces[0].resource_class, "DISK_GB");
-        assert_int_equal(fit.pieces[0].provider, 0);
-        assert_string_equal(fit.pieces[1].resource_class, "MEMORY_MB");
-        assert_int_equal(fit.pieces[1].provider, 2);
-        assert_string_equal(fit.pieces[2].resource_class, "VCPU");
-        assert_int_equal(fit.pieces[2].provider, 2);
+        check_pieces(&fit, "DISK_GB=10 on 0, MEMORY_MB=91 on 2, MEMORY_MB=8 on 1, VCPU=2 on 2");
+        fit_done(&fit);
+        /* over cells when none has room for all, and the first of two full ones */
+        use_some(view, "n0", "MEMORY_MB", 8);
+        use_some(view, "n1", "MEMORY_MB", 9);
+        assert_int_equal(resources_set(&resources, "VCPU", 5), 0);
+        assert_int_equal(fit_force(view, "host", &resources, &fit), 0);
+        check_pieces(&fit, "DISK_GB=10 on 0, MEMORY_MB=99 on 1, VCPU=4 on 2, VCPU=1 on 1");
 }
 
 /* Every provider that has the class says the first term that fails, and by how much. */
@@ -285,6 +400,7 @@ static void test_explain(void **state)
                 _cleanup_(host_view_freep) HostView *view = make_view(GPUS);
                 _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
                 _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
+                FitEffort effort = fit_effort_begin(0);
                 char provider[64], resource_class[64], text[512] = "";
                 unsigned amount;
                 size_t n = 0;
@@ -294,7 +410,7 @@ static void test_explain(void **state)
                     sscanf(rows[i].used, "%63s %63s %u", provider, resource_class, &amount) == 3)
                         use_some(view, provider, resource_class, amount);
                 make_request(&request, rows[i].request);
-                r = fit_explain_request(view, "host", &request, &verdicts, NULL);
+                r = fit_explain_request(view, "host", &request, &effort, &verdicts, NULL);
                 for (size_t j = 0; j < verdicts.n_items; j++) {
                         const FitVerdict *verdict = &verdicts.items[j];
 
@@ -373,12 +489,13 @@ static void test_same_subtree(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_in_tree),    cmocka_unit_test(test_same_subtree),
-                cmocka_unit_test(test_unsuffixed), cmocka_unit_test(test_traits),
-                cmocka_unit_test(test_groups),     cmocka_unit_test(test_trees),
-                cmocka_unit_test(test_withheld),   cmocka_unit_test(test_many_devices),
-                cmocka_unit_test(test_bound),      cmocka_unit_test(test_force),
-                cmocka_unit_test(test_explain),
+                cmocka_unit_test(test_in_tree),       cmocka_unit_test(test_same_subtree),
+                cmocka_unit_test(test_unsuffixed),    cmocka_unit_test(test_traits),
+                cmocka_unit_test(test_groups),        cmocka_unit_test(test_trees),
+                cmocka_unit_test(test_withheld),      cmocka_unit_test(test_many_devices),
+                cmocka_unit_test(test_bound),         cmocka_unit_test(test_bound_of_subtrees),
+                cmocka_unit_test(test_bound_in_time), cmocka_unit_test(test_many_verdicts),
+                cmocka_unit_test(test_force),         cmocka_unit_test(test_explain),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

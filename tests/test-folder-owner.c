@@ -1,51 +1,82 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Root alone can give a file away: for everybody else nothing happens, which is tested, too. */
+/* Root alone can become another: for everybody else nothing happens, which is tested, too. */
 
 #include "base/folder-owner.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "tests/scratch-folder.h"
 #include "tests/test.h"
 
 #define SOMEBODY 12345
 
-static void test_a_file_is_the_folders(void **state)
+/* What fails in it, as the exit status of the child. */
+static int become_somebody(const char *folder)
 {
-        static const uid_t owners[] = { 0, SOMEBODY };
+        gid_t groups[1];
+        uid_t real, effective, saved;
+        int signal = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(owners); i++) {
-                bool root = geteuid() == 0;
-                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-                _cleanup_free_ char *path = scratch_path(folder, "file");
-                _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-                struct stat st;
-
-                assert_true(fd >= 0);
-                if (root)
-                        assert_int_equal(chown(folder, owners[i], owners[i]), 0);
-                assert_int_equal(folder_owner_adopt(fd, path), 0);
-                assert_int_equal(fstat(fd, &st), 0);
-                assert_int_equal(st.st_uid, root ? owners[i] : geteuid());
-                assert_int_equal(st.st_mode & 07777, 0600);
-        }
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || folder_owner_become(folder, NULL) != 1)
+                return 1;
+        if (getresuid(&real, &effective, &saved) < 0 || real != SOMEBODY || effective != SOMEBODY ||
+            saved != SOMEBODY)
+                return 2;
+        if (getegid() != SOMEBODY || getgroups(1, groups) != 0)
+                return 3;
+        if (seteuid(0) == 0)
+                return 4;
+        if (prctl(PR_GET_PDEATHSIG, &signal) < 0 || signal != SIGKILL)
+                return 5;
+        return folder_owner_become(folder, NULL) == 0 ? 0 : 6; /* once is enough */
 }
 
-static void test_no_folder(void **state)
+static void test_root_becomes_the_owner(void **state)
 {
-        int r = folder_owner_adopt(STDIN_FILENO, "/nowhere/at/all");
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        uid_t user = 1;
+        int status;
+        pid_t pid;
 
-        assert_int_equal(r, geteuid() == 0 ? -ENOENT : 0);
+        if (geteuid() != 0) {
+                assert_int_equal(folder_owner_become(folder, NULL), 0);
+                return;
+        }
+        assert_int_equal(chown(folder, SOMEBODY, SOMEBODY), 0);
+        assert_int_equal(folder_owner_find(folder, &user), 1);
+        assert_int_equal(user, SOMEBODY);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                _exit(become_somebody(folder));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_nothing_to_become(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *own = scratch_folder_make();
+        uid_t before = geteuid(), user;
+
+        assert_int_equal(folder_owner_become(own, NULL), 0);
+        assert_int_equal(folder_owner_become("/nowhere/at/all", NULL), 0);
+        assert_int_equal(folder_owner_become("/dev/null/below", NULL), 0);
+        assert_int_equal(folder_owner_find(own, &user), 0);
+        assert_int_equal(geteuid(), before);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_file_is_the_folders),
-                cmocka_unit_test(test_no_folder),
+                cmocka_unit_test(test_root_becomes_the_owner),
+                cmocka_unit_test(test_nothing_to_become),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,14 +8,16 @@ static void test_good(void **state)
 {
         static const struct {
                 const char *text, *origin, *prefix, *socket_path;
+                bool is_address;
         } cases[] = {
-                { "http://127.0.0.1:8778", "http://127.0.0.1:8778", "", NULL },
-                { "http://host:8778/", "http://host:8778", "", NULL },
-                { "https://host/placement", "https://host", "/placement", NULL },
-                { "https://host/placement//", "https://host", "/placement", NULL },
-                { "HTTP://host/x", "http://host", "/x", NULL },
-                { "http://[::1]:8778/x/y%20z", "http://[::1]:8778", "/x/y%20z", NULL },
-                { "unix:///run/placement.sock", "http://localhost", "", "/run/placement.sock" },
+                { "http://127.0.0.1:8778", "http://127.0.0.1:8778", "", NULL, true },
+                { "http://host:8778/", "http://host:8778", "", NULL, false },
+                { "https://host/placement", "https://host", "/placement", NULL, false },
+                { "https://host/placement//", "https://host", "/placement", NULL, false },
+                { "HTTP://host/x", "http://host", "/x", NULL, false },
+                { "http://[::1]:8778/x/y%20z", "http://[::1]:8778", "/x/y%20z", NULL, true },
+                { "unix:///run/placement.sock", "http://localhost", "", "/run/placement.sock",
+                  true },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -26,6 +28,7 @@ static void test_good(void **state)
                         fail_msg("%s: %s", cases[i].text, error.text);
                 assert_string_equal(endpoint.text, cases[i].text);
                 assert_string_equal(endpoint.origin, cases[i].origin);
+                assert_int_equal(endpoint.is_address, cases[i].is_address);
                 assert_string_equal(endpoint.prefix, cases[i].prefix);
                 if (cases[i].socket_path)
                         assert_string_equal(endpoint.socket_path, cases[i].socket_path);

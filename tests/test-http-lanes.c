@@ -4,96 +4,130 @@
 
 #include "tests/test.h"
 
-static void test_growing(void **state)
-{
-        HttpLanes lanes;
+#define MAX_LANES 8
+#define MSEC      USEC_PER_MSEC
 
-        http_lanes_init(&lanes, 3);
-        assert_int_equal(http_lanes_take(&lanes, 0, false, 0), HTTP_LANE_PROVEN);
-        /* A write waits, a read tries. */
-        assert_int_equal(http_lanes_take(&lanes, 1, false, 0), HTTP_LANE_NONE);
-        assert_int_equal(http_lanes_take(&lanes, 1, true, 0), HTTP_LANE_TRIAL);
-        assert_int_equal(http_lanes_take(&lanes, 2, true, 0), HTTP_LANE_TRIAL);
-        assert_int_equal(http_lanes_take(&lanes, 3, true, 0), HTTP_LANE_NONE);
-        http_lanes_end_trial(&lanes, true);
-        assert_int_equal(lanes.n_proven, 2);
-        assert_int_equal(http_lanes_take(&lanes, 1, false, 0), HTTP_LANE_PROVEN);
-        http_lanes_end_trial(&lanes, true);
-        assert_int_equal(lanes.n_proven, 3);
-        assert_int_equal(lanes.n_trials, 0);
-        assert_int_equal(http_lanes_take(&lanes, 2, false, 0), HTTP_LANE_PROVEN);
-        assert_int_equal(http_lanes_take(&lanes, 3, true, 0), HTTP_LANE_NONE);
+/* Plays a story, one letter each, with as many under way as may be: "r" a read is answered, "w" a
+ * write, "R" and "W" with a failure; "1" to "9": so many connections turn out to be served; " " a
+ * minute passes. */
+static void play(HttpLanes *lanes, const char *story)
+{
+        uint64_t now = USEC_PER_SEC;
+
+        for (const char *c = story; *c; c++) {
+                bool writes = *c == 'w' || *c == 'W', failed = *c == 'R' || *c == 'W';
+
+                if (*c == ' ')
+                        now += 61 * USEC_PER_SEC;
+                else if (*c >= '1' && *c <= '9')
+                        http_lanes_note_crowd(lanes, (size_t)(*c - '0'), now);
+                else
+                        http_lanes_note_answer(lanes, writes, failed, 10 * MSEC, lanes->limit,
+                                               writes ? lanes->limit_writes : 0, now);
+        }
 }
 
-static void test_trial_that_proves_nothing(void **state)
+static void test_stories(void **state)
 {
-        HttpLanes lanes;
+        static const struct {
+                const char *about, *story;
+                size_t limit, limit_writes;
+        } cases[] = {
+                { "nothing is known", "", 1, 2 },
+                { "one more with each answer", "rrr", 4, 2 },
+                { "up to the maximum", "rrrrrrrrrrrrrrr", 8, 2 },
+                { "failures are no reason for more", "RRRR", 1, 2 },
+                { "writes grow slowly", "ww", 3, 3 },
+                { "and on", "wwwww", 6, 4 },
+                { "a write that fails goes alone", "wwwwwW", 6, 1 },
+                { "for a minute", "wwwwwWwww", 8, 1 },
+                { "not for ever", "wwwwwW w", 7, 2 },
+                { "a crowd", "rrrrrrr2", 2, 2 },
+                { "no more for a minute", "rrrrrrr2rrrr", 2, 2 },
+                { "then it is tried", "rrrrrrr2 r", 3, 2 },
+                { "down to one", "rrr1", 1, 2 },
+                { "a crowd never makes it more", "r9", 2, 2 },
+        };
 
-        http_lanes_init(&lanes, 4);
-        assert_int_equal(http_lanes_take(&lanes, 1, true, 0), HTTP_LANE_TRIAL);
-        http_lanes_end_trial(&lanes, false);
-        assert_int_equal(lanes.n_proven, 1);
-        assert_int_equal(http_lanes_take(&lanes, 1, true, 0), HTTP_LANE_TRIAL);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                HttpLanes lanes;
+
+                http_lanes_init(&lanes, MAX_LANES);
+                play(&lanes, cases[i].story);
+                if (lanes.limit != cases[i].limit || lanes.limit_writes != cases[i].limit_writes)
+                        fail_msg("%s: %zu, %zu", cases[i].about, lanes.limit, lanes.limit_writes);
+        }
 }
 
-static void test_stall(void **state)
+static void test_may_start(void **state)
+{
+        static const struct {
+                size_t n_active, n_writes;
+                bool read, write;
+        } cases[] = {
+                { 0, 0, true, true },   { 3, 0, true, true },   { 3, 1, true, true },
+                { 3, 2, true, false },  { 4, 0, false, false }, { 4, 2, false, false },
+                { 9, 0, false, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                HttpLanes lanes = { .max = MAX_LANES, .limit = 4, .limit_writes = 2 };
+                size_t n = cases[i].n_active, n_writes = cases[i].n_writes;
+
+                assert_int_equal(http_lanes_may_start(&lanes, n, n_writes, false), cases[i].read);
+                assert_int_equal(http_lanes_may_start(&lanes, n, n_writes, true), cases[i].write);
+        }
+}
+
+/* What is not under way tells nothing of what may be. */
+static void test_no_demand_no_growth(void **state)
 {
         HttpLanes lanes;
-        uint64_t now = 1000 * USEC_PER_SEC;
 
-        http_lanes_init(&lanes, 4);
-        assert_int_equal(http_lanes_take(&lanes, 1, true, now), HTTP_LANE_TRIAL);
-        http_lanes_stall_trial(&lanes, now);
-        assert_int_equal(lanes.n_proven, 1);
-        assert_int_equal(http_lanes_take(&lanes, 1, true, now + 59 * USEC_PER_SEC), HTTP_LANE_NONE);
-        assert_int_equal(http_lanes_take(&lanes, 0, true, now), HTTP_LANE_PROVEN);
-        /* The server may have more workers by now. */
-        assert_int_equal(http_lanes_take(&lanes, 1, true, now + 60 * USEC_PER_SEC),
-                         HTTP_LANE_TRIAL);
+        http_lanes_init(&lanes, MAX_LANES);
+        play(&lanes, "rrr");
+        for (int i = 0; i < 10; i++)
+                http_lanes_note_answer(&lanes, false, false, MSEC, 3, 0, USEC_PER_SEC);
+        assert_int_equal(lanes.limit, 4);
 }
 
 static void test_patience(void **state)
 {
-        HttpLanes lanes;
+        static const struct {
+                uint64_t answer_usec, read, write;
+        } cases[] = {
+                { 0, 500 * MSEC, 1000 * MSEC },
+                { 100 * MSEC, 800 * MSEC, 1000 * MSEC },
+                { 500 * MSEC, 4000 * MSEC, 4000 * MSEC },
+                { 9000 * MSEC, 5000 * MSEC, 5000 * MSEC },
+        };
 
-        http_lanes_init(&lanes, 4);
-        assert_int_equal(http_lanes_get_patience_usec(&lanes), 200 * USEC_PER_MSEC);
-        http_lanes_note_answer(&lanes, 10 * USEC_PER_MSEC);
-        assert_int_equal(http_lanes_get_patience_usec(&lanes), 200 * USEC_PER_MSEC);
-        for (unsigned i = 0; i < 50; i++)
-                http_lanes_note_answer(&lanes, 400 * USEC_PER_MSEC);
-        assert_in_range(http_lanes_get_patience_usec(&lanes), 1500 * USEC_PER_MSEC,
-                        1600 * USEC_PER_MSEC);
-        for (unsigned i = 0; i < 50; i++)
-                http_lanes_note_answer(&lanes, 30 * USEC_PER_SEC);
-        assert_int_equal(http_lanes_get_patience_usec(&lanes), 5 * USEC_PER_SEC);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                HttpLanes lanes = { .answer_usec = cases[i].answer_usec };
+
+                assert_int_equal(http_lanes_get_patience_usec(&lanes, false), cases[i].read);
+                assert_int_equal(http_lanes_get_patience_usec(&lanes, true), cases[i].write);
+        }
 }
 
-static void test_another_server(void **state)
+static void test_one_connection(void **state)
 {
         HttpLanes lanes;
 
-        http_lanes_init(&lanes, 4);
-        assert_int_equal(http_lanes_take(&lanes, 1, true, 0), HTTP_LANE_TRIAL);
-        http_lanes_end_trial(&lanes, true);
-        assert_int_equal(http_lanes_take(&lanes, 1, false, 0), HTTP_LANE_PROVEN);
-        assert_int_equal(http_lanes_take(&lanes, 2, true, 0), HTTP_LANE_TRIAL);
-        http_lanes_forget(&lanes);
-        assert_int_equal(http_lanes_take(&lanes, 1, false, 0), HTTP_LANE_NONE);
-        assert_int_equal(http_lanes_take(&lanes, 0, false, 0), HTTP_LANE_PROVEN);
-        /* The trial at the old one ends. */
-        http_lanes_end_trial(&lanes, false);
-        assert_int_equal(lanes.n_trials, 0);
+        http_lanes_init(&lanes, 1);
+        play(&lanes, "rwrw1rw");
+        assert_int_equal(lanes.limit, 1);
+        assert_int_equal(lanes.limit_writes, 1);
 }
 
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_growing),
-                cmocka_unit_test(test_trial_that_proves_nothing),
-                cmocka_unit_test(test_stall),
+                cmocka_unit_test(test_stories),
+                cmocka_unit_test(test_may_start),
+                cmocka_unit_test(test_no_demand_no_growth),
                 cmocka_unit_test(test_patience),
-                cmocka_unit_test(test_another_server),
+                cmocka_unit_test(test_one_connection),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

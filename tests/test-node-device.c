@@ -212,12 +212,66 @@ static void test_hostile(void **state)
         }
 }
 
+/* Of which the next poll reads more than the events tell. */
+static void test_changes_silently(void **state)
+{
+        static const struct {
+                const char *members;
+                bool expected;
+        } cases[] = {
+                { "<class>0x030200</class>", true },
+                { "<class>0x030000</class><driver><name>nvidia</name></driver>", true },
+                { "<class>0x120000</class>", true },
+                { "<class>0x020000</class>", false },
+                { "<class>0x020000</class><capability type='virt_functions' maxCount='64'/>",
+                  false },
+                { "<class>0x0b4000</class><capability type='virt_functions' maxCount='16'/>",
+                  true },
+                { "<class>0x0b4000</class>", false },
+                { "<class>0x030200</class><capability type='phys_function'><address domain='0'"
+                  " bus='0x41' slot='0' function='0'/></capability>",
+                  true },
+                { "", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(node_device_done) NodeDevice node = { 0 };
+                char text[1024];
+
+                snprintf(text, sizeof(text),
+                         "<device><name>pci_0000_41_00_1</name><capability type='pci'>" ADDRESS
+                         "%s</capability></device>",
+                         cases[i].members);
+                parse(text, &node);
+                if (node_device_changes_silently(&node) != cases[i].expected)
+                        fail_msg("%s", cases[i].members);
+        }
+}
+
+/* There can be many, and their driver was there before them. */
+static void test_a_bound_virtual_function_tells_its_changes(void **state)
+{
+        _cleanup_(node_device_done) NodeDevice node = { 0 };
+
+        parse("<device><name>pci_0000_41_00_1</name><driver><name>nvidia</name></driver>"
+              "<capability type='pci'><class>0x030200</class>" ADDRESS
+              "<capability type='phys_function'><address domain='0x0000' bus='0x41' slot='0x00'"
+              " function='0x0'/></capability></capability></device>",
+              &node);
+        assert_false(node_device_changes_silently(&node));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_gpu),           cmocka_unit_test(test_virtual_function),
-                cmocka_unit_test(test_other_parents), cmocka_unit_test(test_mdev_names_g4_8),
-                cmocka_unit_test(test_kinds),         cmocka_unit_test(test_hostile),
+                cmocka_unit_test(test_gpu),
+                cmocka_unit_test(test_virtual_function),
+                cmocka_unit_test(test_other_parents),
+                cmocka_unit_test(test_mdev_names_g4_8),
+                cmocka_unit_test(test_kinds),
+                cmocka_unit_test(test_hostile),
+                cmocka_unit_test(test_changes_silently),
+                cmocka_unit_test(test_a_bound_virtual_function_tells_its_changes),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

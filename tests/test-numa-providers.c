@@ -215,10 +215,31 @@ static void test_refused_in_words(void **state)
                   "CPU 1 is in cell 0 and in cell 2", "set it to false" },
                 { HOST("0", "1024", CELL("0", "512", CPU("0") "," CPU("0"))),
                   "CPU 0 is in cell 0 and in cell 0", "set it to false" },
-                { HOST("0-4", "1024", CELL("0", "1024", CPU("0"))), "CPU 1, one of the shared",
-                  "cpu_shared_set" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                DriverConfig config = numa_config();
+
+                update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].words);
+                update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].advice);
+                /* the same host is fine without cells */
+                config.numa_in_placement = false;
+                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
+        }
+}
+
+/* A CPU that came without a cell, pages that the kernel did not get: the rest is told. */
+static void test_a_bad_part_costs_itself(void **state)
+{
+        static const struct {
+                const char *host, *words, *expected;
+        } cases[] = {
+                { HOST("0-4", "1024", CELL("0", "1024", CPU("0"))),
+                  "CPU 1, one of the shared CPUs, is in no cell", "MEMORY_MB=1/0 VCPU=1/0" },
                 { HOST("0", "1024", CELL_PAGES("0", "1024", CPU("0"), PAGES("2048", "2"))),
-                  "reserves 3 pages of 2048 KiB in cell 0", "has only 2" },
+                  "reserves 3 pages of 2048 KiB in cell 0, but it has only 2",
+                  "CUSTOM_HUGEPAGES_2M=2/2 MEMORY_MB=1/0 VCPU=1/0" },
         };
         char *pages[] = { TEXT("node:0,size:2MB,count:3"), NULL };
 
@@ -227,11 +248,8 @@ static void test_refused_in_words(void **state)
                 DriverConfig config = numa_config();
 
                 config.reserved_huge_pages = pages;
-                update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].words);
-                update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].advice);
-                /* the same host is fine without cells */
-                config.numa_in_placement = false;
-                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
+                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED_IN_PART, cases[i].words);
+                expect(tree, "cn1_NUMA0", cases[i].expected);
         }
 }
 
@@ -244,7 +262,7 @@ static void test_name_taken_or_too_long(void **state)
 
         assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "cn1_NUMA1", NULL, &other, NULL), 0);
-        update(&config, TWO_CELLS, tree, NULL, -EINVAL, "is not below cn1");
+        update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
 }
 
 /* GPUs are below the cell that they are attached to; the one without a cell below the root */
@@ -444,6 +462,7 @@ int main(void)
                 cmocka_unit_test(test_two_cells),
                 cmocka_unit_test(test_uneven_hosts),
                 cmocka_unit_test(test_refused_in_words),
+                cmocka_unit_test(test_a_bad_part_costs_itself),
                 cmocka_unit_test(test_name_taken_or_too_long),
                 cmocka_unit_test(test_devices),
                 cmocka_unit_test(test_gone_cells),

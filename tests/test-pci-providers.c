@@ -275,11 +275,39 @@ static void test_c10_leaves_others_alone(void **state)
         assert_int_equal(tree->n_providers, 2);
 }
 
+/* It has no device's address then, but our trait and uuid: it is named, not removed or made again.
+ */
+static void test_renamed(void **state)
+{
+        static const char *const names[] = { "mine", "cn1_0000:99:00.0" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                char text[1024], wanted[1024];
+                Error error = ERROR_NULL;
+
+                assert_int_equal(update(tree, HOST(GPU("0000:8a:00.0")), SPEC_GPU, true, &error),
+                                 0);
+                free(tree->providers[1]->name);
+                tree->providers[1]->name = strdup(names[i]);
+                assert_int_equal(update(tree, HOST(GPU("0000:8a:00.0") "," GPU("0000:8b:00.0")),
+                                        SPEC_GPU, true, &error),
+                                 DRIVER_UPDATED_IN_PART);
+                assert_non_null(strstr(error.text, "cn1_0000:8A:00.0 was renamed to"));
+                snprintf(wanted, sizeof(wanted),
+                         "%s CUSTOM_PCI_10DE_1EB8=1/0; cn1_0000:8B:00.0 CUSTOM_PCI_10DE_1EB8=1/0",
+                         names[i]);
+                describe(tree, text, sizeof(text));
+                assert_string_equal(text, wanted);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_new_host),
                 cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_renamed),
                 cmocka_unit_test(test_changes),
                 cmocka_unit_test(test_f5_cannot_be_switched_off),
                 cmocka_unit_test(test_g2_18_keeps_what_an_operator_set),

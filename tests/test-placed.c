@@ -5,6 +5,8 @@
 
 #include "claims/placed.h"
 
+#include <time.h>
+
 #include "claims/group-match.h"
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
@@ -75,6 +77,7 @@ static void run_case(size_t i, const Case *c)
         _cleanup_free_ char *text = NULL;
         bool told = make_mappings(c->mappings, &mappings);
         char provider[64], resource_class[64];
+        FitEffort effort = fit_effort_begin(0);
         Error error = ERROR_NULL;
         unsigned amount;
         int r;
@@ -84,11 +87,11 @@ static void run_case(size_t i, const Case *c)
         make_request(&request, c->request);
         r = placed_make(view, "host", &request, holding, told ? &mappings : NULL, &placed, &error);
         if (r == 0) {
-                r = fit_request(placed.view, "host", &placed.request, &fit, &error);
+                r = fit_groups(view, "host", &placed.request, holding, &effort, &fit, &error);
                 r = r > 0 ? 10 + r : r;
         }
         if (r == 0)
-                r = placed_check(&placed, holding, &fit, &error);
+                r = placed_check(view, holding, &fit, &error);
         text = r == 0 ? format_fit(view, &placed.request, &fit) : strdup(error.text);
         if (r != c->r || !strstr(text, c->text) || (r == 0 && strcmp(text, c->text) != 0) ||
             (r == 0 && placed.ambiguous != c->ambiguous))
@@ -229,12 +232,56 @@ static void test_64_ports(void **state)
         }
 }
 
+static double thread_usec(void)
+{
+        struct timespec now;
+
+        assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
+        return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+/* What was placed costs about what a free choice does: the host is not copied. */
+static void test_4096_providers(void **state)
+{
+        static char host[200000] = "host VCPU=8";
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(consumer_freep) Consumer *holding = make_holding("host VCPU=1; eth4000 EGR=1");
+        double best_free = 1e12, best_placed = 1e12;
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        size_t n = strlen(host);
+
+        for (int i = 0; i < 4095; i++)
+                n += (size_t)snprintf(host + n, sizeof(host) - n, "; eth%d<host EGR=9", i);
+        view = make_view(host);
+        make_request(&request, "VCPU=1 _1:EGR=1");
+        for (int i = 0; i < 20; i++) {
+                _cleanup_(placed_done) Placed placed = PLACED_NULL;
+                _cleanup_(fit_done) Fit freely = FIT_NULL, fit = FIT_NULL;
+                FitEffort effort = fit_effort_begin(0);
+                double start = thread_usec(), middle;
+
+                assert_int_equal(fit_request(view, "host", &request, &freely, NULL), FIT_DONE);
+                middle = thread_usec();
+                assert_int_equal(placed_make(view, "host", &request, holding, NULL, &placed, NULL),
+                                 PLACED_DONE);
+                assert_int_equal(
+                        fit_groups(view, "host", &placed.request, holding, &effort, &fit, NULL),
+                        FIT_DONE);
+                assert_int_equal(placed_check(view, holding, &fit, NULL), PLACED_DONE);
+                best_placed = MIN(best_placed, thread_usec() - middle);
+                best_free = MIN(best_free, middle - start);
+        }
+        print_message("free %.0f us, placed %.0f us\n", best_free, best_placed);
+        assert_true(best_placed < 3 * best_free);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_placed),
                 cmocka_unit_test(test_mappings),
                 cmocka_unit_test(test_64_ports),
+                cmocka_unit_test(test_4096_providers),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "report/placement-answer.h"
 
 #include "base/json.h"
+#include "base/text.h"
 #include "tests/test.h"
 
 #define A "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
@@ -69,13 +70,14 @@ static void test_bad_trees(void **state)
                 { LIST("1"), "not an object" },
                 { LIST("{}"), "uuid" },
                 { LIST("{\"uuid\":\"nonsense\"}"), "not a uuid" },
-                { LIST("{\"uuid\":\"" A "\",\"name\":5}"), "name" },
+                { LIST("{\"uuid\":\"" A "\",\"name\":5,\"generation\":1,"
+                       "\"parent_provider_uuid\":null}"),
+                  "\"name\" is not a string" },
                 { LIST("{\"uuid\":\"" A "\",\"name\":\"a\"}"), "generation" },
                 { LIST("{\"uuid\":\"" A "\",\"name\":\"a\",\"generation\":\"1\"}"), "generation" },
                 { LIST("{\"uuid\":\"" A "\",\"name\":\"a\",\"generation\":-1}"), "negative" },
                 { LIST("{\"uuid\":\"" A "\",\"name\":\"a\",\"generation\":1}"),
                   "parent_provider_uuid" },
-                { LIST(PROVIDER(A, "", "null")), "empty or too long" },
                 { LIST(PROVIDER(A, "a", Q("x"))), "parent_provider_uuid" },
                 { LIST(PROVIDER(A, "a", "null") "," PROVIDER(A, "b", "null")), "comes twice" },
                 { LIST(PROVIDER(A, "a", "null") "," PROVIDER(B, "a", "null")), "comes twice" },
@@ -111,14 +113,51 @@ static void test_too_many_providers(void **state)
         assert_int_equal(placement_read_tree(body, &providers, NULL), -EBADMSG);
 }
 
-static void test_too_deep(void **state)
+/* What others named is taken, as far as it can be shown; it costs nothing else. */
+static void test_odd_names(void **state)
+{
+        static const char kanji[] = "\xe6\xa9\x9f";
+        static const struct {
+                const char *text;
+                unsigned times;
+                const char *name; /* NULL: the text as it is */
+        } cases[] = {
+                { kanji, 200, NULL },
+                { kanji, 201, "\xe6\xa9\x9f (" A ")" },
+                { "x", 201, "x (" A ")" },
+                { "", 1, " (" A ")" },
+                { "a\\u0000b", 1, "a?b (" A ")" },
+                { "\\u0000", 1, "? (" A ")" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(placement_providers_done) PlacementProviders providers =
+                        PLACEMENT_PROVIDERS_INIT;
+                char name[700] = "", text[1000];
+                _cleanup_json_ json_t *body = NULL;
+                const char *taken, *wanted = cases[i].name;
+
+                for (unsigned n = 0; n < cases[i].times; n++)
+                        strcat(name, cases[i].text);
+                snprintf(text, sizeof(text), LIST(PROVIDER(A, "%s", "null")), name);
+                assert_int_equal(json_parse_with_nul(text, strlen(text), &body, NULL), 0);
+                assert_int_equal(placement_read_tree(body, &providers, NULL), 0);
+                taken = providers.items[0].name;
+                if (wanted ? strcmp(taken + strlen(taken) - strlen(wanted), wanted) != 0
+                           : strcmp(taken, name) != 0)
+                        fail_msg("%s", taken);
+                assert_true(text_count_characters(taken) <= PROVIDER_NAME_MAX);
+        }
+}
+
+static void test_deep(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
         _cleanup_json_ json_t *body = parse(LIST(""));
         json_t *array = json_object_get(body, "resource_providers");
         Error error = ERROR_NULL;
 
-        for (unsigned i = 0; i < 100; i++) {
+        for (unsigned i = 0; i < PLACEMENT_PROVIDERS_MAX; i++) {
                 char uuid[64], parent[64], name[16];
 
                 snprintf(name, sizeof(name), "p%u", i);
@@ -129,8 +168,9 @@ static void test_too_deep(void **state)
                                                        i > 0 ? parent : NULL));
         }
         json_object_set_new(json_array_get(array, 0), "parent_provider_uuid", json_null());
-        assert_int_equal(placement_read_tree(body, &providers, &error), -EBADMSG);
-        assert_non_null(strstr(error.text, "levels deep"));
+        assert_int_equal(placement_read_tree(body, &providers, &error), 0);
+        for (unsigned i = 1; i < PLACEMENT_PROVIDERS_MAX; i++)
+                assert_true(uuid_equal(&providers.items[i].parent, &providers.items[i - 1].uuid));
 }
 
 static void test_inventories(void **state)
@@ -226,9 +266,9 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_tree_is_sorted), cmocka_unit_test(test_empty_tree),
                 cmocka_unit_test(test_bad_trees),      cmocka_unit_test(test_too_many_providers),
-                cmocka_unit_test(test_too_deep),       cmocka_unit_test(test_inventories),
-                cmocka_unit_test(test_names),          cmocka_unit_test(test_too_many_names),
-                cmocka_unit_test(test_generations),
+                cmocka_unit_test(test_deep),           cmocka_unit_test(test_odd_names),
+                cmocka_unit_test(test_inventories),    cmocka_unit_test(test_names),
+                cmocka_unit_test(test_too_many_names), cmocka_unit_test(test_generations),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

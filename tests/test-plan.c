@@ -110,6 +110,12 @@ static void test_table(void **state)
                   "3 put-inventories b" },
                 { "host | a<host | b<a", "host | b<host",
                   "0 move-provider b; 1 delete-provider a (0)" },
+                /* Places are changed from the top: nothing goes below what is still below it. */
+                { "host | a<host | b<a | c<b", "host | c<host | b<c | a<b",
+                  "0 move-provider c; 1 move-provider b (0); 2 move-provider a (1)" },
+                { "host | a<host | b<a", "host | n<host | b<n | x<b | a<x",
+                  "0 create-provider n; 1 create-provider x; 2 move-provider b (0); "
+                  "3 move-provider a (1,2)" },
                 /* Deletions last, children before parents (bug 1872385); what has something is
                    emptied first. */
                 { "host | cell<host | gpu<cell VGPU=4", "host",

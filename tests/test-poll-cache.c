@@ -28,6 +28,8 @@ static void put_device(PollCache *cache, const char *name, size_t n_types)
         const NodeDevice *kept;
 
         device.device.name = strdup(name);
+        device.device.driver = strdup("");
+        device.device.physical_function = strdup("");
         device.device.mdev_types = calloc(n_types + 1, sizeof(MdevType));
         device.device.n_mdev_types = n_types;
         assert_int_equal(poll_cache_put_device(cache, name, &device, &kept), 0);
@@ -37,7 +39,7 @@ static void put_device(PollCache *cache, const char *name, size_t n_types)
 
 static void put_domain(PollCache *cache, const char *uuid)
 {
-        SnapshotDomain domain = { .vcpus = 4 };
+        SnapshotDomain domain = { .vcpus = 4, .state = DOMAIN_RUNNING };
         const SnapshotDomain *kept;
 
         assert_int_equal(poll_cache_put_domain(cache, uuid, &domain, &kept), 0);
@@ -46,7 +48,7 @@ static void put_domain(PollCache *cache, const char *uuid)
 
 static void fill(PollCache *cache)
 {
-        poll_cache_begin(cache, 1);
+        poll_cache_begin(cache, 1, DRIVER_POLL_CHANGES);
         put_device(cache, "pci_b", 0);
         put_device(cache, "pci_a", 0);
         put_device(cache, "mdev_1", 0);
@@ -59,7 +61,7 @@ static void expect(PollCache *cache, uint64_t now_usec, const char *known)
 {
         char found[5] = "----";
 
-        poll_cache_begin(cache, now_usec);
+        poll_cache_begin(cache, now_usec, DRIVER_POLL_CHANGES);
         if (poll_cache_find_device(cache, "pci_a"))
                 found[0] = 'a';
         if (poll_cache_find_device(cache, "pci_b"))
@@ -97,7 +99,7 @@ static void test_mdev_parent_is_always_read(void **state)
         size_t i = 0;
 
         fill(cache);
-        poll_cache_begin(cache, 2);
+        poll_cache_begin(cache, 2, DRIVER_POLL_CHANGES);
         put_device(cache, "pci_gpu", 2);
         assert_null(poll_cache_find_device(cache, "pci_gpu"));
         assert_non_null(poll_cache_find_device(cache, "pci_a"));
@@ -114,7 +116,7 @@ static void test_mark_during_poll_counts_for_the_next(void **state)
         PollCache *cache = *state;
 
         fill(cache);
-        poll_cache_begin(cache, 2);
+        poll_cache_begin(cache, 2, DRIVER_POLL_CHANGES);
         poll_cache_mark_device(cache, "pci_b");
         put_device(cache, "pci_b", 0); /* read before or after the change: not known */
         assert_non_null(poll_cache_find_device(cache, "pci_a"));
@@ -127,7 +129,7 @@ static void test_forgets_what_is_gone(void **state)
         PollCache *cache = *state;
 
         fill(cache);
-        poll_cache_begin(cache, 2);
+        poll_cache_begin(cache, 2, DRIVER_POLL_CHANGES);
         assert_non_null(poll_cache_find_device(cache, "pci_a"));
         poll_cache_end(cache, true);
         expect(cache, 3, "a---");
@@ -136,7 +138,7 @@ static void test_forgets_what_is_gone(void **state)
 static void test_forgets_all_after_a_failure(void **state)
 {
         fill(*state);
-        poll_cache_begin(*state, 2);
+        poll_cache_begin(*state, 2, DRIVER_POLL_CHANGES);
         poll_cache_end(*state, false);
         expect(*state, 3, "----");
 }
@@ -164,7 +166,7 @@ static bool knows_devices(PollCache *cache, uint64_t now_usec, size_t *ret_n)
 {
         bool knows;
 
-        poll_cache_begin(cache, now_usec);
+        poll_cache_begin(cache, now_usec, DRIVER_POLL_CHANGES);
         knows = poll_cache_knows_devices(cache);
         *ret_n = 0;
         for (size_t i = 0; poll_cache_next_device(cache, &i);)
@@ -190,7 +192,7 @@ static void test_knows_all_devices(void **state)
         assert_int_equal(n, 3);
         assert_false(knows_devices(cache, POLL_CACHE_LIFE_USEC + 1, &n));
         assert_int_equal(n, 0);
-        poll_cache_begin(cache, POLL_CACHE_LIFE_USEC + 2);
+        poll_cache_begin(cache, POLL_CACHE_LIFE_USEC + 2, DRIVER_POLL_CHANGES);
         poll_cache_end(cache, false);
         assert_false(knows_devices(cache, POLL_CACHE_LIFE_USEC + 3, &n));
         poll_cache_keep(cache, false, false);
@@ -216,6 +218,39 @@ static void test_flood_of_marks(void **state)
         expect(cache, 3, "---d");
 }
 
+/* Which of n domains that are off, and one that runs, a poll of that kind reads again. */
+static void expect_read(PollCache *cache, DriverPollKind kind, const char *expected)
+{
+        char found[32] = "";
+
+        poll_cache_begin(cache, 3, kind);
+        for (char letter = 'a'; letter < 'a' + 20; letter++) {
+                const char uuid[] = { letter, '\0' };
+                SnapshotDomain domain = { .state =
+                                                  letter == 'c' ? DOMAIN_RUNNING : DOMAIN_SHUTOFF };
+                const SnapshotDomain *kept;
+
+                if (poll_cache_find_domain(cache, uuid))
+                        continue;
+                found[strlen(found)] = letter;
+                assert_int_equal(poll_cache_put_domain(cache, uuid, &domain, &kept), 0);
+        }
+        poll_cache_end(cache, true);
+        assert_string_equal(found, expected);
+}
+
+static void test_guests_that_are_off_are_read_in_turn(void **state)
+{
+        PollCache *cache = *state;
+
+        expect_read(cache, DRIVER_POLL_CHANGES, "abcdefghijklmnopqrst");
+        expect_read(cache, DRIVER_POLL_CHANGES, "abdefghi");
+        expect_read(cache, DRIVER_POLL_CHANGES, "jklmnopq");
+        expect_read(cache, DRIVER_POLL_CHANGES, "abdefrst");
+        expect_read(cache, DRIVER_POLL_GUESTS, "abdefghijklmnopqrst");
+        expect_read(cache, DRIVER_POLL_ALL, "abcdefghijklmnopqrst");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -235,6 +270,8 @@ int main(void)
                                                 free_cache),
                 cmocka_unit_test_setup_teardown(test_knows_all_devices, make_cache, free_cache),
                 cmocka_unit_test_setup_teardown(test_flood_of_marks, make_cache, free_cache),
+                cmocka_unit_test_setup_teardown(test_guests_that_are_off_are_read_in_turn,
+                                                make_cache, free_cache),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

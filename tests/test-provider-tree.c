@@ -2,6 +2,9 @@
 
 #include "base/provider-tree.h"
 
+#include <inttypes.h>
+#include <time.h>
+
 #include "tests/fail-alloc.h"
 #include "tests/test.h"
 
@@ -441,6 +444,48 @@ static void test_inventories_without_memory(void **state)
         assert_true(provider_inventories_equal(host, gpu));
 }
 
+static uint64_t cpu_usec(void)
+{
+        struct timespec time;
+
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+        return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
+}
+
+/* CPU time of a copy of n providers, and of finding each by its name; the best of some passes. */
+static uint64_t measure_copy(unsigned n)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        uint64_t best = UINT64_MAX;
+        char name[32];
+
+        assert_int_equal(provider_tree_new(&tree), 0);
+        for (unsigned i = 1; i <= n; i++) {
+                snprintf(name, sizeof(name), "host_with_a_name_device%u", i);
+                add(tree, i, name, i > 1);
+        }
+        for (int pass = 0; pass < 5; pass++) {
+                _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
+                uint64_t start = cpu_usec();
+
+                assert_int_equal(provider_tree_copy(&copy, tree), 0);
+                for (unsigned i = 0; i < n; i++)
+                        assert_ptr_equal(provider_tree_find_name(copy, tree->providers[i]->name),
+                                         copy->providers[i]);
+                best = MIN(best, cpu_usec() - start);
+        }
+        return best;
+}
+
+/* Sixteen times as many cost about as much more, not 256 times. */
+static void test_cost_is_linear(void **state)
+{
+        uint64_t few = measure_copy(1000), many = measure_copy(16000);
+
+        if (many > few * 128)
+                fail_msg("%" PRIu64 " usec for 1000, %" PRIu64 " usec for 16000", few, many);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -457,6 +502,7 @@ int main(void)
                 cmocka_unit_test(test_add_without_memory),
                 cmocka_unit_test(test_copy_without_memory),
                 cmocka_unit_test(test_inventories_without_memory),
+                cmocka_unit_test(test_cost_is_linear),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

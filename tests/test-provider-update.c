@@ -60,6 +60,47 @@ static void expect_inventory(const Provider *provider, const char *resource_clas
                          found ? (long long)found->total : -1);
 }
 
+/* What is not known for a moment is not taken away; a folder that never was is no trouble. */
+static void test_disk_of_unknown_size(void **state)
+{
+        static const struct {
+                int code;
+                bool pool, had;
+                int expected;
+                const char *words;
+        } cases[] = {
+                { ENOENT, false, true, DRIVER_UPDATED_IN_PART, "DISK_GB stays as it was" },
+                { EIO, false, true, DRIVER_UPDATED_IN_PART, "DISK_GB stays as it was" },
+                { ENOENT, false, false, DRIVER_UPDATED, "" },
+                { EACCES, false, false, DRIVER_UPDATED_IN_PART, "DISK_GB is not told" },
+                { ENOENT, true, false, DRIVER_UPDATED_IN_PART, "DISK_GB is not told" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                _cleanup_(snapshot_unrefp) Snapshot *host = host_new("\"online_cpus\": \"0-7\"");
+                Provider *root = provider_tree_find_name(tree, "cn1");
+                const Inventory disk = { .total = 99,
+                                         .max_unit = 50,
+                                         .min_unit = 1,
+                                         .step_size = 1,
+                                         .allocation_ratio = 2.0 };
+                DriverConfig config = { .images_storage_pool = cases[i].pool ? "p" : NULL };
+                const Inventory *found;
+                Error error = ERROR_NULL;
+
+                error_setf(&host->disk_error, cases[i].code, "gone");
+                if (cases[i].had)
+                        assert_int_equal(provider_set_inventory(root, "DISK_GB", &disk), 0);
+                assert_int_equal(provider_update(&config, host, tree, "cn1", NULL, &error),
+                                 cases[i].expected);
+                assert_non_null(strstr(error.text, cases[i].words));
+                found = provider_find_inventory(provider_tree_find_name(tree, "cn1"), "DISK_GB");
+                assert_int_equal(found != NULL, cases[i].had);
+                assert_true(!found || inventory_equal(found, &disk));
+        }
+}
+
 /* C2 */
 static void test_root_table(void **state)
 {
@@ -342,7 +383,7 @@ static void test_foreign_roots(void **state)
         update(&config,
                "\"devices\": [{\"name\": \"pci_0000_99_00_0\", \"address\": \"0000:99:00.0\","
                " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
-               before, NULL, -EINVAL, "is not below cn1");
+               before, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
 }
 
 static void test_root_missing(void **state)
@@ -372,7 +413,7 @@ static void test_name_too_long(void **state)
                  "\"devices\": [{\"name\": \"%s\","
                  " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
                  name);
-        update(&config, host, tree, NULL, -EINVAL, "1 to 200 characters");
+        update(&config, host, tree, NULL, DRIVER_UPDATED_IN_PART, "1 to 200 characters");
 }
 
 /* Reshape (C5.1) */
@@ -537,6 +578,7 @@ static void test_reshape_table(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_disk_of_unknown_size),
                 cmocka_unit_test(test_root_table),
                 cmocka_unit_test(test_reserved_too_much),
                 cmocka_unit_test(test_ratio_table),

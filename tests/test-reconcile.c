@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "claims/reconcile.h"
+
+#include <time.h>
+
 #include "tests/host-facts-fixture.h"
 #include "tests/test.h"
 
@@ -16,6 +19,8 @@ typedef struct Row {
         const char *mdevs; /* on provider host_a */
         uint64_t vgpus, vcpus;
         char guest; /* whose it was before it was handed over; 0: nobody's */
+        ClaimStanding standing;
+        const char *type;
 } Row;
 
 static void add_claim(ClaimList *list, const Row *row)
@@ -30,6 +35,11 @@ static void add_claim(ClaimList *list, const Row *row)
                 claim->guest = make_guest(row->guest);
         claim->state = row->state;
         claim->resize_target = row->target;
+        claim->standing = row->standing;
+        if (row->type) {
+                free(claim->consumer_type);
+                claim->consumer_type = strdup(row->type);
+        }
         claim->expires_usec = (uint64_t)row->expires_sec * USEC_PER_SEC;
         free(claim->boot_id);
         claim->boot_id = strdup(row->boot ? row->boot : "boot");
@@ -53,7 +63,12 @@ static void add_claim(ClaimList *list, const Row *row)
 /* "release 1, adopt g" */
 static void format_actions(const Reconcile *reconcile, char text[static 256])
 {
-        static const char *const names[] = { "adopt", "confirm", "release", "check" };
+        static const char *const names[_RECONCILE_TYPE_MAX] = {
+                [RECONCILE_ASK] = "ask",           [RECONCILE_ADOPT] = "adopt",
+                [RECONCILE_COMPLETE] = "complete", [RECONCILE_EXTEND] = "extend",
+                [RECONCILE_CONFIRM] = "confirm",   [RECONCILE_RELEASE] = "release",
+                [RECONCILE_CHECK] = "check",
+        };
         size_t n = 0;
 
         text[0] = '\0';
@@ -200,6 +215,288 @@ static void test_orphan(void **state)
                 if (strcmp(actions, polls[i].actions) != 0)
                         fail_msg("%zu: %s", i, actions);
         }
+}
+
+#define WRITTEN CLAIM_STANDING_WRITTEN
+#define OWED    CLAIM_STANDING_OWED
+#define ALONE   RECONCILE_ALONE
+#define AWAY    RECONCILE_AWAY
+#define CAN_ASK RECONCILE_CAN_ASK
+
+typedef struct WordRow {
+        const char *name;
+        Row claim;
+        ReconcileWord word;
+        char answer; /* 'h': its consumer holds something here, 'n': nothing; 0: not asked
+                      */
+        bool urgent, touched, started_only;
+        const char *guest;
+        const char *actions;
+} WordRow;
+
+static void check_rows(const WordRow rows[], size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(claim_list_done) ClaimList claims = { 0 };
+                _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+                _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+                const Row *row = &rows[i].claim;
+                const ReconcileTouched touched = { .claim_id = 1,
+                                                   .when_usec = 1000 * USEC_PER_SEC };
+                const ReconcileAnswer answer = { .consumer = make_guest(
+                                                         row->consumer ? row->consumer : 'g'),
+                                                 .here = rows[i].answer == 'h' };
+                FactsFixture facts;
+                ReconcileInput input = { .claims = &claims,
+                                         .facts = &facts.facts,
+                                         .node = "host",
+                                         .boot_id = "boot",
+                                         .expiry_usec = EXPIRY,
+                                         .started_only = rows[i].started_only,
+                                         .word = rows[i].word,
+                                         .answers = &answer,
+                                         .n_answers = rows[i].answer ? 1 : 0,
+                                         .urgent = rows[i].urgent,
+                                         .touched = &touched,
+                                         .n_touched = rows[i].touched };
+                char actions[256];
+
+                make_facts(&facts);
+                facts.facts.taken_usec = 1000 * USEC_PER_SEC;
+                if (rows[i].guest)
+                        facts_guest(&facts, rows[i].guest[0], "");
+                if (row->consumer)
+                        add_claim(&claims, row);
+                assert_int_equal(reconcile_make(&input, &memory, &reconcile), 0);
+                format_actions(&reconcile, actions);
+                if (strcmp(actions, rows[i].actions) != 0)
+                        fail_msg("%s: %s", rows[i].name, actions);
+                assert_int_equal(reconcile.problems.n_items, 0);
+        }
+}
+
+/* Whether a claim that is not confirmed ends, by what Placement says. */
+static void test_unconfirmed_by_placement(void **state)
+{
+        static const WordRow rows[] = {
+                { "expires without Placement elsewhere",
+                  { 'g', CLAIMED, .expires_sec = 1000 },
+                  ALONE,
+                  .actions = "" },
+                { "expired: Placement is asked",
+                  { 'g', CLAIMED, .expires_sec = 1000 },
+                  CAN_ASK,
+                  .actions = "ask 1" },
+                { "and has it",
+                  { 'g', CLAIMED, .expires_sec = 1000 },
+                  AWAY,
+                  'h',
+                  .actions = "extend 1" },
+                { "and has nothing",
+                  { 'g', CLAIMED, .expires_sec = 1000 },
+                  AWAY,
+                  'n',
+                  .actions = "release 1" },
+                { "and cannot be asked",
+                  { 'g', CLAIMED, .expires_sec = 1000 },
+                  AWAY,
+                  .actions = "" },
+                { "not expired", { 'g', CLAIMED, .expires_sec = 1001 }, CAN_ASK, .actions = "" },
+                { "not expired, and room is wanted",
+                  { 'g', CLAIMED, .expires_sec = 1001 },
+                  CAN_ASK,
+                  .urgent = true,
+                  .actions = "ask 1" },
+                { "that was just answered with",
+                  { 'g', CLAIMED, .expires_sec = 1001 },
+                  CAN_ASK,
+                  .urgent = true,
+                  .touched = true,
+                  .actions = "" },
+                { "the same, late",
+                  { 'g', CLAIMED, .expires_sec = 1001 },
+                  AWAY,
+                  'n',
+                  .touched = true,
+                  .actions = "" },
+                { "and Placement has nothing",
+                  { 'g', CLAIMED, .expires_sec = 1001 },
+                  AWAY,
+                  'n',
+                  .actions = "release 1" },
+                { "or has it", { 'g', CLAIMED, .expires_sec = 1001 }, AWAY, 'h', .actions = "" },
+                { "being made",
+                  { 'g', CLAIM_STATE_PENDING, .expires_sec = 1000,
+                    .standing = CLAIM_STANDING_PENDING },
+                  CAN_ASK,
+                  .urgent = true,
+                  .actions = "" },
+                { "what the agent wrote itself says nothing",
+                  { 'g', CLAIMED, .expires_sec = 1000, .standing = WRITTEN },
+                  CAN_ASK,
+                  .actions = "release 1" },
+                { "not even while Placement is away",
+                  { 'g', CLAIMED, .expires_sec = 1000, .standing = WRITTEN },
+                  AWAY,
+                  .actions = "release 1" },
+                { "but when it is gone, it is",
+                  { 'g', CLAIMED, .expires_sec = 1001, .standing = WRITTEN },
+                  AWAY,
+                  'n',
+                  .actions = "release 1" },
+                { "not told yet, and room is wanted",
+                  { 'g', CLAIMED, .expires_sec = 1001, .standing = OWED },
+                  CAN_ASK,
+                  .urgent = true,
+                  .actions = "" },
+                { "not told yet, and expired",
+                  { 'g', CLAIMED, .expires_sec = 1000, .standing = OWED },
+                  CAN_ASK,
+                  .actions = "ask 1" },
+        };
+
+        check_rows(rows, ARRAY_SIZE(rows));
+}
+
+/* The same of claims whose guests were here. */
+static void test_confirmed_by_placement(void **state)
+{
+        static const WordRow rows[] = {
+                { "confirmed, and its guest is gone",
+                  { .consumer = 'g', .state = CONFIRMED },
+                  CAN_ASK,
+                  .actions = "ask 1" },
+                { "Placement has nothing, either",
+                  { .consumer = 'g', .state = CONFIRMED },
+                  AWAY,
+                  'n',
+                  .actions = "release 1" },
+                { "that was confirmed since the poll began",
+                  { .consumer = 'g', .state = CONFIRMED },
+                  AWAY,
+                  'n',
+                  .touched = true,
+                  .actions = "" },
+                { "Placement still has it",
+                  { .consumer = 'g', .state = CONFIRMED },
+                  AWAY,
+                  'h',
+                  .actions = "" },
+                { "Placement cannot be asked",
+                  { .consumer = 'g', .state = CONFIRMED },
+                  AWAY,
+                  .actions = "" },
+                { "a migration's, whose guest is not here",
+                  { 'm', CONFIRMED, .guest = 'g' },
+                  CAN_ASK,
+                  .urgent = true,
+                  .actions = "" },
+                { "the same, unconfirmed: it may be its guest's again",
+                  { 'm', CLAIMED, .expires_sec = 1001, .guest = 'g' },
+                  AWAY,
+                  'n',
+                  .urgent = true,
+                  .actions = "" },
+                { "a stopped guest that holds nothing while it is",
+                  { 'g', CLAIMED, .expires_sec = 1000, .type = CLAIM_TYPE_GUEST },
+                  CAN_ASK,
+                  .started_only = true,
+                  .actions = "release 1" },
+        };
+
+        check_rows(rows, ARRAY_SIZE(rows));
+}
+
+/* Guests are asked about before they are adopted, or else afterwards. */
+static void test_adopted_by_placement(void **state)
+{
+        static const WordRow rows[] = {
+                { "a guest without a claim", { 0 }, CAN_ASK, .guest = "g", .actions = "ask g" },
+                { "that holds something", { 0 }, AWAY, 'h', .guest = "g", .actions = "adopt g" },
+                { "that holds nothing", { 0 }, AWAY, 'n', .guest = "g", .actions = "adopt g" },
+                { "that cannot be asked about", { 0 }, AWAY, .guest = "g", .actions = "adopt g" },
+                { "a claim that was made without asking",
+                  { 'g', CONFIRMED, .vcpus = 2, .type = CLAIM_TYPE_GUEST },
+                  CAN_ASK,
+                  .guest = "g",
+                  .actions = "ask 1" },
+                { "and can be completed",
+                  { 'g', CONFIRMED, .vcpus = 2, .type = CLAIM_TYPE_GUEST },
+                  AWAY,
+                  'h',
+                  .guest = "g",
+                  .actions = "complete 1" },
+                { "without Placement there is nothing to complete",
+                  { 'g', CONFIRMED, .vcpus = 2, .type = CLAIM_TYPE_GUEST },
+                  ALONE,
+                  .guest = "g",
+                  .actions = "" },
+        };
+
+        check_rows(rows, ARRAY_SIZE(rows));
+}
+
+/* A confirmed claim that Placement still has the allocations of stays, is listed after the expiry
+ * time, and is asked about again after twice the time, at most each expiry time. */
+static void test_asked_seldomer(void **state)
+{
+        static const unsigned expected[] = { 1000, 1060, 1120, 1240, 1480, 1780, 2080 };
+        _cleanup_(claim_list_done) ClaimList claims = { 0 };
+        _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+        const ReconcileAnswer answer = { .consumer = make_guest('g'), .here = true };
+        FactsFixture facts;
+        size_t n = 0;
+
+        make_facts(&facts);
+        add_claim(&claims, &(Row){ .consumer = 'g', .state = CONFIRMED });
+        for (unsigned at = 1000; at < 2200; at += 60) {
+                _cleanup_(reconcile_done) Reconcile asked = { 0 }, answered = { 0 };
+                ReconcileInput input = { .claims = &claims,
+                                         .facts = &facts.facts,
+                                         .node = "host",
+                                         .boot_id = "boot",
+                                         .expiry_usec = EXPIRY,
+                                         .word = CAN_ASK };
+
+                facts.facts.taken_usec = at * USEC_PER_SEC;
+                assert_int_equal(reconcile_make(&input, &memory, &asked), 0);
+                assert_int_equal(asked.problems.n_items, at >= 1300);
+                if (asked.n_actions == 0)
+                        continue;
+                assert_int_equal(asked.actions[0].type, RECONCILE_ASK);
+                assert_int_equal(expected[n++], at);
+                input.word = AWAY;
+                input.answers = &answer;
+                input.n_answers = 1;
+                assert_int_equal(reconcile_make(&input, &memory, &answered), 0);
+                assert_int_equal(answered.n_actions, 0);
+        }
+        assert_int_equal(n, ARRAY_SIZE(expected));
+}
+
+/* Of a host that is a recording the guests are not here. */
+static void test_recorded(void **state)
+{
+        _cleanup_(claim_list_done) ClaimList claims = { 0 };
+        _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+        _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+        FactsFixture facts;
+        const ReconcileInput input = { .claims = &claims,
+                                       .facts = &facts.facts,
+                                       .node = "host",
+                                       .boot_id = "boot",
+                                       .expiry_usec = EXPIRY,
+                                       .word = CAN_ASK,
+                                       .recorded = true };
+        char actions[256];
+
+        make_facts(&facts);
+        facts_guest(&facts, 'x', "");
+        add_claim(&claims, &(Row){ .consumer = 'g', .state = CONFIRMED });
+        add_claim(&claims, &(Row){ 'h', CLAIMED, .expires_sec = 1000 });
+        assert_int_equal(reconcile_make(&input, &memory, &reconcile), 0);
+        format_actions(&reconcile, actions);
+        assert_string_equal(actions, "ask 2");
 }
 
 /* What another host has is not taken for a new guest, unless it runs here all the same. */
@@ -475,13 +772,90 @@ static void test_more_than_there_is(void **state)
         }
 }
 
+/* Many guests, each with its claim, a VF and an mdev of its own. */
+static uint64_t measure(size_t n)
+{
+        _cleanup_free_ HostDomain *domains = calloc(n, sizeof(HostDomain));
+        _cleanup_free_ HostMdev *mdevs = calloc(n, sizeof(HostMdev));
+        _cleanup_free_ HostPci *pci = calloc(n, sizeof(HostPci));
+        _cleanup_free_ char(*texts)[HOST_ADDRESS_SIZE] = calloc(n, sizeof(*texts));
+        _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+        _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        HostFacts facts = { .domains = domains,
+                            .n_domains = n,
+                            .mdevs = mdevs,
+                            .n_mdevs = n,
+                            .pci = pci,
+                            .n_pci = n };
+        const Uuid base = make_guest('h');
+        struct timespec begun, ended;
+
+        for (size_t i = 0; i < n; i++) {
+                const Row row = { .consumer = 'h', .state = CONFIRMED, .vcpus = 2 };
+                ClaimDevice device = { .provider = base,
+                                       .suffix = (char *)"",
+                                       .address = texts[i],
+                                       .mdev_type = (char *)"" };
+
+                snprintf(texts[i], sizeof(texts[i]), "0000:%02x:%02x.%x", (unsigned)(i / 256) & 255,
+                         (unsigned)(i / 8) & 31, (unsigned)i & 7);
+                device.name = texts[i];
+                domains[i] = (HostDomain){ .uuid = uuid_make_child(&base, texts[i]),
+                                           .name = texts[i],
+                                           .running = true,
+                                           .vcpus = 2,
+                                           .pci = &texts[i],
+                                           .n_pci = 1,
+                                           .mdevs = &mdevs[i].uuid,
+                                           .n_mdevs = 1 };
+                mdevs[i] = (HostMdev){ .uuid = uuid_make_child(&domains[i].uuid, "mdev") };
+                pci[i] = (HostPci){ .address = texts[i] };
+                add_claim(&list, &row);
+                list.claims[i]->consumer = domains[i].uuid;
+                assert_int_equal(claim_add_device(list.claims[i], &device), 0);
+                device.mdev = mdevs[i].uuid;
+                assert_int_equal(claim_add_device(list.claims[i], &device), 0);
+        }
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
+        run(&list, &facts, &memory, EXPIRY, &reconcile);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+        assert_int_equal(reconcile.n_actions + reconcile.problems.n_items, 0);
+        return (uint64_t)(ended.tv_sec - begun.tv_sec) * USEC_PER_SEC * NSEC_PER_USEC +
+               (uint64_t)ended.tv_nsec - (uint64_t)begun.tv_nsec;
+}
+
+/* Ten times as many claims and guests cost ten times as much, not a hundred times. */
+static void test_cost_is_linear(void **state)
+{
+        uint64_t few = UINT64_MAX, many = UINT64_MAX;
+
+        for (int i = 0; i < 3; i++) {
+                few = MIN(few, measure(1000));
+                many = MIN(many, measure(10000));
+        }
+        print_message("1000 claims: %.2f ms, 10000: %.2f ms\n", (double)few / 1e6,
+                      (double)many / 1e6);
+        assert_true(many < few * 30);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),  cmocka_unit_test(test_started_only),
-                cmocka_unit_test(test_away),   cmocka_unit_test(test_layouts),
-                cmocka_unit_test(test_orphan), cmocka_unit_test(test_no_orphans),
-                cmocka_unit_test(test_moved),  cmocka_unit_test(test_more_than_there_is),
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_started_only),
+                cmocka_unit_test(test_away),
+                cmocka_unit_test(test_layouts),
+                cmocka_unit_test(test_orphan),
+                cmocka_unit_test(test_unconfirmed_by_placement),
+                cmocka_unit_test(test_confirmed_by_placement),
+                cmocka_unit_test(test_adopted_by_placement),
+                cmocka_unit_test(test_asked_seldomer),
+                cmocka_unit_test(test_recorded),
+                cmocka_unit_test(test_no_orphans),
+                cmocka_unit_test(test_moved),
+                cmocka_unit_test(test_more_than_there_is),
+                cmocka_unit_test(test_cost_is_linear),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "tests/claims-version-4.h"
 #include "tests/claims-version-5.h"
 #include "tests/claims-version-6.h"
+#include "tests/claims-version-7.h"
 #include "tests/test.h"
 
 #define VM1 "11111111-2222-4333-8444-555555555501"
@@ -129,11 +130,11 @@ static void test_upgrade(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v1-", &copy), 1);
         assert_non_null(strstr(fixture->error.text, copy));
-        assert_non_null(strstr(fixture->error.text, "version 1 to 7 with 3 of 3 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 1 to 8 with 3 of 3 claims"));
         assert_version_1_rows(copy);
         assert_int_equal(stat(copy, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
-        assert_sql(fixture->path, "SELECT version FROM versions", "7");
+        assert_sql(fixture->path, "SELECT version FROM versions", "8");
         assert_sql(fixture->path,
                    "SELECT group_concat(id || ' ' || instance_uuid || ' ' || vcpus || ' ' ||"
                    " memory_mb || ' ' || disk_gb || ' ' || resize_target || ' ' ||"
@@ -208,6 +209,84 @@ static void test_upgraded_claims_wait_for_the_host(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* Two VFs of one card. */
+static void make_vfs(HostPci pci[static 2], HostFacts *ret)
+{
+        pci[0] = (HostPci){ "pci_0000_05_00_1", "0000:05:00.1", "0000:05:00.0", "CUSTOM_VF", -1 };
+        pci[1] = (HostPci){ "pci_0000_05_00_2", "0000:05:00.2", "0000:05:00.0", "CUSTOM_VF", -1 };
+        *ret = (HostFacts){ .pci = pci, .n_pci = 2 };
+}
+
+#define VF_HOST "host VCPU=8 MEMORY_MB=4096; host_0000:05:00.0<host CUSTOM_VF=2"
+
+/* Whatever form they have there, the devices that the text names are held. */
+static void test_upgrade_holds_devices(void **state)
+{
+        static const struct {
+                const char *text, *held;
+                uint64_t n_left;
+        } cases[] = {
+                { "[]", "[]", 2 },
+                { "[\"0000:05:00.1\", \"0000:05:00.2\"]", "0000:05:00.1, 0000:05:00.2", 0 },
+                { "{\"devices\": [{\"address\": \"0000:05:00.2\", \"vendor_id\": \"8086\"}]}",
+                  "0000:05:00.2", 1 },
+                { "10000:05:00.1", "10000:05:00.1", 2 },
+                { "0000:06:00.1", "0000:06:00.1", 2 },
+        };
+        static const char *const names[] = { "a", "b", "c" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Fixture *fixture = *state;
+                HostPci pci[2];
+                HostFacts facts;
+                char rows[300];
+                uint64_t n = 0;
+
+                snprintf(rows, sizeof(rows),
+                         "INSERT INTO claims VALUES (1, 'h', 'host', '" VM1
+                         "', 1, 64, 0, '%s', 0, '2014-05-01T10:20:30')",
+                         cases[i].text);
+                make_version_1(fixture, rows);
+                assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+                make_vfs(pci, &facts);
+                claims_set_facts(fixture->claims, &facts);
+                fixture_set_host(fixture, VF_HOST);
+                assert_sql(fixture->path, "SELECT pci FROM claims", cases[i].held);
+                assert_int_equal(fixture_used(fixture, "host_0000:05:00.0", "CUSTOM_VF"),
+                                 2 - cases[i].n_left);
+                assert_store_sane(fixture->path);
+                /* What is left, and no other, is for the next. */
+                while (n < 3 && fixture_claim(fixture, names[n], "_A:CUSTOM_VF=1", NULL) == 0)
+                        n++;
+                assert_int_equal(n, cases[i].n_left);
+                fixture_close(fixture);
+                assert_int_equal(unlink(fixture->path), 0);
+        }
+        fixture_open(*state);
+}
+
+/* The column of the specification says what a claim has, as it comes and goes. */
+static void test_pci_column(void **state)
+{
+        Fixture *fixture = *state;
+        Claim *claim = NULL;
+        HostPci pci[2];
+        HostFacts facts;
+
+        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
+        make_vfs(pci, &facts);
+        claims_set_facts(fixture->claims, &facts);
+        fixture_set_host(fixture, VF_HOST);
+        assert_int_equal(fixture_claim(fixture, "a", "VCPU=1", NULL), 0);
+        assert_int_equal(fixture_claim(fixture, "b", "_A:CUSTOM_VF=1 _B:CUSTOM_VF=1", &claim), 0);
+        assert_sql(fixture->path,
+                   "SELECT group_concat(pci, ';') FROM (SELECT pci FROM claims ORDER BY id)",
+                   ";0000:05:00.1, 0000:05:00.2");
+        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+        claim_free(claim);
+        assert_store_sane(fixture->path);
+}
+
 static void test_strange_rows(void **state)
 {
         Fixture *fixture = *state;
@@ -277,7 +356,7 @@ static void test_upgrade_interrupted(void **state)
                         fail_msg("%d %s", r, fixture->error.text);
                 fixture_close(fixture);
                 version = run_sql(fixture->path, "SELECT version FROM versions");
-                assert_string_equal(version, "7");
+                assert_string_equal(version, "8");
                 assert_sql(fixture->path, "SELECT sum(vcpus) FROM claims", "7");
                 assert_store_sane(fixture->path);
                 /* every copy that has its name is whole */
@@ -320,7 +399,7 @@ static void test_upgrade_from_2(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v2-", &copy), 1);
         assert_sql(copy, "SELECT version FROM versions", "2");
-        assert_non_null(strstr(fixture->error.text, "version 2 to 7 with 2 of 2 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 2 to 8 with 2 of 2 claims"));
         assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
         assert_int_equal(n, 2);
         assert_int_equal(claims_list(fixture->claims, true, &list, NULL), 0);
@@ -358,7 +437,7 @@ static void test_upgrade_from_3(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v3-", &copy), 1);
         assert_sql(copy, "SELECT version FROM versions", "3");
-        assert_non_null(strstr(fixture->error.text, "version 3 to 7 with 2 of 2 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 3 to 8 with 2 of 2 claims"));
         assert_int_equal(claims_list(fixture->claims, true, &list, NULL), 0);
         assert_int_equal(list.n_claims, 3);
         assert_int_equal(list.claims[0]->n_devices, 1);
@@ -386,7 +465,7 @@ static void test_upgrade_from_4(void **state)
         free(run_sql(fixture->path, VERSION_4));
         free(run_sql(fixture->path, ROWS_4));
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
-        assert_non_null(strstr(fixture->error.text, "version 4 to 7 with 1 of 1 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 4 to 8 with 1 of 1 claims"));
         assert_int_equal(claims_get(fixture->claims, 1, &claim, NULL), 0);
         assert_int_equal(claim->standing, CLAIM_STANDING_NONE);
         assert_int_equal(claim->state, CLAIM_STATE_CLAIMED);
@@ -414,7 +493,7 @@ static void test_upgrade_from_5(void **state)
         free(run_sql(fixture->path, VERSION_5));
         free(run_sql(fixture->path, ROWS_5));
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
-        assert_non_null(strstr(fixture->error.text, "version 5 to 7 with 1 of 1 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 5 to 8 with 1 of 1 claims"));
         assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL), 0);
         assert_int_equal(departure.id, 7);
         assert_string_equal(departure.consumer.text, VM2);
@@ -448,7 +527,7 @@ static void test_upgrade_from_6(void **state)
         free(run_sql(fixture->path, VERSION_6));
         free(run_sql(fixture->path, ROWS_6));
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
-        assert_non_null(strstr(fixture->error.text, "version 6 to 7 with 1 of 1 claims"));
+        assert_non_null(strstr(fixture->error.text, "version 6 to 8 with 1 of 1 claims"));
         assert_int_equal(claims_release(fixture->claims, 1, "done", NULL), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 ClaimDeparture departure;
@@ -464,6 +543,30 @@ static void test_upgrade_from_6(void **state)
         assert_store_sane(fixture->path);
 }
 
+#define ROWS_7                                                                                    \
+        "INSERT INTO resource_providers VALUES (1, '" PROVIDER_2 "', 'host', 0, 1, NULL, 0, 0);"  \
+        "INSERT INTO inventories VALUES (1, 1, 'CUSTOM_VF', 8, 0, 1, 8, 1, 1.0);"                 \
+        "INSERT INTO claims VALUES (1, 'h', 'host', '" VM1 "', 0, 0, 0, '', 0, '', 5, 'claimed'," \
+        " 0, '', '', 'resources=CUSTOM_VF:2', '', 1, 'INSTANCE', '', 0, '', '', 0);"              \
+        "INSERT INTO allocations VALUES (1, 1, '" VM1 "', 'CUSTOM_VF', 2, 1, '');"                \
+        "INSERT INTO claim_devices VALUES (1, 1, '" PROVIDER_2                                    \
+        "', '', 'pci_2', '0000:05:00.2', '', ''), (2, 1, '" PROVIDER_2                            \
+        "', '', 'pci_1', '0000:05:00.1', '', '');"
+
+/* What claims have is told in the column, too. */
+static void test_upgrade_from_7(void **state)
+{
+        Fixture *fixture = *state;
+
+        free(run_sql(fixture->path, VERSION_7));
+        free(run_sql(fixture->path, ROWS_7));
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        assert_non_null(strstr(fixture->error.text, "version 7 to 8 with 1 of 1 claims"));
+        assert_sql(fixture->path, "SELECT pci FROM claims", "0000:05:00.1, 0000:05:00.2");
+        assert_int_equal(claims_release(fixture->claims, 1, "done", NULL), 0);
+        assert_store_sane(fixture->path);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -476,11 +579,14 @@ int main(void)
                 TEST(test_upgraded_claims_wait_for_the_host),
                 TEST(test_strange_rows),
                 TEST(test_version_1_without_table),
+                TEST(test_upgrade_holds_devices),
+                TEST(test_pci_column),
                 TEST(test_upgrade_from_2),
                 TEST(test_upgrade_from_3),
                 TEST(test_upgrade_from_4),
                 TEST(test_upgrade_from_5),
                 TEST(test_upgrade_from_6),
+                TEST(test_upgrade_from_7),
                 TEST(test_upgrade_interrupted),
         };
 

@@ -77,7 +77,7 @@ static const char *known(const Fixture *fixture, char *text, size_t size)
 static void test_when_it_asks(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = AGG_B, .times = 1, .status = 503, .body = "<html>" },
+                { .match = AGG_B, .times = 1, .status = 502, .body = "<html>" },
                 { .match = AGG_B, .times = 1, .body = LIST("5") },
                 { .match = AGG_B, .body = LIST("") },
                 { .match = "required=MISC_SHARES_VIA_AGGREGATE&member_of=in:" AGG_A,

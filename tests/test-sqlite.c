@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "claims/sqlite.h"
+
+#include <time.h>
+
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 
@@ -132,6 +135,41 @@ static void test_transactions(void **state)
         assert_sql(fixture->path, "SELECT group_concat(a) FROM t", "2");
 }
 
+#define WAIT_USEC (400 * USEC_PER_MSEC)
+
+/* How long that many tries to write take, all of which meet the lock. */
+static uint64_t refused_usec(Sqlite *sqlite, unsigned n)
+{
+        struct timespec begin, end;
+
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        while (n-- > 0)
+                assert_int_equal(sqlite_begin_write(sqlite, NULL), -EBUSY);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        return (uint64_t)(end.tv_sec - begin.tv_sec) * USEC_PER_SEC +
+               (uint64_t)end.tv_nsec / NSEC_PER_USEC - (uint64_t)begin.tv_nsec / NSEC_PER_USEC;
+}
+
+static void test_a_lock_that_stays_costs_one_wait(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(sqlite_closep) Sqlite *one = NULL, *two = NULL;
+
+        open_table(fixture, &one);
+        assert_int_equal(sqlite_accept(one, NULL), 0);
+        assert_int_equal(sqlite_open(&two, fixture->path, WAIT_USEC, NULL), 0);
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(sqlite_begin_write(one, NULL), 0);
+                assert_true(refused_usec(two, 1) >= WAIT_USEC);
+                /* also on a busy machine: 20 waits would be eight seconds */
+                assert_true(refused_usec(two, 20) < 10 * WAIT_USEC);
+                sqlite_rollback(one);
+                /* who had its turn is patient again */
+                assert_int_equal(sqlite_begin_write(two, NULL), 0);
+                sqlite_rollback(two);
+        }
+}
+
 static void test_system_errors(void **state)
 {
         static const struct {
@@ -172,6 +210,7 @@ int main(void)
                 TEST(test_errors),
                 TEST(test_query_without_row),
                 TEST(test_transactions),
+                TEST(test_a_lock_that_stays_costs_one_wait),
                 cmocka_unit_test(test_system_errors),
         };
 

@@ -26,7 +26,7 @@ static int set_up(void **state)
         fixture->config = config_make(NULL, 0);
         fixture->config.static_path = fixture->path;
         *state = fixture;
-        return driver_new(&fixture->driver, "static", &fixture->config, NULL);
+        return driver_new(&fixture->driver, "static", &fixture->config, NULL, NULL);
 }
 
 static int tear_down(void **state)
@@ -54,7 +54,7 @@ static void poll_driver(Fixture *fixture, DriverEvent *ret)
         struct pollfd fd = { .fd = driver_get_fd(fixture->driver), .events = POLLIN };
         DriverEvent none;
 
-        assert_int_equal(driver_poll(fixture->driver), 0);
+        assert_int_equal(driver_poll(fixture->driver, DRIVER_POLL_CHANGES), 0);
         assert_int_equal(poll(&fd, 1, 0), 1);
         assert_int_equal(driver_take(fixture->driver, ret), 0);
         assert_int_equal(driver_take(fixture->driver, &none), 0);

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 
 #include "base/log.h"
+#include "report/gather.h"
 #include "tests/test.h"
 
 #define ROOT "11111111-2222-3333-4444-555555555555"
@@ -35,10 +36,11 @@ typedef struct World {
         ReporterStatistics statistics;
         bool audit_due, audit_fails;
         size_t n_audits, n_given_up;
+        const char *audit_waits; /* of the last audit */
         AuditorDone audit_done;
         void *audit_userdata;
         sd_event_source *audit_source;
-        size_t n_polls, n_trees_for_claims, n_told;
+        size_t n_polls, n_trees_for_claims, n_told, n_at_once;
         Error told;
 } World;
 
@@ -51,7 +53,7 @@ int driver_get_fd(Driver *driver)
         return world.fd;
 }
 
-int driver_poll(Driver *driver)
+int driver_poll(Driver *driver, DriverPollKind kind)
 {
         const uint64_t one = 1;
 
@@ -115,8 +117,28 @@ void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
 {
 }
 
-void claim_service_reconcile(ClaimService *service)
+void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
 {
+}
+
+void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
+{
+}
+
+void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
+{
+        allocations_free(holding);
+}
+
+int gather_consumers_new(Gather **ret, Session *session, const Uuid *consumers, size_t n_consumers,
+                         GatherDone done, void *userdata, Error *reterr)
+{
+        return -ENOMEM;
+}
+
+Gather *gather_free(Gather *gather)
+{
+        return NULL;
 }
 
 void claim_service_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
@@ -233,6 +255,11 @@ Session *reporter_get_session(Reporter *reporter)
         return NULL;
 }
 
+void reporter_ask_at_once(Reporter *reporter)
+{
+        world.n_at_once++;
+}
+
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
 {
         return &world.statistics;
@@ -287,10 +314,10 @@ static int end_audit(sd_event_source *source, void *userdata)
         return 0;
 }
 
-int auditor_begin(Auditor *auditor, Reporter *reporter, const Snapshot *snapshot, AuditorDone done,
+int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr)
 {
-        assert_non_null(snapshot);
+        world.audit_waits = waits;
         world.n_audits++;
         if (world.audit_fails)
                 return error_setf(reterr, EIO, "not now");
@@ -664,12 +691,34 @@ static void test_audits(void **state)
                 assert_int_equal(tracker_audit(world.tracker, false, on_told, NULL), 0);
                 run_until_told(1);
                 assert_int_equal(world.n_audits, cases[i].n_audits);
+                assert_true((world.audit_waits != NULL) == (cases[i].publish == REPORT_E_REFUSED));
                 assert_int_equal(world.n_given_up, cases[i].n_given_up);
                 /* once, not in each cycle */
                 run_cycle();
                 assert_int_equal(world.n_audits, cases[i].n_audits);
                 tear_down(NULL);
         }
+}
+
+/* Nobody loses something while the shape of the tree, or who is here, is not what it should be. */
+static void test_what_audits_wait_for(void **state)
+{
+        start(&reporter_config, false);
+        world.audit_due = true;
+        run_cycle();
+        assert_null(world.audit_waits);
+        world.reshape_needed = world.audit_due = true;
+        run_cycle();
+        assert_non_null(strstr(world.audit_waits, "reshaped"));
+        world.reshape_needed = false;
+        world.audit_due = true;
+        fail_polls("gone");
+        run_cycle();
+        assert_non_null(strstr(world.audit_waits, "hypervisor"));
+        world.audit_due = true;
+        world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
+        run_cycle();
+        assert_null(world.audit_waits);
 }
 
 static void test_standalone(void **state)
@@ -791,6 +840,7 @@ int main(void)
                 cmocka_unit_test(test_reshape_at_the_start),
                 cmocka_unit_test(test_outcomes),
                 cmocka_unit_test(test_audits),
+                cmocka_unit_test_setup_teardown(test_what_audits_wait_for, set_up, tear_down),
                 cmocka_unit_test(test_without_placement_the_remembered_host_is_used),
         };
 

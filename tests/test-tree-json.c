@@ -4,9 +4,8 @@
 
 #include "tests/ctl-capture.h"
 
-#define ROOT     "b5ef2f5c-74c4-4a0a-8dd7-9f6a8f0d3b11"
-#define GPU      "9f7ed411-c9da-5464-ab12-a6b879d7da08"
-#define CONSUMER "11111111-2222-4333-8444-555555555555"
+#define ROOT "b5ef2f5c-74c4-4a0a-8dd7-9f6a8f0d3b11"
+#define GPU  "9f7ed411-c9da-5464-ab12-a6b879d7da08"
 
 static Uuid uuid(const char *text)
 {
@@ -71,23 +70,17 @@ static void test_document(void **state)
         check_member(second, "parent", "\"" ROOT "\"");
 }
 
-static void test_usage_is_the_sum_of_consumers(void **state)
+static void test_usage_is_what_claims_have(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
-        _cleanup_(allocations_freep) Allocations *usage = NULL;
+        _cleanup_(host_view_freep) HostView *view = NULL;
         Uuid root = uuid(ROOT);
-        Uuid consumers[] = { uuid(CONSUMER), uuid(GPU) };
         _cleanup_(json_done) json_t *json = NULL;
         const json_t *providers;
 
-        assert_int_equal(allocations_new(&usage), 0);
-        for (size_t i = 0; i < ARRAY_SIZE(consumers); i++) {
-                Consumer *consumer;
-
-                assert_int_equal(allocations_ensure(usage, &consumers[i], &consumer), 0);
-                assert_int_equal(consumer_add(consumer, &root, "VCPU", 2 + i), 0);
-        }
-        json = tree_to_json(tree, usage, &root, "host1", "pending");
+        assert_int_equal(host_view_new(&view, make_tree()), 0);
+        assert_int_equal(resources_set(&view->providers[0].used, "VCPU", 5), 0);
+        json = tree_to_json(tree, view, &root, "host1", "pending");
         providers = json_object_get(json, "providers");
         check_member(json_object_get(json_object_get(json_array_get(providers, 0), "inventories"),
                                      "VCPU"),
@@ -118,7 +111,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_document),
-                cmocka_unit_test(test_usage_is_the_sum_of_consumers),
+                cmocka_unit_test(test_usage_is_what_claims_have),
                 cmocka_unit_test(test_huge_amounts_stay_numbers),
         };
 

@@ -3,6 +3,7 @@
 /* The libvirt driver through its public contract, over libvirt's test driver, which needs no
  * daemon. The suite runs it under ThreadSanitizer, too. */
 
+#include <dirent.h>
 #include <libvirt/libvirt.h>
 #include <poll.h>
 #include <signal.h>
@@ -66,7 +67,7 @@ static void wait_for(Driver *driver, DriverEventType type, DriverEvent *ret)
         }
 }
 
-static void open_driver(const char *uri, DriverConfig *config, Driver **ret)
+static void open_driver_after(const char *uri, DriverConfig *config, Driver *before, Driver **ret)
 {
         Error error = ERROR_NULL;
 
@@ -74,15 +75,20 @@ static void open_driver(const char *uri, DriverConfig *config, Driver **ret)
         config->connection_uri = uri;
         config->keepalive_interval_sec = 5; /* which the test driver refuses */
         config->keepalive_count = 5;
-        if (driver_new(ret, "libvirt", config, &error) < 0)
+        if (driver_new(ret, "libvirt", config, before, &error) < 0)
                 fail_msg("%s", error.text);
+}
+
+static void open_driver(const char *uri, DriverConfig *config, Driver **ret)
+{
+        open_driver_after(uri, config, NULL, ret);
 }
 
 static Snapshot *poll_once(Driver *driver)
 {
         DriverEvent event;
 
-        assert_true(driver_poll(driver) >= 0);
+        assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
         wait_for(driver, DRIVER_EVENT_SNAPSHOT, &event);
         return event.snapshot;
 }
@@ -231,9 +237,9 @@ static void test_requests_are_merged(void **state)
 
         open_driver("test:///default", &config, &driver);
         fd.fd = driver_get_fd(driver);
-        assert_int_equal(driver_poll(driver), 0);
+        assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 0);
         for (unsigned i = 0; i < 1000; i++) {
-                int r = driver_poll(driver);
+                int r = driver_poll(driver, DRIVER_POLL_CHANGES);
 
                 assert_true(r == 0 || r == 1);
                 n_busy += (unsigned)r;
@@ -266,7 +272,7 @@ static void test_no_daemon(void **state)
                 open_driver(cases[i].uri, &config, &driver);
                 /* every poll tries again, and says so again */
                 for (unsigned j = 0; j < 3; j++) {
-                        assert_true(driver_poll(driver) >= 0);
+                        assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
                         wait_for(driver, DRIVER_EVENT_POLL_FAILED, &event);
                         assert_true(event.error.code > 0);
                         if (!strstr(event.error.text, cases[i].words))
@@ -288,7 +294,7 @@ static void test_heals(void **state)
         snprintf(hidden, sizeof(hidden), "%s.away", file->path);
         assert_int_equal(rename(file->path, hidden), 0);
         open_driver(file->uri, &config, &driver);
-        assert_int_equal(driver_poll(driver), 0);
+        assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 0);
         wait_for(driver, DRIVER_EVENT_POLL_FAILED, &event);
         assert_int_equal(rename(hidden, file->path), 0);
         host = poll_once(driver);
@@ -297,40 +303,143 @@ static void test_heals(void **state)
 }
 
 /* A hypervisor that accepts the connection and never says a word. */
-static void test_free_does_not_hang(void **state)
-{
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        char folder[] = "/tmp/compute-agent-test-XXXXXX", uri[160];
-        Driver *driver = NULL;
-        DriverConfig config;
-        DriverEvent event;
-        double start;
+typedef struct Silent {
+        struct sockaddr_un address;
+        char folder[64], uri[160];
         int fd;
+} Silent;
 
-        assert_non_null(mkdtemp(folder));
-        snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", folder);
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_true(fd >= 0);
-        assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-        assert_int_equal(listen(fd, 4), 0);
-        snprintf(uri, sizeof(uri), "qemu:///system?socket=%s", address.sun_path);
+static void silent_begin(Silent *silent)
+{
+        *silent = (Silent){ .address.sun_family = AF_UNIX,
+                            .folder = "/tmp/compute-agent-test-XXXXXX" };
+        assert_non_null(mkdtemp(silent->folder));
+        snprintf(silent->address.sun_path, sizeof(silent->address.sun_path), "%s/sock",
+                 silent->folder);
+        silent->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_true(silent->fd >= 0);
+        assert_int_equal(
+                bind(silent->fd, (struct sockaddr *)&silent->address, sizeof(silent->address)), 0);
+        assert_int_equal(listen(silent->fd, 16), 0);
+        snprintf(silent->uri, sizeof(silent->uri), "qemu:///system?socket=%s",
+                 silent->address.sun_path);
+}
 
-        open_driver(uri, &config, &driver);
-        assert_int_equal(driver_poll(driver), 0);
+/* Threads that were left behind come back from their calls, and find that all is over. */
+static void silent_end(const Silent *silent)
+{
+        close(silent->fd);
+        unlink(silent->address.sun_path);
+        rmdir(silent->folder);
+        usleep(300000);
+}
+
+static void check_hangs(Driver *driver)
+{
+        DriverEvent event;
+
+        assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 0);
         usleep(300000);
         assert_int_equal(driver_take(driver, &event), 0);
         assert_int_equal(event.type, DRIVER_EVENT_NONE);
-        assert_int_equal(driver_poll(driver), 1); /* still at it */
+        assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 1); /* still at it */
+}
+
+static void test_free_does_not_hang(void **state)
+{
+        Driver *driver = NULL;
+        DriverConfig config;
+        Silent silent;
+        double start;
+
+        silent_begin(&silent);
+        open_driver(silent.uri, &config, &driver);
+        check_hangs(driver);
         start = now_seconds();
         driver_free(driver);
         assert_true(now_seconds() - start < 3);
         assert_true(now_seconds() - start > 1.5);
+        silent_end(&silent);
+}
 
-        /* the thread that was left behind comes back from its call, and finds that all is over */
-        close(fd);
-        unlink(address.sun_path);
-        rmdir(folder);
-        usleep(300000);
+static size_t count_entries(const char *folder)
+{
+        DIR *directory = opendir(folder);
+        size_t n = 0;
+
+        assert_non_null(directory);
+        while (readdir(directory))
+                n++;
+        closedir(directory);
+        return n;
+}
+
+/* Reloads beside a hypervisor that hangs: none waits, and nothing is piled up. */
+static void test_one_after_another_that_hangs(void **state)
+{
+        DriverConfig configs[7];
+        size_t n_threads = 0, n_files = 0;
+        Driver *drivers[7];
+        Silent silent;
+
+        silent_begin(&silent);
+        open_driver(silent.uri, &configs[0], &drivers[0]);
+        check_hangs(drivers[0]);
+        for (size_t i = 1; i < ARRAY_SIZE(drivers); i++) {
+                double start;
+
+                open_driver_after(silent.uri, &configs[i], drivers[i - 1], &drivers[i]);
+                assert_true(driver_poll(drivers[i], DRIVER_POLL_CHANGES) >= 0);
+                start = now_seconds();
+                driver_free(drivers[i - 1]);
+                assert_true(now_seconds() - start < 1.5);
+                if (i == 1) {
+                        n_threads = count_entries("/proc/self/task");
+                        n_files = count_entries("/proc/self/fd");
+                }
+                assert_int_equal(count_entries("/proc/self/task"), n_threads);
+                assert_int_equal(count_entries("/proc/self/fd"), n_files);
+        }
+        driver_free(drivers[ARRAY_SIZE(drivers) - 1]);
+        silent_end(&silent);
+}
+
+/* Another address is asked at once. */
+static void test_beside_one_that_hangs(void **state)
+{
+        Driver *hung = NULL, *driver = NULL;
+        DriverConfig configs[2];
+        Silent silent;
+        double start;
+
+        silent_begin(&silent);
+        open_driver(silent.uri, &configs[0], &hung);
+        check_hangs(hung);
+        open_driver_after("test:///default", &configs[1], hung, &driver);
+        snapshot_unref(poll_once(driver));
+        start = now_seconds();
+        driver_free(hung); /* its thread has nobody else to serve */
+        assert_true(now_seconds() - start < 1.5);
+        driver_free(driver);
+        silent_end(&silent);
+}
+
+static void test_takes_over(void **state)
+{
+        Driver *before = NULL, *driver = NULL;
+        DriverConfig configs[2];
+
+        open_driver("test:///default", &configs[0], &before);
+        snapshot_unref(poll_once(before));
+        open_driver_after("test:///default", &configs[1], before, &driver);
+        assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
+        driver_free(before);
+        snapshot_unref(poll_once(driver));
+        /* one that was made and not wanted after all */
+        open_driver_after("test:///default", &configs[0], driver, &before);
+        driver_free(before);
+        snapshot_unref(poll_once(driver));
+        driver_free(driver);
 }
 
 static void test_idle_free_is_quick(void **state)
@@ -341,7 +450,7 @@ static void test_idle_free_is_quick(void **state)
 
         for (unsigned i = 0; i < 20; i++) {
                 open_driver("test:///default", &config, &driver);
-                assert_true(driver_poll(driver) >= 0);
+                assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
                 driver_free(driver);
         }
         assert_true(now_seconds() - start < 10);
@@ -386,6 +495,9 @@ int main(void)
                 cmocka_unit_test(test_no_daemon),
                 cmocka_unit_test_setup_teardown(test_heals, write_host, remove_host),
                 cmocka_unit_test(test_free_does_not_hang),
+                cmocka_unit_test(test_one_after_another_that_hangs),
+                cmocka_unit_test(test_beside_one_that_hangs),
+                cmocka_unit_test(test_takes_over),
                 cmocka_unit_test(test_idle_free_is_quick),
                 cmocka_unit_test(test_threads_block_signals),
         };

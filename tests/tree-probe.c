@@ -24,7 +24,7 @@ static void print_warning(const char *text, void *userdata)
 static int wait_for_snapshot(Driver *driver, Snapshot **ret, Error *reterr)
 {
         struct pollfd fd = { .fd = driver_get_fd(driver), .events = POLLIN };
-        int r = driver_poll(driver);
+        int r = driver_poll(driver, DRIVER_POLL_CHANGES);
 
         while (r >= 0 && poll(&fd, 1, TIMEOUT_MSEC) > 0) {
                 DriverEvent event = { 0 };
@@ -49,7 +49,7 @@ static int print_tree(const Config *config, Error *reterr)
         Uuid root = UUID_NULL;
         int r;
 
-        r = driver_new(&driver, config->compute_driver, &config->driver, reterr);
+        r = driver_new(&driver, config->compute_driver, &config->driver, NULL, reterr);
         if (r == 0)
                 r = wait_for_snapshot(driver, &snapshot, reterr);
         if (r < 0)

@@ -33,7 +33,7 @@ static int order_numbers(const void *a, const void *b)
         return x < y ? -1 : x > y;
 }
 
-static double poll_once(const LibvirtConnection *connection, const char *what)
+static double poll_once(const LibvirtConnection *connection, DriverPollKind kind, const char *what)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         Error error = ERROR_NULL;
@@ -41,7 +41,7 @@ static double poll_once(const LibvirtConnection *connection, const char *what)
 
         libvirt_calls_reset();
         if (libvirt_poll(libvirt_connection_get(connection), libvirt_connection_cache(connection),
-                         "/", &snapshot, &error) < 0) {
+                         kind, "/", &snapshot, &error) < 0) {
                 fprintf(stderr, "%s\n", error.text);
                 exit(EXIT_FAILURE);
         }
@@ -56,11 +56,12 @@ static void compare(const LibvirtConnection *connection, size_t n)
 {
         double times[POLLS_MAX];
 
-        poll_once(connection, "first");
+        poll_once(connection, DRIVER_POLL_CHANGES, "first");
         for (size_t i = 0; i < n; i++)
-                times[i] = poll_once(connection, NULL);
+                times[i] = poll_once(connection, DRIVER_POLL_CHANGES, NULL);
         qsort(times, n, sizeof(double), order_numbers);
-        poll_once(connection, "next");
+        poll_once(connection, DRIVER_POLL_CHANGES, "next");
+        poll_once(connection, DRIVER_POLL_GUESTS, "guests");
         printf("median %.3f of %zu\n", times[n / 2], n);
 }
 
@@ -76,7 +77,8 @@ int main(int argc, char *argv[])
                 return 2;
         }
         if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&mailbox) < 0 ||
-            libvirt_connection_open(&connection, argv[1], 0, 0, mailbox, &error) < 0) {
+            libvirt_connection_open(&connection, &(LibvirtAddress){ .uri = argv[1] }, 0, mailbox,
+                                    &error) < 0) {
                 fprintf(stderr, "%s\n", error.text);
                 return EXIT_FAILURE;
         }

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A Debian folder with systemd, D-Bus, polkit and libvirt: made once with debootstrap, then kept.
 
-What a test changes of it goes into an overlay, never into the folder itself.
+It is of the release that runs here, from the mirror that apt uses here. What a test changes of it goes into an overlay, never into the
+folder itself.
 """
 
 import os
+import platform
 import shutil
 import subprocess
 
 from tests.env.cache import cached, key_of
 from tests.env.scratch import EnvError
 
-SUITE = 'bookworm'
-MIRROR = os.environ.get('COMPUTE_AGENT_TEST_MIRROR', 'http://deb.debian.org/debian')
+SUITE = platform.freedesktop_os_release()['VERSION_CODENAME']
 _BASE = ['systemd', 'systemd-sysv', 'dbus', 'libpam-systemd', 'polkitd', 'iproute2', 'procps']
 _PACKAGES = ['libvirt-daemon-system', 'libvirt-clients', 'libcurl4', 'libini-config5',
              'libjansson4', 'libsmartcols1', 'libsqlite3-0', 'libuuid1', 'libxml2', 'libyaml-0-2',
@@ -25,12 +26,23 @@ def _run(argv):
                           env={**os.environ, 'DEBIAN_FRONTEND': 'noninteractive', 'LC_ALL': 'C'})
     if done.returncode != 0:
         raise EnvError('%s: exit %d\n%s' % (' '.join(argv), done.returncode, done.stdout[-3000:]))
+    return done.stdout
+
+
+def _mirror():
+    """$COMPUTE_AGENT_TEST_MIRROR, or the first that apt has for this release."""
+    if 'COMPUTE_AGENT_TEST_MIRROR' in os.environ:
+        return os.environ['COMPUTE_AGENT_TEST_MIRROR']
+    found = _run(['apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', 'Codename: ' + SUITE])
+    if not found.split():
+        raise EnvError('apt knows no mirror of %s: name one in COMPUTE_AGENT_TEST_MIRROR' % SUITE)
+    return found.split()[0]
 
 
 def _make(folder):
     root = folder / 'root'
     _run(['debootstrap', '--variant=minbase', '--include=' + ','.join(_BASE), SUITE, str(root),
-          MIRROR])
+          _mirror()])
     (root / 'usr/sbin/policy-rc.d').write_text('#!/bin/sh\nexit 101\n')
     (root / 'usr/sbin/policy-rc.d').chmod(0o755)
     _run(['chroot', str(root), 'apt-get', '--quiet', '--yes', 'install',

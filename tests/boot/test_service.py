@@ -41,6 +41,9 @@ def some_arguments(signature):
     return [signature, *values]
 
 
+# What is looked at before anybody is asked about rights.
+SENSIBLE = {'Claim': ['sa(sa{st}asas)a{sv}', '00000000-0000-4000-8000-000000000001', '1', '', '1', 'VCPU', '1', '0', '0', '0']}
+
 setUpModule = BootCase.boot_and_serve
 
 
@@ -72,7 +75,7 @@ class Start(BootCase):
 
     def test_systemd_analyze(self):
         self.machine.run('systemd-analyze', 'verify', UNIT)
-        self.machine.run('systemd-analyze', 'security', '--threshold=15', UNIT)
+        self.machine.run('systemd-analyze', 'security', '--threshold=13', UNIT)
 
     def test_journal_has_fields_and_catalogue(self):
         root = self.machine.run('cat', '/var/lib/compute-agent/compute_id').stdout.strip()
@@ -297,7 +300,8 @@ class Stranger(BootCase):
         return {name: '' if takes == '-' else takes for name, takes in found.items()}
 
     def call_as_nobody(self, method):
-        return self.machine.run(*CALL, method, *some_arguments(self.signatures()[method]),
+        takes = self.signatures()[method]
+        return self.machine.run(*CALL, method, *(SENSIBLE[method] if method in SENSIBLE else some_arguments(takes)),
                                 user='nobody', check=False)
 
     def test_may_read_everything(self):

@@ -41,6 +41,12 @@ class Bus(Service):
     def address(self):
         return 'unix:path=' + self.socket_path
 
+    def open_to_all(self):
+        """Lets other users come to the socket."""
+        for folder in [self.folder, *self.folder.parents]:
+            if not folder.stat().st_mode & 0o001:
+                folder.chmod(folder.stat().st_mode | 0o011)
+
     def env(self):
         return {**os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': self.address}
 

@@ -147,16 +147,27 @@ def plug_device(root, device):
     _link(path / 'subsystem', root / 'bus/pci')
     _link(root / 'bus/pci/devices' / device.address, path)
     if device.driver:
-        driver = root / 'bus/pci/drivers' / device.driver
-        driver.mkdir(parents=True, exist_ok=True)
-        _link(path / 'driver', driver)
-        _link(driver / device.address, path)
+        _link_driver(root, device.address, device.driver)
     _join_iommu_group(root, path, device.address)
     _link_sriov(root, path, device)
     if device.creatable_vgpu_types is not None:
         set_vgpu(root, device.address, device.creatable_vgpu_types, device.current_vgpu_type)
     if getattr(device, 'types', None):
         _write_types(root, path, device)
+
+
+def _link_driver(root, address, name):
+    path, driver = device_path(root, address), Path(root) / 'bus/pci/drivers' / name
+    driver.mkdir(parents=True, exist_ok=True)
+    _link(path / 'driver', driver)
+    _link(driver / address, path)
+
+
+def bind_driver(root, gpu, name, types):
+    """Load a card's driver, which brings its mdev types; no event tells libvirt."""
+    gpu.driver, gpu.types = name, types
+    _link_driver(Path(root), gpu.address, name)
+    _write_types(Path(root), device_path(root, gpu.address), gpu)
 
 
 def _write_pci_files(path, device):

@@ -82,6 +82,14 @@ class Hang(Fault):
         self.released.set()
 
 
+class Meanwhile(Fault):
+    """Call function(body) before Placement sees the request: what somebody else does just then."""
+
+    def __init__(self, function, **match):
+        super().__init__(**match)
+        self.function = function
+
+
 class Rewrite(Fault):
     """Pass the request on and change the answer: function(status, headers, body) returns the
     same three; headers is a list of pairs, body bytes.

@@ -40,7 +40,8 @@ def make_tree(path):
     host.initialize()
     drv._update_host_specific_capabilities()
     drv._check_cpu_set_configuration()
-    drv._check_file_backed_memory_support()
+    if hasattr(drv, '_check_file_backed_memory_support'):  # gone in 2025.1
+        drv._check_file_backed_memory_support()
     name = host.get_hostname()
     tree = provider_tree.ProviderTree()
     tree.new_root(name, ROOT)

@@ -29,7 +29,12 @@ auth_strategy = %s
 connection = sqlite:///%s
 sqlite_synchronous = false
 sync_on_startup = %s
+[oslo_policy]
+enforce_scope = false
+policy_file = %s
 '''
+# Without Keystone nobody has the role service, which newer releases of Placement want for this.
+_POLICY = 'placement:reshaper:reshape: "role:admin or role:service"\n'
 _KEYSTONE_CONFIG = '''[keystone_authtoken]
 www_authenticate_uri = {url}/v3
 auth_url = {url}/v3
@@ -44,8 +49,10 @@ token_cache_time = -1
 
 
 def _write_config(folder, sync, keystone=None):
+    policy = folder / 'policy.yaml'
+    policy.write_text('' if keystone else _POLICY)
     text = _CONFIG % ('keystone' if keystone else 'noauth2', folder / 'placement.sqlite',
-                      'true' if sync else 'false')
+                      'true' if sync else 'false', policy)
     if keystone:
         text += _KEYSTONE_CONFIG.format(url=keystone.url, password=keystone.placement_password)
     (folder / 'placement.conf').write_text(text)

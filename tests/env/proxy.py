@@ -222,6 +222,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.proxy._stopping.wait(fault.seconds)
             elif isinstance(fault, faults.Hang) and fault.where == 'before':
                 self._hang(fault)
+            elif isinstance(fault, faults.Meanwhile):
+                fault.function(record.body)
             elif isinstance(fault, faults.Answer):
                 self._send(record, fault.status, fault.headers, fault.body)
                 return

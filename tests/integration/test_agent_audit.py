@@ -6,6 +6,7 @@ The IDs (F8, G2.8, ...) are those of the facts that the tests follow.
 
 import concurrent.futures
 import json
+import time
 import unittest
 import uuid
 
@@ -96,6 +97,24 @@ class AuditCase(GuestCase):
         wait_until(lambda: {c: f[0] for c, f in self.audit(agent)[1].items()} == types, 20,
                    'the findings %s' % types)
 
+    def wait_remedy(self, agent, consumer, remedy):
+        """What was written a moment ago has none yet."""
+        wait_until(lambda: self.audit(agent)[1].get(consumer, ('', ''))[1] == remedy, 20,
+                   'the remedy %s' % remedy)
+
+    def start_with_told(self):
+        """An agent, and a guest that it told Placement of itself: 1 VCPU, 40 MiB."""
+        guest = str(uuid.uuid4())
+        agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
+        claim = self.claim(agent, 'VCPU=1,MEMORY_MB=40', guest)
+        self.libvirtd.start_guest('told', memory_mib=40, vcpus=1, uuid=guest)
+        agent.ctl('confirm', json.loads(claim.stdout)['id'])
+        agent.stop()
+        agent.configure(OPTIONS)
+        agent.start()
+        agent.wait_state('synced')
+        return agent, guest
+
     def start_behind_proxy(self):
         """An agent that runs no cycle by itself, and the proxy before its Placement."""
         proxy = Proxy(self.placement.port).listen()
@@ -160,13 +179,15 @@ class TestAudit(AuditCase):
 
     def test_claims_that_placement_has_otherwise_or_not_at_all(self):
         """F8 1848343: and the migration of a guest that was deleted while it was moved."""
-        agent, guest = self.start_with_guest()
+        agent, bare = self.start_with_told()
         root = agent.root()
+        guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
+        wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
         self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40, 'DISK_GB': 1}}, guest)
         migration = self.allocate({root: {'VCPU': 3, 'MEMORY_MB': 48}}, consumer_type='MIGRATION')
-        bare = self.libvirtd.start_guest('bare', memory_mib=40, vcpus=1)
-        wait_until(lambda: self.of_guest(agent, bare), 20, 'the claim')
+        self.allocate({}, bare)
         self.wait_findings(agent, {guest: 'amount', migration: 'migration', bare: 'untold'})
+        self.wait_remedy(agent, guest, 'write-claim')
         self.assertEqual(self.audit(agent, 'heal')[0], 4)
         self.assertEqual(self.audit(agent), (0, {}))
         self.assertEqual(self.holds(guest), {root: {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}})
@@ -238,13 +259,35 @@ class TestHealTrouble(AuditCase):
                 hang.release()
             return healing.result()
 
+    def test_a_claim_for_what_is_being_healed_waits_and_is_written(self):
+        """Verified meanwhile it would be promised, and nobody would hold anything for it."""
+        agent, proxy = self.start_behind_proxy()
+        root, amounts = agent.root(), {'VCPU': 1, 'MEMORY_MB': 40}
+        agent.ctl('sync')
+        late = self.allocate({root: amounts})
+        self.wait_findings(agent, {late: 'leaked'})
+        hang = proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            healing = pool.submit(self.audit, agent, 'heal')
+            try:
+                self.assertTrue(hang.reached.wait(20))
+                claiming = pool.submit(agent.ctl, 'claim', '--consumer', late, '--resources', 'VCPU=1,MEMORY_MB=40')
+                # it reads nothing while the removal is on its way
+                time.sleep(0.3)
+                self.assertFalse(claiming.done())
+            finally:
+                hang.release()
+            self.assertEqual(healing.result()[1], {late: ('leaked', 'release-share', 'healed')})
+            claiming.result()
+        self.assertEqual(self.holds(late), {root: amounts})
+
     def test_a_scheduler_that_writes_what_is_being_healed(self):
         agent, proxy = self.start_behind_proxy()
         other = self.add_provider('other-host', {'VCPU': 8})
         root, guest = agent.root(), self.libvirtd.start_guest('bare', memory_mib=40, vcpus=1)
         agent.ctl('sync')
         leaked = self.allocate({root: {'VCPU': 1}})
-        self.wait_findings(agent, {guest: 'untold', leaked: 'leaked'})
+        self.wait_findings(agent, {guest: 'unheld', leaked: 'leaked'})
         written = {root: {'VCPU': 2}, other: {'VCPU': 1}}
         self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40}}, guest)
         code, findings = self.race(agent, proxy, leaked, written)
@@ -258,7 +301,7 @@ class TestHealTrouble(AuditCase):
         self.wait_findings(agent, {leaked: 'leaked'})
         self.allocate({}, leaked)
         self.allocate({root: {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
-        self.wait_findings(agent, {guest: 'amount'})
+        self.wait_remedy(agent, guest, 'write-claim')
         written = {root: {'VCPU': 3, 'MEMORY_MB': 64}}
         code, findings = self.race(agent, proxy, guest, written)
         self.assertEqual((code, findings), (3, {guest: ('amount', 'write-claim', 'failed')}))

@@ -64,6 +64,40 @@ class TestStorage(DeviceCase):
         self.assertIn('images_storage_pool', done.stderr)
 
 
+class TestInstancesPath(DeviceCase):
+    """[DEFAULT] instances_path: a file system that is away for a moment is not one that is gone."""
+
+    @staticmethod
+    def make_host():
+        return simple_host()
+
+    def disk(self):
+        tree = self.placement.tree_by_name(self.agent.root())
+        return tree['compute-1']['inventories'].get('DISK_GB')
+
+    def test_disk_of_a_folder_that_is_away_stays_and_is_said(self):
+        folder = self.test_scratch.folder('instances')
+        away = folder.with_name('away')
+        self.agent.configure({'DEFAULT': {'instances_path': folder}})
+        tree, _ = self.run_once()
+        before = tree['compute-1']['inventories']['DISK_GB']
+        folder.rename(away)
+        for _ in range(2):
+            done = self.agent.run('--once')
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('instances_path: %s: No such file or directory; DISK_GB stays as it was'
+                          % folder, done.stderr)
+            self.assertEqual(self.disk()['total'], before['total'])
+        away.rename(folder)
+        self.run_once()
+        self.assertEqual(self.disk()['total'], before['total'])
+
+    def test_a_host_that_never_had_the_folder(self):
+        self.agent.configure({'DEFAULT': {'instances_path': self.test_scratch.path / 'nowhere'}})
+        self.run_once()
+        self.assertIsNone(self.disk())
+
+
 class TestEncryptedMemory(DeviceCase):
     """A recorded host with made-up domain capabilities: no machine of tests has SEV."""
 

@@ -133,6 +133,60 @@ class TestLayout(LayoutCase):
         near = self.claim(agent, 'PCPU=1,VGPU=1', '--pci-numa-affinity-policy', 'required')
         self.assertEqual(near['cells'][0]['host_cell'], 1)
 
+    def test_what_a_scheduler_placed_keeps_to_the_ratio_and_away_from_gpus(self):
+        """Each cell has one CPU to share, four times; cell 1 has the GPU."""
+        agent = self.start()
+        root = agent.root()
+        cells = []
+        for _ in range(5):
+            vm = str(uuid.uuid4())
+            answer = self.placement.request('PUT', '/allocations/' + vm, {
+                'allocations': {root: {'resources': {'VCPU': 1, 'MEMORY_MB': 64}}},
+                'project_id': 'p', 'user_id': 'u', 'consumer_type': 'INSTANCE',
+                'consumer_generation': None})
+            self.assertEqual(answer.status, 204, answer.text)
+            self.addCleanup(self.placement.request, 'DELETE', '/allocations/' + vm)
+            done = agent.ctl('claim', '--consumer', vm, '--resources', 'VCPU=1,MEMORY_MB=64',
+                             '--numa-nodes', '1', '--json=short')
+            cells.append(json.loads(done.stdout)['cells'][0]['host_cell'])
+        self.assertEqual(cells, [0, 0, 0, 0, 1])
+
+    def float_guests(self, n, vcpus, memory_mib, cpuset):
+        """As Nova writes guests without a topology once cpu_shared_set is set."""
+        for i in range(n):
+            text = guest_xml('floats%d' % i, memory_mib=memory_mib, vcpus=vcpus)
+            plain = '<vcpu>%d</vcpu>' % vcpus
+            self.assertIn(plain, text)
+            self.libvirtd.define(text.replace(plain, "<vcpu placement='static' cpuset='%s'>%d</vcpu>"
+                                              % (cpuset, vcpus)))
+
+    def test_guests_that_float_over_cells_are_counted_on_none(self):
+        self.float_guests(3, 2, 600, '0,4')
+        agent = self.start()
+        wait_until(lambda: len(agent.ctl_json('claims')['claims']) == 3, 20, 'three claims')
+        for claim in agent.ctl_json('claims')['claims']:
+            shown = agent.ctl_json('show', claim['id'])
+            self.assertEqual((shown['cells'], shown['cpus']), ([], []))
+        # Counted on cell 0, the 1800 MiB left no room for the first, and no CPU for the second.
+        for words in (('PCPU=3,MEMORY_MB=248', '--numa-nodes', '1'),
+                      ('VCPU=1,MEMORY_MB=1500', '--numa-nodes', '1')):
+            claim = self.claim(agent, *words)
+            self.assertEqual([cell['host_cell'] for cell in claim['cells']], [0])
+        self.assertEqual(self.problems(agent), [])
+
+    def test_guests_that_float_over_cells_as_providers_are_where_there_is_room(self):
+        self.float_guests(3, 2, 600, '0,4')
+        agent = self.start(numa_in_placement='true')
+        wait_until(lambda: len(agent.ctl_json('claims')['claims']) == 3, 20, 'three claims')
+        agent.ctl('sync')
+        for name, provider in self.placement.tree_by_name(agent.root()).items():
+            usages = self.placement.get('/resource_providers/%s/usages' % provider['uuid'])
+            for resource_class, used in usages['usages'].items():
+                record = provider['inventories'][resource_class]
+                room = (record['total'] - record['reserved']) * record['allocation_ratio']
+                self.assertLessEqual(used, room, (name, resource_class))
+        self.assertEqual(self.problems(agent), [])
+
     def test_requests_that_make_no_sense_are_refused_in_words(self):
         agent = self.start()
         for words, more in (('parts', ('--numa-nodes', '2')),

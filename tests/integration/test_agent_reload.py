@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Reloading the configuration, seen from systemd's side and from the bus."""
 
+import json
 import signal
+import socket
 import unittest
 
 from tests.env.agent import Agent
@@ -25,8 +27,9 @@ class Reload(unittest.TestCase):
         wait_until(lambda: 'READY=1' in self.agent.notifications, 5, 'READY=1')
 
     def reserved(self):
-        root = self.agent.ctl_json('tree')['providers'][0]
-        return root['inventories']['MEMORY_MB']['reserved']
+        reserved = self.reserved_or_none()
+        self.assertIsNotNone(reserved)
+        return reserved
 
     def test_systemd_is_told(self):
         self.agent.notifications.clear()
@@ -102,8 +105,36 @@ class Reload(unittest.TestCase):
         wait_until(lambda: self.agent.running() and self.reserved_or_none() == 101, 20,
                    'the new settings')
 
+    def test_a_hangup_during_a_reload_counts(self):
+        """The first reload waits for a Placement that never answers: the second comes after it."""
+        silent = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(silent.close)
+        self.agent.configure({'placement': {
+            'auth_type': 'admin_token', 'token': 'admin', 'timeout': 3, 'connect_retries': 0,
+            'endpoint_override': 'http://127.0.0.1:%d' % silent.getsockname()[1]}})
+        self.agent.notifications.clear()
+        self.agent.child.signal(signal.SIGHUP)
+        wait_until(lambda: 'RELOADING=1' in self.agent.notifications, 10, 'the first reload')
+        self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 102}})
+        for _ in range(2):
+            self.agent.child.signal(signal.SIGHUP)
+        self.assertNotIn('READY=1', self.agent.notifications)
+        wait_until(lambda: self.reserved_or_none() == 102, 30, 'the new settings')
+
+    def test_a_lost_identity_is_written_again(self):
+        known = self.agent.root()
+        path = self.agent.state / 'compute_id'
+        path.unlink()
+        self.agent.ctl('reload')
+        self.assertEqual(path.read_text().strip(), known)
+        self.assertIn('was gone', self.agent.log())
+        path.write_text('%s\n' % CONSUMER)
+        self.assertIn('changed from %s' % known, self.agent.ctl('reload', check=False).stderr)
+
     def reserved_or_none(self):
-        return self.reserved() if self.agent.ctl('tree', check=False).returncode == 0 else None
+        done = self.agent.ctl('tree', '--json=short', check=False)
+        root = json.loads(done.stdout)['providers'][0] if done.returncode == 0 else None
+        return root and root['inventories']['MEMORY_MB']['reserved']
 
     def test_who_waits_for_a_sync_is_answered(self):
         """A reload in the middle of a cycle leaves nobody waiting."""

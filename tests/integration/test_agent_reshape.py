@@ -239,7 +239,24 @@ class TestVgpus(ReshapeCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(late, done.stderr)
         self.assertEqual(self.held(late), {GPUS[0]: {'VGPU': 1}})
+        # the tree is as it should be
+        self.assertEqual(self.agent.status()['sync_state'], 'synced')
         self.assertNotIn('VGPU', self.classes(ROOT))
+
+    def test_an_undo_without_a_reshape_is_an_error_and_no_state(self):
+        """It fails with words, and says nothing of the host, which is equal to Placement."""
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'},
+                   agent={'on_startup_failure': 'exit'})
+        for text, words in ((None, 'no reshape to undo'), ('{', 'set aside')):
+            if text:
+                (self.agent.state / 'reshape.json').write_text(text)
+            done = self.agent.ctl('reshape', '--undo', check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ''))
+            self.assertIn(words, done.stderr)
+            status = self.agent.status()
+            self.assertEqual((status['sync_state'], status['sync_error']), ('synced', ''))
+        self.assertTrue(self.agent.running())
+        self.assertIn('Nothing to do', self.agent.ctl('reshape').stdout)
 
 
 class TestCells(ReshapeCase):
@@ -267,8 +284,8 @@ class TestCells(ReshapeCase):
 
         self.restart(compute={'numa_in_placement': 'true'})
         self.assertEqual(self.classes(ROOT), set())
-        # Claims name providers, too.
-        self.assertEqual(self.claimed()[pinned], {CELLS[1]: {'VCPU': 2, 'MEMORY_MB': 40}})
+        # Claims name providers, too; what no guest tells is as it was placed.
+        self.assertEqual(self.claimed()[pinned], self.held(pinned))
         self.assertEqual(self.claimed()[wide], self.held(wide))
         self.assertEqual(self.claimed()[floating], self.held(floating))
         self.assertEqual(self.held(pinned), {ROOT: {'DISK_GB': 1},
@@ -279,7 +296,7 @@ class TestCells(ReshapeCase):
 
         self.restart(compute={'numa_in_placement': 'false'})
         self.assertEqual({guest: self.held(guest) for guest in before}, before)
-        self.assertEqual(self.claimed(), claimed)
+        self.assertEqual(self.claimed(), before)
         self.assertEqual(list(self.tree()), [ROOT])
 
     def test_c5_2_dedicated_cpus_there_and_back(self):

@@ -3,12 +3,14 @@
 
 import json
 import os
+import subprocess
 import time
 import unittest
 from pathlib import Path
 
 from tests.env import fakesys
 from tests.env.fakesys import DEMO_MDEV, demo_host
+from tests.env.hosts import Gpu, m10_types
 from tests.env.libvirtd import Libvirtd, guest_xml, testdriver_xml
 from tests.env.scratch import EnvError, Scratch, wait_until
 
@@ -219,6 +221,20 @@ class TestChanges(LibvirtdCase):
         self.running.wait_snapshot(
             lambda host: any(device['name'] == GPU_A for device in host['devices']), 10)
 
+    def test_a_driver_that_is_bound_late_is_seen_by_the_next_poll(self):
+        """No event tells of it: neither of the driver nor, with an older kernel, of the types."""
+        gpu = Gpu('0000:c1:00.0', driver='')
+        self.libvirtd.plug_device(gpu)
+        running = self.probe(self.libvirtd.uri, '--interval', '1')
+        running.wait_snapshot(lambda host: not by(host['devices'], 'address',
+                                                  gpu.address).get('driver'))
+        fakesys.bind_driver(self.libvirtd.sys, gpu, 'nvidia', m10_types())
+        host = running.wait_snapshot(
+            lambda host: by(host['devices'], 'address', gpu.address).get('mdev_types'), 5)
+        device = by(host['devices'], 'address', gpu.address)
+        self.assertEqual(device['driver'], 'nvidia')
+        self.assertEqual(len(device['mdev_types']), 3)
+
     def test_no_event_for_available_instances_but_the_next_poll_sees_it(self):
         fakesys.set_available(self.libvirtd.sys, self.host.gpus[0].address, 'nvidia-35', 9)
         self.assertEqual(available(self.poll()), 9)
@@ -317,6 +333,22 @@ class TestNobodyThere(DriverCase):
 
 
 class TestReadOnly(LibvirtdCase):
+    def admin(self, *args):
+        """What libvirtd tells of itself."""
+        uri = 'libvirtd:///system?socket=' + self.libvirtd.socket_path.replace('libvirt-sock', 'libvirt-admin-sock')
+        return subprocess.run(['virt-admin', '-c', uri, *args], capture_output=True, text=True, check=True,
+                              timeout=30).stdout
+
+    def test_the_connection_that_stays_cannot_write(self):
+        probe = self.probe(self.libvirtd.uri)
+        self.assertEqual(probe.snapshot()['nodename'], 'demo')
+        # Domain capabilities were read all the same, over one that is gone again.
+        self.assertTrue(probe.snapshot()['emulators'])
+        clients = [line.split()[0] for line in self.admin('client-list', 'libvirtd').splitlines()[2:]
+                   if line.strip()]
+        self.assertEqual(len(clients), 1, clients)
+        self.assertRegex(self.admin('client-info', 'libvirtd', clients[0]), r'readonly *: yes')
+
     def test_a_read_only_connection_is_enough_to_look(self):
         snapshot = self.probe(self.libvirtd.uri_readonly, '--once').snapshot()
         self.assertEqual(snapshot['nodename'], 'demo')

@@ -100,6 +100,17 @@ class TestGuestsPlaced(HostCase):
         self.assertEqual(self.placement.writes_since(mark), [])
         self.assertEqual(self.held(), placed)
 
+    def test_placed_here_anew_on_another_gpu(self):
+        """A migration that was reverted and begun again: the first claim is there yet."""
+        first, last = self.vgpus
+        self.place(self.guest, {self.root: GUEST, first: {'VGPU': 1}})
+        before = self.claim(RESOURCES + ',VGPU=1')
+        self.assertEqual(self.claim(RESOURCES + ',VGPU=1')['id'], before['id'])
+        self.place(self.guest, {self.root: GUEST, last: {'VGPU': 1}})
+        claim = self.claim(RESOURCES + ',VGPU=1')
+        self.assertEqual([device['provider'] for device in claim['devices']], [last])
+        self.assertEqual([one['id'] for one in self.claims()], [claim['id']])
+
     def leave_one_vgpu(self):
         """The provider that has it, after others hold all the rest."""
         (first, n_first), (last, n_last) = self.vgpus.items()
@@ -118,7 +129,7 @@ class TestGuestsPlaced(HostCase):
                 hang.release()
             done = claiming.result()
         self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn('Placement has no candidate', done.stderr)
+        self.assertIn('other consumers hold in Placement', done.stderr)
         self.assertEqual((self.held(), self.claims()), ({}, []))
         self.assertEqual(self.held(thief), {last: {'VGPU': 1}})
 
@@ -136,7 +147,7 @@ class TestGuestsPlaced(HostCase):
         self.assertEqual(self.held(), {self.root: GUEST, last: {'VGPU': 1}})
         self.assertEqual([device['device'] for device in claim['devices']], [GPU_B[len('demo_'):]])
         done = self.claim('VGPU=1', consumer=late, check=False)
-        self.assertIn('Placement has no candidate', done.stderr)
+        self.assertIn('other consumers hold in Placement', done.stderr)
 
     def delete_while_the_agent_is_down(self):
         """A guest that the agent told Placement of, and which holds something elsewhere, too."""

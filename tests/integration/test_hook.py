@@ -185,6 +185,26 @@ class TestAway(HookCase):
         self.agent.stop()
         self.assertIn('compute-agent is not running', self.start('late'))
 
+    def test_a_configuration_that_cannot_be_read(self):
+        """An agent that runs goes by the one it read: it is asked, and says what the hook is to do."""
+        self.configure(when_agent_is_away='deny')
+        self.agent.ctl('reload')
+        good = self.agent.config.read_text()
+        self.addCleanup(self.agent.config.write_text, good)
+        self.agent.config.write_text(good + 'when_agent_is_awry deny\n')
+        big = self.define('big', memory_mib=1 << 40)
+        self.assertIn('no room on this host', self.start('big'))
+        self.assertEqual(self.claims(big), [])
+        small = self.define('small')
+        self.assertEqual(self.start('small'), '')
+        self.assertEqual(self.claim_of(small)['consumer_type'], TYPE)
+        self.libvirtd.virsh('destroy', 'small')
+        self.assertEqual(self.claims(small), [])
+        # nobody knows then whether there is to be a hook
+        self.agent.stop()
+        self.assertEqual(self.start('small'), '')
+        self.agent.config.write_text(good)
+
     def test_an_agent_that_hangs(self):
         self.define('slow')
         self.configure(when_agent_is_away='deny', timeout=1)

@@ -98,7 +98,7 @@ class TestMappings(PlacementClaimCase):
             self.assertEqual([json.loads(record['body'])['mappings'] for record in put],
                              [claim['mappings']])
         consumer = str(uuid.uuid4())
-        self.refused('VCPU=1', consumer, 'fits here', '--group', '_A:CUSTOM_BW=1', '--mapping',
+        self.refused('VCPU=1', consumer, 'not the provider that the group is mapped to', '--group', '_A:CUSTOM_BW=1', '--mapping',
                      '_A=' + self.root)
         self.assert_nothing_left(consumer)
 

@@ -118,11 +118,11 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer)])
         self.assertEqual({item['provider'] for item in claim['allocations']},
                          {self.root, self.nics[1]})
-        # Asked again: from the disk.
+        # Asked again: the scheduler may have placed it anew since.
         mark = self.placement.mark()
         self.assertEqual(self.claim('VCPU=2', consumer, '--group', '_P:CUSTOM_BW=100')['id'],
                          claim['id'])
-        self.assertEqual(self.requests(mark), [])
+        self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer)])
         # Somebody else's allocations are theirs to remove …
         self.agent.ctl('release', claim['id'])
         self.agent.ctl('sync')
@@ -167,7 +167,7 @@ class TestClaims(PlacementClaimCase):
         wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 2}}, 20, 'the removal')
 
     def test_somebody_else_was_faster(self):
-        """The last unit goes between the candidates and the write; then there is none."""
+        """The last unit goes between the reading and the write; then there is none."""
         thief, consumer = str(uuid.uuid4()), str(uuid.uuid4())
         hang = faults.Hang(method='PUT', path='^/allocations/' + consumer, times=1)
         self.proxy.add(hang)
@@ -181,7 +181,7 @@ class TestClaims(PlacementClaimCase):
                 hang.release()
             _, words = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)
-        self.assertIn('Placement has no candidate', words)
+        self.assertIn('other consumers hold in Placement', words)
         self.assert_nothing_left(consumer)
 
     def test_conflicts_are_tried_again(self):
@@ -537,27 +537,57 @@ class TestWrite(PlacementClaimCase):
 
     def test_failing_at_each_request(self):
         """State as before, and nothing is leaked after the next cycle."""
-        steps = (('GET', '^/allocations/'), ('GET', '^/allocation_candidates'),
-                 ('PUT', '^/allocations/'))
-        for method, path in steps:
+        self.place(str(uuid.uuid4()), {self.nics[0]: {'CUSTOM_BW': 1000}})
+        claimed = 'VCPU=1,CUSTOM_BW=1000'
+        held = {self.root: {'VCPU': 1}, self.nics[1]: {'CUSTOM_BW': 1000}}
+        for method, path in (('GET', '^/allocations/'), ('PUT', '^/allocations/'), ('GET', '^/allocation_candidates')):
             for fault in faults.outages(method=method, path=path):
                 consumer = str(uuid.uuid4())
                 self.proxy.add(fault)
-                done = self.claim('VCPU=1', consumer, check=False)
+                done = self.claim(claimed, consumer, check=False)
                 self.assertEqual(done.returncode, 1, (method, path, done.stdout))
                 self.assertGreaterEqual(fault.hits, 1)
                 self.proxy.clear()
                 self.agent.ctl('sync')
                 wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
                 self.assert_nothing_left(consumer)
-                self.claim('VCPU=1', consumer)
-                self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
+                self.claim(claimed, consumer)
+                self.assertEqual(self.held(consumer), held)
                 self.agent.ctl('release', self.claims()[0]['id'])
 
     def test_nothing_while_placement_is_away(self):
         with self.proxy.fault(faults.html(503)):
             self.refused('VCPU=1', str(uuid.uuid4()), '503')
         self.assertEqual(self.claims(), [])
+
+    def test_isolate_counts_groups_without_resources_as_placement_does(self):
+        self.api('PUT', '/traits/CUSTOM_NET')
+        for nic in self.nics:
+            path = '/resource_providers/%s/traits' % nic
+            before = self.api('GET', path)
+            self.api('PUT', path, {**before, 'traits': ['CUSTOM_NET']})
+            self.addCleanup(lambda path=path: self.api('PUT', path, {
+                **self.api('GET', path), 'traits': []}))
+        self.agent.ctl('sync')
+        fits = []
+        for policy in ('none', 'isolate'):
+            for subtree in ('_T,_A', '_T,_A,_R', '_T,_B'):
+                query = ('resources_A=CUSTOM_BW:1&required_T=CUSTOM_NET&group_policy=%s'
+                         '&same_subtree=%s' % (policy, subtree))
+                words = ['--resources', 'VCPU=1', '--group', '_A:CUSTOM_BW=1', '--required',
+                         '_T:CUSTOM_NET', '--same-subtree', subtree]
+                for suffix, asked in (('_R', 'VCPU=1'), ('_B', 'CUSTOM_BW=1')):
+                    if suffix in subtree:
+                        query += '&resources%s=%s' % (suffix, asked.replace('=', ':'))
+                        words += ['--group', '%s:%s' % (suffix, asked)]
+                found = self.api('GET', '/allocation_candidates?resources=VCPU:1&in_tree=%s&%s'
+                                 % (self.root, query))['allocation_requests']
+                done = self.agent.ctl('explain', *words,
+                                      *(['--isolate'] if policy == 'isolate' else []), check=False)
+                self.assertEqual(done.returncode == 0, bool(found),
+                                 '%s, %s: %s' % (policy, subtree, done.stdout + done.stderr))
+                fits.append(bool(found))
+        self.assertEqual(fits, [True, True, True, False, True, False])
 
     def test_two_agents_for_the_last_unit(self):
         """Two services of one host's tree, each with books of its own: Placement decides."""
@@ -581,7 +611,100 @@ class TestWrite(PlacementClaimCase):
         winner = codes.index(0)
         self.assertEqual(self.held(consumers[winner]), {self.nics[1]: {'CUSTOM_BW': 1000}})
         self.assertEqual(self.held(consumers[1 - winner]), {})
-        self.assertIn('Placement has no candidate', words[1 - winner])
+        self.assertIn('other consumers hold in Placement', words[1 - winner])
+
+
+class TestWide(PlacementClaimCase):
+    """Many groups on many devices that are alike; what Placement has of it is found out by the write."""
+
+    mode = 'write'
+    n_devices = 64
+
+    @classmethod
+    def add_nics(cls):
+        super().add_nics()
+        cls.api('PUT', '/resource_classes/CUSTOM_WIDE')
+        cls.api('PUT', '/traits/CUSTOM_EVEN')
+        cls.devices = [cls.add_device(n) for n in range(cls.n_devices)]
+        cls.agent.ctl('sync')
+
+    @classmethod
+    def add_device(cls, n):
+        device = str(uuid.uuid4())
+        cls.api('POST', '/resource_providers', {'uuid': device, 'name': 'one_dev%02d' % n,
+                                               'parent_provider_uuid': cls.root})
+        cls.api('PUT', '/resource_providers/%s/inventories' % device, {
+            'resource_provider_generation': 0, 'inventories': {'CUSTOM_WIDE': inventory(1)}})
+        cls.api('PUT', '/resource_providers/%s/traits' % device, {
+            'resource_provider_generation': 1, 'traits': [] if n % 2 else ['CUSTOM_EVEN']})
+        return device
+
+    def clean(self):
+        super().clean()
+        self.delete_consumers(*self.devices)
+
+    @staticmethod
+    def groups(n, trait=None):
+        return [word for i in range(n) for word in (
+            '--group', '_D%02d:CUSTOM_WIDE=1' % i, *(['--required', '_D%02d:%s' % (i, trait)] if trait else []))]
+
+    def test_a_wide_claim_is_one_read_and_one_write(self):
+        for n in (8, self.n_devices):
+            with self.subTest(n):
+                consumer = str(uuid.uuid4())
+                mark = self.placement.mark()
+                claim = self.claim('VCPU=1', consumer, *self.groups(n))
+                self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer),
+                                                       ('PUT', '/allocations/' + consumer)])
+                held = self.held(consumer)
+                self.assertEqual(held.pop(self.root), {'VCPU': 1})
+                self.assertEqual(len(held), n)
+                self.assertLessEqual(held.keys(), set(self.devices))
+                self.agent.ctl('release', claim['id'])
+                wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_what_others_hold_in_placement_is_left_to_them(self):
+        """A scheduler has most devices, and no claim here tells of it: one refused write, one look, one write."""
+        free = self.devices[5::9]
+        self.place(str(uuid.uuid4()), {device: {'CUSTOM_WIDE': 1} for device in self.devices
+                                       if device not in free})
+        consumer = str(uuid.uuid4())
+        mark = self.placement.mark()
+        self.claim('VCPU=1', consumer, *self.groups(len(free)))
+        self.assertEqual(set(self.held(consumer)), {self.root, *free})
+        self.assertEqual([method for method, _ in self.requests(mark)], ['GET', 'PUT', 'GET', 'PUT'])
+        # And then there is none.
+        self.refused('VCPU=1', str(uuid.uuid4()), 'other consumers hold in Placement', *self.groups(1))
+
+    def test_traits_and_isolation_hold_beside_others(self):
+        even = self.devices[::2]
+        self.place(str(uuid.uuid4()), {device: {'CUSTOM_WIDE': 1} for device in even[:-2]})
+        consumer = str(uuid.uuid4())
+        self.claim('VCPU=1', consumer, *self.groups(2, 'CUSTOM_EVEN'), '--isolate')
+        self.assertEqual(set(self.held(consumer)), {self.root, *even[-2:]})
+
+    def test_a_scheduler_that_is_faster_leaves_the_rest(self):
+        """What was chosen goes, again and again, between our look and our write: what is left is ours."""
+        consumer, taken = str(uuid.uuid4()), []
+
+        def steal(body):
+            chosen = [provider for provider in json.loads(body)['allocations'] if provider != self.root]
+            taken.extend(chosen)
+            self.place(str(uuid.uuid4()), {provider: {'CUSTOM_WIDE': 1} for provider in chosen})
+        self.proxy.add(faults.Meanwhile(steal, method='PUT', path='^/allocations/' + consumer, times=3))
+        self.claim('VCPU=1', consumer, *self.groups(4))
+        self.assertEqual(len(taken), 12)
+        held = set(self.held(consumer))
+        self.assertEqual((len(held), held & set(taken)), (5, set()))
+
+    def test_what_is_full_here_is_not_asked_for(self):
+        for device in self.devices:
+            self.assertEqual(self.held(device), {})
+        consumer = str(uuid.uuid4())
+        self.claim('VCPU=1', consumer, *self.groups(self.n_devices))
+        mark = self.placement.mark()
+        self.refused('VCPU=1', str(uuid.uuid4()), 'CUSTOM_WIDE', *self.groups(1))
+        self.assertEqual([method for method, _ in self.requests(mark)], ['GET'])
 
 
 class TestVerify(PlacementClaimCase):

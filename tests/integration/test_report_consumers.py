@@ -5,9 +5,7 @@ import json
 import subprocess
 import unittest
 
-from tests.env import faults
 from tests.env.agent import build_folder
-from tests.env.proxy import Proxy
 from tests.integration.report_case import ReportCase, inventory, provider, uid
 
 
@@ -72,30 +70,14 @@ class TestReportConsumers(ReportCase):
         self.assertEqual((self.held('guest'), self.held('migration')), ({}, held))
         self.assertEqual(self.probe('read', uid('migration'))['type'], 'MIGRATION')
 
-    def test_candidates_with_mappings(self):
-        line = self.probe('candidates', uid('host'), 'isolate', 'VCPU=1', '_X:VGPU=1', '_Y:VGPU=2')
-        self.assertEqual(line['candidates'], [{
-            'held': {uid('host'): {'VCPU': 1}, uid('host_a'): {'VGPU': 1},
-                     uid('host_b'): {'VGPU': 2}},
-            'mappings': [['', uid('host')], ['_X', uid('host_a')], ['_Y', uid('host_b')]]}])
-        fast = self.probe('candidates', uid('host'), 'none', '_X:VGPU=1+CUSTOM_FAST')
-        self.assertEqual([item['held'] for item in fast['candidates']],
-                         [{uid('host_a'): {'VGPU': 1}}])
-        self.assertEqual(self.probe('candidates', uid('host'), 'none', 'VGPU=5')['candidates'], [])
-        self.assertEqual(self.probe('candidates', uid('host'), 'none', 'CUSTOM_NO=1')['outcome'],
-                         'refused')
-
-    def test_candidates_of_a_service_before_mappings(self):
-        body = ('{"errors": [{"status": 406, "title": "Not Acceptable", "detail": "", '
-                '"max_version": "1.33", "min_version": "1.0"}]}')
-        proxy = Proxy(self.placement.port)
-        self.addCleanup(proxy.close)
-        proxy.listen()
-        proxy.add(faults.Answer(406, body, times=1, path='^/allocation_candidates'))
-        line = self.probe('candidates', uid('host'), 'none', 'VCPU=1', '1:VGPU=2',
-                          endpoint=proxy.endpoint)
-        self.assertEqual(line['candidates'], [{
-            'held': {uid('host'): {'VCPU': 1}, uid('host_b'): {'VGPU': 2}}, 'mappings': []}])
+    def test_room(self):
+        """All of the tree, though one candidate would do: also of what the class is not asked of."""
+        self.allocate('guest', {'host': {'VCPU': 2}, 'host_b': {'VGPU': 1}})
+        left = {uid('host'): {'VCPU': 6}, uid('host_a'): {'VGPU': 1}, uid('host_b'): {'VGPU': 3}}
+        for resource_class in ('VCPU', 'VGPU'):
+            self.assertEqual(self.probe('room', uid('host'), resource_class, '1')['held'], left)
+        self.assertEqual(self.probe('room', uid('host'), 'VGPU', '4')['held'], {})
+        self.assertEqual(self.probe('room', uid('host'), 'CUSTOM_NO', '1')['outcome'], 'refused')
 
 
 if __name__ == '__main__':

@@ -42,6 +42,21 @@ class TestMove(ReportCase):
         self.assert_remote(flat())
         self.assertEqual(self.consumer('guest'), held)
 
+    def test_parents_and_children_change_places(self):
+        """a > b > c > d becomes d > c > b > a: none may go below what is still below it."""
+        names = ['host', 'host_a', 'host_b', 'host_c', 'host_d']
+        turned = ['host', *names[:0:-1]]
+
+        def chain(names):
+            return [provider(name, above, {'VGPU': inventory(4)})
+                    for name, above in zip(names, [None, *names])]
+
+        self.publish_done(chain(names))
+        for order in (turned, names, turned):
+            line = self.publish_done(chain(order))
+            self.assertEqual(line['writes'], 4)
+            self.assert_remote(chain(order))
+
     def test_a_service_before_1_37_keeps_it_where_it_is(self):
         self.publish_done(flat())
         body = ('{"errors": [{"status": 406, "title": "Not Acceptable", "detail": "", '

@@ -140,6 +140,26 @@ class TestForeign(ReportCase):
         self.assert_remote(tree)
         self.assertEqual(self.publish_done(tree)['writes'], 0)
 
+    def test_odd_providers_of_others_cost_nothing(self):
+        tree = big_tree()
+        self.publish_done(tree)
+        gpu = tree[2]['uuid']
+        names = ['\u6a5f' * 200, 'nul\0nul', '\x7f\u0085 odd']
+        for name in names:
+            self.api('POST', '/resource_providers', {'name': name, 'parent_provider_uuid': gpu})
+        parent = uid('host')
+        for level in range(70):
+            self.api('POST', '/resource_providers', {
+                'uuid': uid('deep%d' % level), 'name': 'deep%d' % level,
+                'parent_provider_uuid': parent})
+            parent = uid('deep%d' % level)
+        before = self.remote()
+        tree[0]['inventories']['VCPU'] = inventory(32)
+        self.assertEqual(self.publish_done(tree)['writes'], 1)
+        before['host']['inventories']['VCPU'] = inventory(32)
+        self.assertEqual(self.remote(), before)
+        self.assertLessEqual(set(names), set(before))
+
     def test_the_name_of_another_host(self):
         self.api('POST', '/resource_providers', {'uuid': uid('stranger'), 'name': 'host'})
         line = self.publish(big_tree())
@@ -180,6 +200,31 @@ class TestConflicts(ReportCase):
             line = go()
             self.assertEqual((line['outcome'], line['writes']), ('done', 1))
         self.assert_remote(tree)
+
+    def batch(self):
+        """32 providers that are there, whose inventories all change."""
+        tree = [provider('host', None, {'VCPU': inventory(8)})]
+        tree += [provider('gpu%02d' % number, 'host', {'VGPU': inventory(4)})
+                 for number in range(31)]
+        self.publish_done(tree)
+        for item in tree:
+            for record in item['inventories'].values():
+                record['reserved'] = 1
+        return tree
+
+    def test_a_lost_race_costs_a_batch_one_provider(self):
+        tree = self.batch()
+        with self.stepped(tree, retries=3) as go:
+            self.allocate('guest', {'gpu07': {'VGPU': 1}})
+            mark = self.placement.mark()
+            self.assertEqual(go(), {'event': 'refreshed'})
+            self.assertEqual(go()['outcome'], 'done')
+            sent = [(record['method'], record['path'].split('/placement')[-1].split('?')[0])
+                    for record in self.placement.records_since(mark)]
+        self.assert_remote(tree)
+        # the probe, the batch, the list, three reads of one provider, the batch
+        self.assertLessEqual(len(sent), 7, sent)
+        self.assertEqual([method for method, _ in sent if method not in ('GET', 'POST')], [])
 
     def test_a_provider_made_by_somebody_else_meanwhile(self):
         tree = big_tree()
@@ -233,20 +278,20 @@ class TestInUse(ReportCase):
         self.tree[2]['inventories']['VGPU'] = inventory(4)
         self.assert_remote(self.tree)
 
-    def test_what_stays_in_use_is_not_sent_again(self):
-        """Until somebody moves: every allocation raises the generation (facts E3)."""
+    def test_what_stays_in_use_is_asked_again_and_goes_when_it_is_free(self):
+        """DELETE /allocations raises no generation of a provider: nothing else tells that it is free."""
         self.tree[2]['inventories'] = {'CUSTOM_SLICE': inventory(4)}
         with self.stepped(self.tree, rounds=4) as go:
             self.assertEqual(go()['outcome'], 'in-use')
             for _ in range(2):
                 self.assertEqual(go.line(), {'event': 'refreshed'})
                 line = go()
-                self.assertEqual((line['outcome'], line['requests'], line['writes']), ('in-use', 1, 0))
+                # the tree, the inventories, and who holds them
+                self.assertEqual((line['outcome'], line['requests'], line['writes']), ('in-use', 3, 1))
                 self.assertIn('VGPU (2 in use by %s)' % uid('guest'), line['error'])
             self.assertEqual(go.line(), {'event': 'refreshed'})
             self.api('DELETE', '/allocations/' + uid('guest'))
-            self.assertEqual(go()['outcome'], 'in-use')
-        self.publish_done(self.tree)
+            self.assertEqual(go()['outcome'], 'done')
         self.assert_remote(self.tree)
 
     def test_it_goes_once_it_is_free(self):

@@ -77,7 +77,7 @@ class TestTrouble(ReportCase):
         self.check('unavailable', 'not Placement', faults.garbage())
 
     def test_oversized(self):
-        self.check('unavailable', 'more than 67108864 bytes', faults.oversized(65 << 20))
+        self.check('unavailable', 'more than 8388608 bytes', faults.oversized(9 << 20))
 
     def test_oversized_but_allowed(self):
         """Under the cap, and JSON, but not what was asked for."""

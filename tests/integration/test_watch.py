@@ -11,6 +11,7 @@ import struct
 import subprocess
 import termios
 import threading
+import time
 import unittest
 import uuid
 
@@ -163,7 +164,11 @@ class Watch(unittest.TestCase):
         _, reader, _, _, _ = self.watch_page()
         reader.wait_for('q quit')
         calls.wait_for('member=ListClaims')
-        start, pages = len(calls.text), reader.text.count('Polled')
+        start = -1
+        while start < len(calls.text):  # until the page has asked for all it shows
+            start = len(calls.text)
+            time.sleep(1)
+        pages = reader.text.count('Polled')
         wait_until(lambda: reader.text.count('Polled') >= pages + 3, 60, 'three pages more')
         self.assertNotIn('method call', calls.text[start:])
 

@@ -6,6 +6,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from tests.lint.sources import check_names
+
 FOLDER = Path(__file__).resolve().parent
 STYLE = FOLDER.parents[1] / '.clang-format'
 C = '/* SPDX-License-Identifier: LGPL-2.1-or-later */\n'
@@ -128,19 +130,15 @@ class Tree:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 
 
-def check_names():
-    return {path.stem for path in FOLDER.glob('*.py')} - {'__init__', 'sources', 'selftest'}
-
-
 class LintTest(unittest.TestCase):
     def test_clean_tree_passes(self):
         with Tree() as tree:
-            for name in sorted(check_names()):
+            for name in check_names():
                 done = tree.check(name)
                 self.assertEqual((done.returncode, done.stdout), (0, ''), name)
 
     def test_every_check_has_a_plant(self):
-        self.assertEqual({plant[0] for plant in PLANTS}, check_names())
+        self.assertLessEqual(set(check_names()), {plant[0] for plant in PLANTS})
 
     def test_what_is_allowed_passes(self):
         for name, path, text in ALLOWED:
@@ -163,7 +161,7 @@ def add_plant_tests():
                     self.assertIn(said, done.stdout)
         return test
 
-    for name in sorted(check_names()):
+    for name in check_names():
         setattr(LintTest, 'test_%s_fails' % name, make(name))
 
 

@@ -6,13 +6,24 @@ Each check is a script of its own: "tests/lint/NAME.py [FOLDER]" prints what is 
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+_FOLDER = Path(__file__).resolve().parent
+_NOT_CHECKS = {'__init__', 'sources', 'selftest'}
 _TREE = Path(__file__).resolve().parents[2]
 _SHELLS = ('sh', 'bash', 'dash')
+
+
+def check_names():
+    """Every check of this folder. The format is judged where there is the clang-format that it is by: on Debian 12."""
+    names = {path.stem for path in _FOLDER.glob('*.py')} - _NOT_CHECKS
+    if platform.freedesktop_os_release().get('VERSION_CODENAME') == 'trixie':
+        names.remove('format')
+    return sorted(names)
 
 
 def _git_files(root):

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Invariants: a message that waits is in exactly one sender's queue, and has one reference there;
+ * the serve source is on when, and only when, there is something to serve; it ranks behind the bus,
+ * so that all is read before. */
+
+#include "agent/bus-gate.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/bus-turns.h"
+#include "base/array.h"
+
+/* Between two looks whether what was answered is written. */
+#define WRITING_USEC USEC_PER_MSEC
+
+/* That waits for its time. The call is not kept, whose arguments may be large. */
+typedef struct Refusal {
+        sd_bus_message *answer;
+        uint64_t due_usec; /* CLOCK_MONOTONIC */
+} Refusal;
+
+struct BusGate {
+        sd_event_source *refusal_source;
+        Refusal refusals[BUS_REFUSALS_MAX]; /* a ring, in the order of time */
+        size_t first_refusal, n_refusals;
+        sd_event_source *serve_source;
+        BusServe serve;
+        void *userdata;
+        sd_bus *bus; /* NULL while there is none */
+        sd_bus_slot *filter;
+        const char *paths[2];
+        BusTurns turns;
+        BusJob *jobs; /* the next step is the first one's */
+        bool step_was_last;
+        unsigned n_direct;    /* calls that sd-bus answers, since all was read */
+        uint64_t read_usec;   /* CLOCK_MONOTONIC, when the last call came in */
+        uint64_t served_usec; /* CLOCK_MONOTONIC, the end of the last call that had to wait */
+};
+
+/* Size */
+
+static bool is_string(char type)
+{
+        return type == 's' || type == 'o' || type == 'g';
+}
+
+/* Takes what is read off the size that is left; negative when nothing is left, or it cannot be
+ * read. */
+static int weigh(sd_bus_message *m, size_t *left)
+{
+        const char *contents;
+        char type;
+        int r;
+
+        while ((r = sd_bus_message_peek_type(m, &type, &contents)) > 0) {
+                union {
+                        uint64_t number;
+                        const char *text;
+                } value;
+                size_t size = BUS_CALL_SIZE_OF_A_VALUE;
+
+                if (strchr("arve", type)) {
+                        if ((r = sd_bus_message_enter_container(m, type, contents)) < 0 ||
+                            (r = weigh(m, left)) < 0 || (r = sd_bus_message_exit_container(m)) < 0)
+                                return r;
+                } else if ((r = sd_bus_message_read_basic(m, type, &value)) < 0) {
+                        return r;
+                } else if (is_string(type)) {
+                        size += strlen(value.text);
+                }
+                if (size > *left)
+                        return -EMSGSIZE;
+                *left -= size;
+        }
+        return r;
+}
+
+bool bus_call_weigh(sd_bus_message *call, size_t max, size_t *ret_size)
+{
+        size_t left = max;
+        int r = weigh(call, &left);
+
+        (void)sd_bus_message_rewind(call, true);
+        *ret_size = max - left;
+        return r != -EMSGSIZE;
+}
+
+/* Answering */
+
+static void refuse(sd_bus_message *call, const char *words)
+{
+        (void)sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED, "%s", words);
+}
+
+static void answer_failure(sd_bus_message *call, int r, const sd_bus_error *error)
+{
+        if (r < 0 || sd_bus_error_is_set(error))
+                (void)sd_bus_reply_method_errno(call, r, error);
+}
+
+static uint64_t now_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static void serve(BusGate *gate, sd_bus_message *call)
+{
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r = gate->serve(call, gate->userdata, &error);
+
+        answer_failure(call, r, &error);
+}
+
+/* Refusing late */
+
+static Refusal *first_refusal(BusGate *gate)
+{
+        return &gate->refusals[gate->first_refusal % BUS_REFUSALS_MAX];
+}
+
+static void refuse_first(BusGate *gate)
+{
+        (void)sd_bus_send(NULL, first_refusal(gate)->answer, NULL);
+        sd_bus_message_unref(first_refusal(gate)->answer);
+        gate->first_refusal++;
+        gate->n_refusals--;
+}
+
+static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        BusGate *gate = userdata;
+        uint64_t now = now_usec();
+
+        while (gate->n_refusals > 0 && first_refusal(gate)->due_usec <= now)
+                refuse_first(gate);
+        if (gate->n_refusals == 0)
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        (void)sd_event_source_set_time(source, first_refusal(gate)->due_usec);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static void refuse_late(BusGate *gate, sd_bus_message *call)
+{
+        const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(
+                SD_BUS_ERROR_LIMITS_EXCEEDED,
+                "Too many calls of this user wait for their answers: wait for some of them, then "
+                "ask again");
+        uint64_t due_usec = now_usec() + BUS_REFUSAL_USEC;
+        sd_bus_message *answer;
+
+        if (sd_bus_message_get_expect_reply(call) <= 0)
+                return;
+        if (gate->n_refusals >= BUS_REFUSALS_MAX ||
+            sd_bus_message_new_method_error(call, &answer, &error) < 0) {
+                (void)sd_bus_reply_method_error(call, &error);
+                return;
+        }
+        gate->refusals[(gate->first_refusal + gate->n_refusals) % BUS_REFUSALS_MAX] =
+                (Refusal){ answer, due_usec };
+        if (gate->n_refusals++ > 0)
+                return;
+        (void)sd_event_source_set_time(gate->refusal_source, due_usec);
+        (void)sd_event_source_set_enabled(gate->refusal_source, SD_EVENT_ONESHOT);
+}
+
+/* There is something to serve, when all is read. */
+static void arm(BusGate *gate)
+{
+        int enabled = SD_EVENT_OFF;
+
+        (void)sd_event_source_get_enabled(gate->serve_source, &enabled);
+        if (enabled != SD_EVENT_OFF)
+                return;
+        gate->served_usec = now_usec();
+        (void)sd_event_source_set_time(gate->serve_source, 0);
+        (void)sd_event_source_set_enabled(gate->serve_source, SD_EVENT_ONESHOT);
+}
+
+/* Jobs */
+
+static void job_free(BusJob *job)
+{
+        sd_bus_message_unref(job->call);
+        job->free(job);
+}
+
+void bus_gate_begin(BusGate *gate, BusJob *job)
+{
+        job->next = gate->jobs;
+        gate->jobs = job;
+        arm(gate);
+}
+
+static void append_job(BusGate *gate, BusJob *job)
+{
+        BusJob **end = &gate->jobs;
+
+        while (*end)
+                end = &(*end)->next;
+        job->next = NULL;
+        *end = job;
+}
+
+static void step(BusGate *gate)
+{
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        BusJob *job = gate->jobs;
+        int r;
+
+        gate->jobs = job->next;
+        r = job->step(job, &error);
+        if (r > 0) {
+                append_job(gate, job);
+                return;
+        }
+        answer_failure(job->call, r, &error);
+        job_free(job);
+}
+
+/* Serving in turn */
+
+/* False: there was nothing to do. */
+static bool serve_next(BusGate *gate)
+{
+        BusCall call;
+
+        if (gate->jobs && !gate->step_was_last) {
+                gate->step_was_last = true;
+                step(gate);
+        } else if (bus_turns_next(&gate->turns, !gate->jobs, &call)) {
+                gate->step_was_last = false;
+                serve(gate, call.message);
+                sd_bus_message_unref(call.message);
+        } else if (gate->jobs) {
+                step(gate);
+        } else {
+                return false;
+        }
+        return true;
+}
+
+/* Answers that nobody has read yet would stand before those that follow. */
+static bool is_writing(const BusGate *gate)
+{
+        uint64_t n = 0;
+
+        return gate->bus && sd_bus_get_n_queued_write(gate->bus, &n) >= 0 && n > 0;
+}
+
+/* Who was refused asked for so much that it does not fit into the socket at once: what cannot be
+ * read yet waits with dbus-daemon, and so does whatever root asks behind it. */
+static bool is_more_to_come(const BusGate *gate, uint64_t now)
+{
+        return gate->n_refusals > 0 && now - gate->read_usec < BUS_QUIET_USEC &&
+               now - gate->served_usec < BUS_READING_USEC;
+}
+
+static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        BusGate *gate = userdata;
+        bool writing = is_writing(gate);
+
+        if (is_more_to_come(gate, now_usec())) {
+                (void)sd_event_source_set_time(source, gate->read_usec + BUS_QUIET_USEC);
+                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        gate->n_direct = 0;
+        if (!writing && !serve_next(gate))
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        gate->served_usec = now_usec();
+        (void)sd_event_source_set_time(source, writing ? gate->served_usec + WRITING_USEC : 0);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* Reading takes so long that somebody has to be served before it ends. */
+static void serve_if_late(BusGate *gate)
+{
+        if (now_usec() - gate->served_usec < BUS_READING_USEC || is_writing(gate))
+                return;
+        (void)serve_next(gate);
+        gate->served_usec = now_usec();
+}
+
+/* Whose it is */
+
+static void serve_privileged(BusGate *gate, BusSender *sender)
+{
+        while (sender->n_calls > 0) {
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = sender->calls[0].message;
+
+                array_close(sender->calls, sizeof(BusCall), &sender->n_calls, 0);
+                serve(gate, call);
+        }
+}
+
+/* A question to the bus. */
+typedef struct Asking {
+        BusGate *gate;
+        char *name;
+} Asking;
+
+static void asking_free(void *data)
+{
+        Asking *asking = data;
+
+        free(asking->name);
+        free(asking);
+}
+
+/* Whoever asked is gone: nobody waits for an answer. */
+static void drop_calls(BusSender *sender)
+{
+        while (sender->n_calls > 0)
+                sd_bus_message_unref(sender->calls[--sender->n_calls].message);
+}
+
+static void learn_user(BusGate *gate, BusSender *sender, uid_t uid)
+{
+        BusCall call;
+
+        bus_turns_set_user(&gate->turns, sender, uid, uid == 0 || uid == geteuid());
+        if (sender->is_privileged) {
+                serve_privileged(gate, sender);
+                return;
+        }
+        while (bus_turns_take_over(&gate->turns, sender, &call)) {
+                refuse_late(gate, call.message);
+                sd_bus_message_unref(call.message);
+        }
+        if (sender->n_calls > 0)
+                arm(gate);
+}
+
+static int on_user(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
+{
+        Asking *asking = userdata;
+        BusSender *sender = bus_turns_find(&asking->gate->turns, asking->name);
+        uint32_t uid;
+
+        if (!sender)
+                return 0;
+        sender->is_asked = false;
+        if (sd_bus_message_is_method_error(reply, NULL) ||
+            sd_bus_message_read(reply, "u", &uid) < 0)
+                drop_calls(sender);
+        else
+                learn_user(asking->gate, sender, uid);
+        return 0;
+}
+
+static int ask_user(BusGate *gate, BusSender *sender)
+{
+        Asking *asking = calloc(1, sizeof(Asking));
+        sd_bus_slot *slot;
+        int r = -ENOMEM;
+
+        if (asking && (asking->name = strdup(sender->name)))
+                r = sd_bus_call_method_async(gate->bus, &slot, "org.freedesktop.DBus",
+                                             "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                             "GetConnectionUnixUser", on_user, asking, "s",
+                                             sender->name);
+        if (r < 0) {
+                if (asking)
+                        asking_free(asking);
+                return r;
+        }
+        asking->gate = gate;
+        /* It lives as long as the bus waits for the answer. */
+        (void)sd_bus_slot_set_destroy_callback(slot, asking_free);
+        (void)sd_bus_slot_set_floating(slot, true);
+        sd_bus_slot_unref(slot);
+        sender->is_asked = true;
+        return 0;
+}
+
+bool bus_gate_get_user(const BusGate *gate, sd_bus_message *call, uid_t *ret, bool *ret_privileged)
+{
+        const char *name = sd_bus_message_get_sender(call);
+        const BusSender *sender = name ? bus_turns_find(&gate->turns, name) : NULL;
+
+        if (!sender || !sender->is_known)
+                return false;
+        *ret = sender->uid;
+        *ret_privileged = sender->is_privileged;
+        return true;
+}
+
+/* Coming in */
+
+static bool is_long(const char *member)
+{
+        return strcmp(member, "GetManagedObjects") == 0 || strcmp(member, "ListClaims") == 0 ||
+               strcmp(member, "FindClaims") == 0;
+}
+
+/* libvirt's hook tells a whole domain, over a connection of which it is not known yet that it is
+ * root's. */
+static size_t find_size_max(const BusSender *sender, const char *member)
+{
+        bool of_guest = strcmp(member, "PrepareGuest") == 0 ||
+                        strcmp(member, "GuestStarted") == 0 || strcmp(member, "GuestReleased") == 0;
+
+        return of_guest && (sender->is_privileged || !sender->is_known) ? BUS_CALL_SIZE_OF_A_GUEST
+                                                                        : BUS_CALL_SIZE_MAX;
+}
+
+/* Waits for its turn, or is served at once. One too many is not weighed, which costs more than all
+ * else that is done for it. */
+static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
+{
+        const char *member = sd_bus_message_get_member(m);
+        BusCall call = { .message = m, .is_long = is_long(member) };
+        BusSender *sender;
+        int r = bus_turns_sender(&gate->turns, name, &sender);
+
+        if (r < 0)
+                return r;
+        if (!bus_turns_has_room(&gate->turns, sender, 0))
+                return -EBUSY;
+        if (!bus_call_weigh(m, find_size_max(sender, member), &call.size))
+                return -EMSGSIZE;
+        if (sender->is_privileged) {
+                serve(gate, m);
+                return 0;
+        }
+        if (!bus_turns_has_room(&gate->turns, sender, call.size))
+                return -EBUSY;
+        if (!sender->is_known && !sender->is_asked && (r = ask_user(gate, sender)) < 0)
+                return r;
+        if ((r = bus_turns_add(sender, &call)) < 0)
+                return r;
+        sd_bus_message_ref(m);
+        if (sender->is_known) {
+                arm(gate);
+                serve_if_late(gate);
+        }
+        return 0;
+}
+
+static bool is_below(const char *path, const char *top)
+{
+        size_t length = strlen(top);
+
+        return strncmp(path, top, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+/* What sd-bus answers by itself, and at once. */
+static bool is_for_sd_bus(sd_bus_message *m)
+{
+        const char *interface = sd_bus_message_get_interface(m);
+
+        return interface && (strcmp(interface, "org.freedesktop.DBus.Introspectable") == 0 ||
+                             strcmp(interface, "org.freedesktop.DBus.Peer") == 0);
+}
+
+/* Those have no turn: of all who are not privileged only so many are answered before all is read.
+ */
+static bool may_go_to_sd_bus(BusGate *gate, const char *name)
+{
+        const BusSender *sender = bus_turns_find(&gate->turns, name);
+
+        if (sender && sender->is_privileged)
+                return true;
+        arm(gate);
+        return ++gate->n_direct <= BUS_CALLS_PER_USER;
+}
+
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
+{
+        BusGate *gate = userdata;
+        const char *path = sd_bus_message_get_path(m), *name = sd_bus_message_get_sender(m);
+        int r;
+
+        if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0 || !path || !name ||
+            (!is_below(path, gate->paths[0]) && !is_below(path, gate->paths[1])))
+                return 0;
+        gate->read_usec = now_usec();
+        if (is_for_sd_bus(m) && may_go_to_sd_bus(gate, name))
+                return 0;
+        r = is_for_sd_bus(m) ? -EBUSY : take_in(gate, m, name);
+        if (r == -EBUSY)
+                refuse_late(gate, m);
+        else if (r == -EMSGSIZE)
+                refuse(m, "The arguments are too large");
+        else if (r < 0)
+                (void)sd_bus_reply_method_errno(m, r, NULL);
+        return 1;
+}
+
+/* Life */
+
+int bus_gate_attach(BusGate *gate, sd_bus *bus, const char *path, const char *other_path)
+{
+        int r = sd_bus_add_filter(bus, &gate->filter, on_message, gate);
+
+        if (r < 0)
+                return r;
+        gate->paths[0] = path;
+        gate->paths[1] = other_path;
+        gate->bus = bus;
+        return 0;
+}
+
+void bus_gate_detach(BusGate *gate)
+{
+        BusCall call;
+
+        while (bus_turns_take_any(&gate->turns, &call))
+                sd_bus_message_unref(call.message);
+        for (; gate->n_refusals > 0; gate->n_refusals--, gate->first_refusal++)
+                sd_bus_message_unref(first_refusal(gate)->answer);
+        bus_turns_done(&gate->turns); /* on another connection a name may be another's */
+        while (gate->jobs) {
+                BusJob *job = gate->jobs;
+
+                gate->jobs = job->next;
+                job_free(job);
+        }
+        gate->filter = sd_bus_slot_unref(gate->filter);
+        gate->bus = NULL;
+}
+
+int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve_call, void *userdata)
+{
+        _cleanup_(bus_gate_freep) BusGate *gate = calloc(1, sizeof(BusGate));
+        int r;
+
+        if (!gate)
+                return -ENOMEM;
+        gate->serve = serve_call;
+        gate->userdata = userdata;
+        r = sd_event_add_time(event, &gate->serve_source, CLOCK_MONOTONIC, 0, 1, on_serve, gate);
+        if (r >= 0)
+                r = sd_event_source_set_priority(gate->serve_source, SD_EVENT_PRIORITY_NORMAL + 10);
+        if (r >= 0)
+                r = sd_event_add_time(event, &gate->refusal_source, CLOCK_MONOTONIC, 0,
+                                      USEC_PER_MSEC, on_refusal, gate);
+        if (r < 0)
+                return r;
+        (void)sd_event_source_set_enabled(gate->serve_source, SD_EVENT_OFF);
+        (void)sd_event_source_set_enabled(gate->refusal_source, SD_EVENT_OFF);
+        *ret = TAKE_PTR(gate);
+        return 0;
+}
+
+BusGate *bus_gate_free(BusGate *gate)
+{
+        if (!gate)
+                return NULL;
+        bus_gate_detach(gate);
+        sd_event_source_disable_unref(gate->serve_source);
+        sd_event_source_disable_unref(gate->refusal_source);
+        free(gate);
+        return NULL;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Where calls to the agent's objects come in: each is read, weighed and put where it waits for its
+ * turn (agent/bus-turns.h), before anything is done for it. So what somebody sends in a moment
+ * costs everybody else the reading of it, and no more. Calls that are too large, or too many, are
+ * refused with LimitsExceeded; too many after BUS_REFUSAL_USEC, so that who asks anew at once is
+ * slow about it.
+ *
+ * Whose a call is, the bus is asked once for each connection, without waiting. What root and the
+ * agent's own user ask is served as soon as it is read. All else is served when nothing is left to
+ * be read (while calls are refused: since BUS_QUIET_USEC), and the answers before it are written,
+ * but not later than BUS_READING_USEC after the call before it. An answer that is long is made in
+ * steps, between which others are served.
+ *
+ * Main thread only. */
+
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "base/macros.h"
+
+#define BUS_READING_USEC (100 * USEC_PER_MSEC)
+#define BUS_QUIET_USEC   (5 * USEC_PER_MSEC)
+#define BUS_REFUSAL_USEC (500 * USEC_PER_MSEC)
+#define BUS_REFUSALS_MAX 4096 /* that are held; others go at once */
+
+/* Of a call's arguments: bytes of texts, and some for each value. */
+#define BUS_CALL_SIZE_MAX        (256 * 1024)
+#define BUS_CALL_SIZE_OF_A_GUEST (5 * 1024 * 1024) /* root's, with the XML of a domain */
+#define BUS_CALL_SIZE_OF_A_VALUE 16
+
+typedef struct BusGate BusGate;
+
+/* Serves a call as the handler of a method does, and answers also when there is no such method. */
+typedef int (*BusServe)(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
+/* An answer that is made in steps. */
+typedef struct BusJob BusJob;
+struct BusJob {
+        /* Above 0: there is more to do; 0: it has answered; below: it failed, with or without
+         * error. A step takes a few milliseconds. */
+        int (*step)(BusJob *job, sd_bus_error *error);
+        void (*free)(BusJob *job);
+        sd_bus_message *call; /* a reference of its own */
+        BusJob *next;
+};
+
+/* -ENOMEM, and what sd-event says. */
+int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve, void *userdata);
+BusGate *bus_gate_free(BusGate *gate);
+DEFINE_CLEANUP(BusGate *, bus_gate_free);
+
+/* Lets the calls of a connection that go to one of the paths, or below, come in here (all
+ * borrowed); until bus_gate_detach(), which forgets those that wait. */
+int bus_gate_attach(BusGate *gate, sd_bus *bus, const char *path, const char *other_path);
+void bus_gate_detach(BusGate *gate);
+
+/* Whose the call is that is being served. False: it is not known any more. */
+bool bus_gate_get_user(const BusGate *gate, sd_bus_message *call, uid_t *ret, bool *ret_privileged);
+
+/* Takes the job, from inside BusServe, which is to return 1 then. Only the methods
+ * GetManagedObjects, ListClaims and FindClaims may begin one. */
+void bus_gate_begin(BusGate *gate, BusJob *job);
+
+/* The size of the arguments, as it is counted here. False: they are larger than max; what is behind
+ * that is not read. What was read of the message is to be read anew. */
+bool bus_call_weigh(sd_bus_message *call, size_t max, size_t *ret_size);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/bus-turns.h"
+
+#include <string.h>
+
+#include "base/array.h"
+#include "base/macros.h"
+
+static void sender_free(BusSender *sender)
+{
+        free(sender->name);
+        free(sender->calls);
+        free(sender);
+}
+
+void bus_turns_done(BusTurns *turns)
+{
+        for (size_t i = 0; i < turns->n_senders; i++)
+                sender_free(turns->senders[i]);
+        free(turns->senders);
+        *turns = (BusTurns){ 0 };
+}
+
+static int order_name(const void *key, const void *item)
+{
+        return strcmp(key, (*(BusSender *const *)item)->name);
+}
+
+static size_t find_place(const BusTurns *turns, const char *name, bool *ret_found)
+{
+        return array_find(turns->senders, sizeof(BusSender *), turns->n_senders, name, order_name,
+                          ret_found);
+}
+
+BusSender *bus_turns_find(const BusTurns *turns, const char *name)
+{
+        bool found;
+        size_t place = find_place(turns, name, &found);
+
+        return found ? turns->senders[place] : NULL;
+}
+
+/* The one that was served longest ago, of those without calls. */
+static int forget_one(BusTurns *turns)
+{
+        size_t oldest = SIZE_MAX;
+
+        for (size_t i = 0; i < turns->n_senders; i++)
+                if (turns->senders[i]->n_calls == 0 &&
+                    (oldest == SIZE_MAX || turns->senders[i]->turn < turns->senders[oldest]->turn))
+                        oldest = i;
+        if (oldest == SIZE_MAX)
+                return -EBUSY;
+        sender_free(turns->senders[oldest]);
+        array_close(turns->senders, sizeof(BusSender *), &turns->n_senders, oldest);
+        return 0;
+}
+
+int bus_turns_sender(BusTurns *turns, const char *name, BusSender **ret)
+{
+        BusSender *sender = bus_turns_find(turns, name);
+        bool found;
+        size_t place;
+        int r = 0;
+
+        if (sender) {
+                *ret = sender;
+                return 0;
+        }
+        if (turns->n_senders >= BUS_SENDERS_MAX)
+                r = forget_one(turns);
+        if (r >= 0)
+                r = array_grow(&turns->senders, sizeof(BusSender *), turns->n_senders,
+                               &turns->n_allocated);
+        if (r < 0)
+                return r;
+        sender = calloc(1, sizeof(BusSender));
+        if (!sender || !(sender->name = strdup(name))) {
+                free(sender);
+                return -ENOMEM;
+        }
+        sender->turn = turns->turn;
+        place = find_place(turns, name, &found);
+        array_open(turns->senders, sizeof(BusSender *), &turns->n_senders, place);
+        *ret = turns->senders[place] = sender;
+        return 0;
+}
+
+static bool is_of_user(const BusSender *sender, const BusSender *other)
+{
+        return sender->is_known && other->is_known && sender->uid == other->uid;
+}
+
+void bus_turns_set_user(BusTurns *turns, BusSender *sender, uid_t uid, bool privileged)
+{
+        sender->uid = uid;
+        sender->is_known = true;
+        sender->is_privileged = privileged;
+        for (size_t i = 0; i < turns->n_senders; i++)
+                if (is_of_user(sender, turns->senders[i]))
+                        sender->user_turn = MAX(sender->user_turn, turns->senders[i]->user_turn);
+}
+
+typedef struct Waiting {
+        size_t n_user, n_all, size;
+} Waiting;
+
+/* Calls of the sender's user, of all that are as it is (unknown, or not privileged), and the size
+ * of both kinds. */
+static Waiting count(const BusTurns *turns, const BusSender *sender)
+{
+        Waiting waiting = { 0 };
+
+        for (size_t i = 0; i < turns->n_senders; i++) {
+                const BusSender *other = turns->senders[i];
+
+                if (other->is_privileged)
+                        continue;
+                if (is_of_user(sender, other))
+                        waiting.n_user += other->n_calls;
+                if (other->is_known == sender->is_known)
+                        waiting.n_all += other->n_calls;
+                for (size_t j = 0; j < other->n_calls; j++)
+                        waiting.size += other->calls[j].size;
+        }
+        return waiting;
+}
+
+/* With so many more? */
+static bool is_within(const BusTurns *turns, const BusSender *sender, size_t more, size_t size)
+{
+        Waiting waiting;
+
+        if (sender->is_privileged)
+                return true;
+        waiting = count(turns, sender);
+        if (waiting.size + size > BUS_CALLS_SIZE)
+                return false;
+        return sender->is_known ? waiting.n_user + more <= BUS_CALLS_PER_USER &&
+                                          waiting.n_all + more <= BUS_CALLS_OF_ALL
+                                : waiting.n_all + more <= BUS_CALLS_HELD;
+}
+
+bool bus_turns_has_room(const BusTurns *turns, const BusSender *sender, size_t size)
+{
+        return is_within(turns, sender, 1, size);
+}
+
+bool bus_turns_take_over(const BusTurns *turns, BusSender *sender, BusCall *ret)
+{
+        if (sender->n_calls == 0 || is_within(turns, sender, 0, 0))
+                return false;
+        *ret = sender->calls[--sender->n_calls];
+        return true;
+}
+
+int bus_turns_add(BusSender *sender, const BusCall *call)
+{
+        if (array_grow(&sender->calls, sizeof(BusCall), sender->n_calls, &sender->n_allocated) < 0)
+                return -ENOMEM;
+        sender->calls[sender->n_calls++] = *call;
+        return 0;
+}
+
+static bool is_earlier(const BusSender *sender, const BusSender *other)
+{
+        if (sender->is_privileged != other->is_privileged)
+                return sender->is_privileged;
+        if (sender->user_turn != other->user_turn)
+                return sender->user_turn < other->user_turn;
+        return sender->turn < other->turn;
+}
+
+static void take_first(BusSender *sender, BusCall *ret)
+{
+        *ret = sender->calls[0];
+        array_close(sender->calls, sizeof(BusCall), &sender->n_calls, 0);
+}
+
+bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret)
+{
+        BusSender *next = NULL;
+
+        for (size_t i = 0; i < turns->n_senders; i++) {
+                BusSender *sender = turns->senders[i];
+
+                if (!sender->is_known || sender->n_calls == 0 ||
+                    (sender->calls[0].is_long && !allow_long && !sender->is_privileged))
+                        continue;
+                if (!next || is_earlier(sender, next))
+                        next = sender;
+        }
+        if (!next)
+                return false;
+        take_first(next, ret);
+        next->turn = ++turns->turn;
+        for (size_t i = 0; i < turns->n_senders; i++)
+                if (is_of_user(next, turns->senders[i]))
+                        turns->senders[i]->user_turn = turns->turn;
+        return true;
+}
+
+bool bus_turns_take_any(BusTurns *turns, BusCall *ret)
+{
+        for (size_t i = 0; i < turns->n_senders; i++)
+                if (turns->senders[i]->n_calls > 0) {
+                        take_first(turns->senders[i], ret);
+                        return true;
+                }
+        return false;
+}

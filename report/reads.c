@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/reads.h"
+
+#include <assert.h>
+
+typedef struct Read {
+        Reads *reads;
+        SessionCall *call; /* NULL: not under way */
+        bool over;
+} Read;
+
+struct Reads {
+        Session *session;
+        const ReadsOps *ops;
+        void *userdata;
+        Read *items;
+        size_t n_items, n_running, n_over;
+        size_t next; /* nothing before it is to begin */
+        int result;
+        Error error;
+};
+
+static void note_failure(Reads *reads, int result, const Error *error)
+{
+        if (report_outcome_worse(reads->result, result) == reads->result)
+                return;
+        reads->result = result;
+        reads->error = *error;
+}
+
+static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata);
+
+static int begin_one(Reads *reads, size_t i, Error *reterr)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        Read *item = &reads->items[i];
+        int r;
+
+        if (reads->ops->make_request(i, &request, reads->userdata) < 0)
+                return error_oom(reterr);
+        r = session_send(reads->session, &request, on_answer, item, &item->call, reterr);
+        if (r >= 0)
+                reads->n_running++;
+        return r;
+}
+
+static int begin_reads(Reads *reads, Error *reterr)
+{
+        while (reads->result == REPORT_DONE && reads->next < reads->n_items &&
+               reads->n_running < session_get_max_connections(reads->session)) {
+                const Read *item = &reads->items[reads->next];
+                int r = item->over || item->call ? 0 : begin_one(reads, reads->next, reterr);
+
+                if (r < 0)
+                        return r;
+                reads->next++;
+        }
+        return 0;
+}
+
+static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        Read *item = userdata;
+        Reads *reads = item->reads;
+        Error words = *error;
+        int r;
+
+        item->call = NULL;
+        item->over = true;
+        reads->n_running--;
+        reads->n_over++;
+        r = reads->ops->take((size_t)(item - reads->items), result, answer, &words,
+                             reads->userdata);
+        if (r == REPORT_DONE)
+                r = begin_reads(reads, &words);
+        if (r != REPORT_DONE)
+                note_failure(reads, r, &words);
+        /* The reads may be gone after this. */
+        if (reads->n_running == 0)
+                reads->ops->done(reads->result, &reads->error, reads->userdata);
+}
+
+int reads_new(Reads **ret, Session *session, size_t n, const ReadsOps *ops, void *userdata,
+              Error *reterr)
+{
+        _cleanup_(reads_freep) Reads *reads = calloc(1, sizeof(Reads));
+        int r;
+
+        assert(n > 0);
+        if (reads)
+                reads->items = calloc(n, sizeof(Read));
+        if (!reads || !reads->items)
+                return error_oom(reterr);
+        reads->session = session;
+        reads->n_items = n;
+        reads->ops = ops;
+        reads->userdata = userdata;
+        for (size_t i = 0; i < n; i++)
+                reads->items[i].reads = reads;
+        r = begin_reads(reads, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(reads);
+        return 0;
+}
+
+void reads_repeat(Reads *reads, size_t i)
+{
+        assert(reads->items[i].over);
+        reads->items[i].over = false;
+        reads->n_over--;
+        reads->next = MIN(reads->next, i);
+}
+
+void reads_get_progress(const Reads *reads, size_t *ret_done, size_t *ret_total)
+{
+        *ret_done = reads->n_over;
+        *ret_total = reads->n_items;
+}
+
+Reads *reads_free(Reads *reads)
+{
+        if (!reads)
+                return NULL;
+        for (size_t i = 0; reads->items && i < reads->n_items; i++)
+                session_call_cancel(reads->items[i].call);
+        free(reads->items);
+        free(reads);
+        return NULL;
+}

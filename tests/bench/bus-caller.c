@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Somebody on the system bus who asks more than is good, for the tests and for "make bench-bus".
+ *
+ *   bus-caller KIND N [SECONDS [wait]]
+ *
+ * Sends N calls of a kind at once, over as many connections as dbus-daemon wants for so many, and a
+ * new one for each answer until the seconds are over (0: no new one); then waits for the rest, and
+ * prints one line: answered, refused with LimitsExceeded, other errors, bytes of text in the
+ * answers, the longest and the 99th percentile of the answers' times in ms, and the name of the
+ * last error ("-": none). "silent-polkit" is polkit that never answers: it says "ready" and stays
+ * until its input ends. "ask" is Claim with leave to ask the user.
+ * With "wait" it says "ready" before, and waits for a line. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-bus.h>
+#include <time.h>
+
+#include "agent/bus-interface.h"
+#include "base/uuid.h"
+
+#define PATIENCE_USEC (120 * USEC_PER_SEC)
+#define LATENCIES_MAX 1000000
+#define LARGE         (20 * 1024 * 1024)
+#define PROPERTIES    "org.freedesktop.DBus.Properties"
+
+typedef struct Caller Caller;
+typedef int (*Fill)(sd_bus_message *m);
+
+typedef struct Kind {
+        const char *name, *path, *interface, *member;
+        Fill fill;
+} Kind;
+
+/* dbus-daemon lets a connection wait for 128 answers. */
+#define PER_CONNECTION 100
+
+struct Caller {
+        sd_event *event;
+        const Kind *kind;
+        uint64_t end_usec;
+        size_t n_pending, n_answered, n_refused, n_failed, bytes;
+        double *latencies; /* ms */
+        size_t n_latencies;
+        char error[128];
+};
+
+typedef struct Pending {
+        Caller *caller;
+        sd_bus *bus;
+        uint64_t begin_usec;
+} Pending;
+
+static uint64_t now_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+/* Arguments */
+
+static int fill_history(sd_bus_message *m)
+{
+        return sd_bus_message_append(m, "b", 1);
+}
+
+static int fill_cell(sd_bus_message *m)
+{
+        return sd_bus_message_append(m, "s", "cell:1");
+}
+
+static int fill_id(sd_bus_message *m)
+{
+        return sd_bus_message_append(m, "x", INT64_C(1));
+}
+
+static int fill_version(sd_bus_message *m)
+{
+        return sd_bus_message_append(m, "ss", BUS_INTERFACE, "Version");
+}
+
+static int fill_all(sd_bus_message *m)
+{
+        return sd_bus_message_append(m, "s", "");
+}
+
+static int fill_large(sd_bus_message *m)
+{
+        _cleanup_free_ char *text = malloc(LARGE + 1);
+
+        if (!text)
+                return -ENOMEM;
+        memset(text, 'a', LARGE);
+        text[LARGE] = '\0';
+        return sd_bus_message_append(m, "s", text);
+}
+
+static int fill_claim(sd_bus_message *m)
+{
+        const Uuid consumer = uuid_make_random();
+        int r = sd_bus_message_set_allow_interactive_authorization(m, true);
+
+        return r < 0 ? r
+                     : sd_bus_message_append(m, BUS_CLAIM_IN, consumer.text, 1, "", 1, "VCPU",
+                                             UINT64_C(1), 0, 0, 0);
+}
+
+static int fill_bad_claim(sd_bus_message *m)
+{
+        int r = sd_bus_message_set_allow_interactive_authorization(m, true);
+
+        return r < 0 ? r : sd_bus_message_append(m, BUS_CLAIM_IN, "me", 0, 0);
+}
+
+static int fill_large_claim(sd_bus_message *m)
+{
+        _cleanup_free_ char *text = malloc(LARGE + 1);
+
+        if (!text)
+                return -ENOMEM;
+        memset(text, 'a', LARGE);
+        text[LARGE] = '\0';
+        return sd_bus_message_append(m, BUS_CLAIM_IN, text, 0, 0);
+}
+
+/* So many traits, each before those that came earlier. */
+static int fill_traits_of(sd_bus_message *m, unsigned n_traits)
+{
+        char trait[32];
+        int r = sd_bus_message_open_container(m, 'a', "(sa{st}asas)");
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'r', "sa{st}asas");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "sa{st}", "", 1, "VCPU", UINT64_C(1));
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "s");
+        for (unsigned i = n_traits; r >= 0 && i > 0; i--) {
+                snprintf(trait, sizeof(trait), "CUSTOM_%08u", i);
+                r = sd_bus_message_append(m, "s", trait);
+        }
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "as", 0);
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        return r < 0 ? r : sd_bus_message_append(m, "a{sv}", 0);
+}
+
+static int fill_traits(sd_bus_message *m)
+{
+        return fill_traits_of(m, 1000000);
+}
+
+/* Groups that are one too many for any of the providers, which are siblings, in one subtree. */
+static int fill_hard(sd_bus_message *m)
+{
+        char suffix[8];
+        int r = sd_bus_message_open_container(m, 'a', "(sa{st}asas)");
+
+        for (unsigned i = 0; r >= 0 && i < 256; i++) {
+                snprintf(suffix, sizeof(suffix), "_%03u", i);
+                r = sd_bus_message_append(m, "(sa{st}asas)", suffix, 1, "VGPU", UINT64_C(1), 0, 0);
+        }
+        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 ||
+            (r = sd_bus_message_open_container(m, 'a', "{sv}")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+            (r = sd_bus_message_append(m, "s", "same-subtree")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'v', "aas")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'a', "as")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'a', "s")) < 0)
+                return r;
+        for (unsigned i = 0; r >= 0 && i < 256; i++) {
+                snprintf(suffix, sizeof(suffix), "_%03u", i);
+                r = sd_bus_message_append(m, "s", suffix);
+        }
+        for (unsigned i = 0; r >= 0 && i < 5; i++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+/* All that a request may have, of what every provider has: each says something to each group. */
+static int fill_wide(sd_bus_message *m)
+{
+        char suffix[8];
+        int r = sd_bus_message_open_container(m, 'a', "(sa{st}asas)");
+
+        for (unsigned i = 0; r >= 0 && i < 256; i++) {
+                snprintf(suffix, sizeof(suffix), "_%03u", i);
+                r = sd_bus_message_append(m, "(sa{st}asas)", suffix, 1, "VGPU", UINT64_C(1), 0, 4,
+                                          "CUSTOM_A", "CUSTOM_B", "CUSTOM_C", "CUSTOM_D");
+        }
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        return r < 0 ? r : sd_bus_message_append(m, "a{sv}", 0);
+}
+
+static int fill_level(sd_bus_message *m)
+{
+        return sd_bus_message_append(m, "ssv", "org.freedesktop.LogControl1", "LogLevel", "s",
+                                     "debug");
+}
+
+#define MANAGER       "org.freedesktop.DBus.ObjectManager"
+#define INTROSPECTION "org.freedesktop.DBus.Introspectable"
+
+static const Kind kinds[] = {
+        { "GetTree", BUS_PATH, BUS_INTERFACE, "GetTree", NULL },
+        { "GetPlan", BUS_PATH, BUS_INTERFACE, "GetPlan", NULL },
+        { "Discover", BUS_PATH, BUS_INTERFACE, "Discover", NULL },
+        { "ListClaims", BUS_PATH, BUS_INTERFACE, "ListClaims", fill_history },
+        { "FindClaims", BUS_PATH, BUS_INTERFACE, "FindClaims", fill_cell },
+        { "GetClaim", BUS_PATH, BUS_INTERFACE, "GetClaim", fill_id },
+        { "ListProblems", BUS_PATH, BUS_INTERFACE, "ListProblems", NULL },
+        { "Explain-hard", BUS_PATH, BUS_INTERFACE, "Explain", fill_hard },
+        { "Explain-wide", BUS_PATH, BUS_INTERFACE, "Explain", fill_wide },
+        { "Explain-traits", BUS_PATH, BUS_INTERFACE, "Explain", fill_traits },
+        { "GetManagedObjects", BUS_PATH, MANAGER, "GetManagedObjects", NULL },
+        { "Get", BUS_PATH, PROPERTIES, "Get", fill_version },
+        { "GetAll", BUS_PATH, PROPERTIES, "GetAll", fill_all },
+        { "GetAll-claim", BUS_PATH "/claim/1", PROPERTIES, "GetAll", fill_all },
+        { "Introspect", BUS_PATH, INTROSPECTION, "Introspect", NULL },
+        { "Introspect-claims", BUS_PATH "/claim", INTROSPECTION, "Introspect", NULL },
+        { "Introspect-providers", BUS_PATH "/provider", INTROSPECTION, "Introspect", NULL },
+        { "Set", "/org/freedesktop/LogControl1", PROPERTIES, "Set", fill_level },
+        { "large", BUS_PATH, BUS_INTERFACE, "FindClaims", fill_large },
+        { "ask", BUS_PATH, BUS_INTERFACE, "Claim", fill_claim },
+        { "ask-badly", BUS_PATH, BUS_INTERFACE, "Claim", fill_bad_claim },
+        { "ask-large", BUS_PATH, BUS_INTERFACE, "Claim", fill_large_claim },
+};
+
+/* Calling */
+
+static int send_one(Caller *caller, sd_bus *bus);
+
+static void note_error(Caller *caller, const sd_bus_error *error)
+{
+        if (strcmp(error->name, SD_BUS_ERROR_LIMITS_EXCEEDED) == 0)
+                caller->n_refused++;
+        else
+                caller->n_failed++;
+        snprintf(caller->error, sizeof(caller->error), "%s", error->name);
+}
+
+static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
+{
+        Pending *pending = userdata;
+        Caller *caller = pending->caller;
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        sd_bus *bus = pending->bus;
+        uint64_t now = now_usec();
+        const char *text;
+
+        caller->n_pending--;
+        if (error) {
+                note_error(caller, error);
+        } else {
+                caller->n_answered++;
+                if (sd_bus_message_has_signature(reply, "s") &&
+                    sd_bus_message_read(reply, "s", &text) > 0)
+                        caller->bytes += strlen(text);
+                if (caller->n_latencies < LATENCIES_MAX)
+                        caller->latencies[caller->n_latencies++] =
+                                (double)(now - pending->begin_usec) / 1e3;
+        }
+        free(pending);
+        if (now < caller->end_usec)
+                return send_one(caller, bus);
+        return caller->n_pending == 0 ? sd_event_exit(caller->event, 0) : 0;
+}
+
+static int send_one(Caller *caller, sd_bus *bus)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        const Kind *kind = caller->kind;
+        Pending *pending = malloc(sizeof(Pending));
+        int r;
+
+        if (!pending)
+                return -ENOMEM;
+        r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, kind->path, kind->interface,
+                                           kind->member);
+        if (r >= 0 && kind->fill)
+                r = kind->fill(m);
+        *pending = (Pending){ caller, bus, now_usec() };
+        if (r >= 0)
+                r = sd_bus_call_async(bus, NULL, m, on_answer, pending, PATIENCE_USEC);
+        if (r < 0) {
+                free(pending);
+                return r;
+        }
+        caller->n_pending++;
+        return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+        double x = *(const double *)a, y = *(const double *)b;
+
+        return x < y ? -1 : x > y;
+}
+
+static void print_result(Caller *caller)
+{
+        double longest = 0, p99 = 0;
+
+        if (caller->n_latencies > 0) {
+                qsort(caller->latencies, caller->n_latencies, sizeof(double), compare);
+                longest = caller->latencies[caller->n_latencies - 1];
+                p99 = caller->latencies[(caller->n_latencies - 1) * 99 / 100];
+        }
+        printf("%zu %zu %zu %zu %.2f %.2f %s\n", caller->n_answered, caller->n_refused,
+               caller->n_failed, caller->bytes, longest, p99, caller->error);
+}
+
+static int run(Caller *caller, size_t n)
+{
+        sd_bus *buses[64] = { NULL };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < n && i / PER_CONNECTION < ARRAY_SIZE(buses); i++) {
+                sd_bus **bus = &buses[i / PER_CONNECTION];
+
+                if (!*bus && (r = sd_bus_open_system(bus)) >= 0)
+                        r = sd_bus_attach_event(*bus, caller->event, SD_EVENT_PRIORITY_NORMAL);
+                if (r >= 0)
+                        r = send_one(caller, *bus);
+        }
+        if (r >= 0)
+                r = sd_event_loop(caller->event);
+        for (size_t i = 0; i < ARRAY_SIZE(buses); i++)
+                sd_bus_flush_close_unref(buses[i]);
+        return r;
+}
+
+static int stay_silent(void)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int r = sd_bus_open_system(&bus);
+
+        if (r >= 0)
+                r = sd_bus_request_name(bus, "org.freedesktop.PolicyKit1", 0);
+
+        if (r < 0)
+                return r;
+        puts("ready");
+        fflush(stdout);
+        /* What is sent here is never read. */
+        while (getchar() != EOF)
+                ;
+        return 0;
+}
+
+int main(int argc, char *argv[])
+{
+        double seconds = argc > 3 ? atof(argv[3]) : 0;
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_free_ double *latencies = calloc(LATENCIES_MAX, sizeof(double));
+        Caller caller = { .latencies = latencies, .error = "-" };
+        int r;
+
+        if (argc < 3 || !latencies || sd_event_new(&event) < 0)
+                return EXIT_FAILURE;
+        if (strcmp(argv[1], "silent-polkit") == 0)
+                return stay_silent() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+                if (strcmp(argv[1], kinds[i].name) == 0)
+                        caller.kind = &kinds[i];
+        if (!caller.kind)
+                return EXIT_FAILURE;
+        caller.event = event;
+        if (argc > 4) {
+                puts("ready");
+                fflush(stdout);
+                (void)getchar();
+        }
+        caller.end_usec = now_usec() + (uint64_t)(seconds * (double)USEC_PER_SEC);
+        r = run(&caller, (size_t)atoi(argv[2]));
+        if (r < 0)
+                fprintf(stderr, "bus-caller: %s\n", strerror(-r));
+        print_result(&caller);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

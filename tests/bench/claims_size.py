@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What wide claims and many debts cost, by their number, with a real Placement.
+
+    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.claims_size [--most-debts N]   (a part of "make bench-claims")
+
+Runs compute-agentd on a recorded host (the static driver) below whose provider somebody else made devices that are alike, each
+for one guest, and a Placement over SQLite. A wide claim has as many groups as are told, each of one device; its time is that of the
+D-Bus call, the best of five. Debts are claims that Placement was not told of yet; their time is that from the start of settling
+to its end, most of it Placement's own, and beside it the CPU time of the agent for each.
+"""
+
+import argparse
+import json
+import sys
+import time
+import uuid
+
+from tests.bench.claims import cpu_seconds, fill
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.placement import Placement
+from tests.env.scratch import Scratch, wait_until
+
+DEVICES = 64
+
+
+def api(placement, method, path, body=None):
+    answer = placement.request(method, path, body, record=False)
+    if answer.status >= 300:
+        raise RuntimeError('%s %s: %d %s' % (method, path, answer.status, answer.text))
+    return answer.json
+
+
+def add_devices(placement, root):
+    api(placement, 'PUT', '/resource_classes/CUSTOM_WIDE')
+    for n in range(DEVICES):
+        device = str(uuid.uuid4())
+        api(placement, 'POST', '/resource_providers', {
+            'uuid': device, 'name': 'bench_dev%02d' % n, 'parent_provider_uuid': root})
+        api(placement, 'PUT', '/resource_providers/%s/inventories' % device, {
+            'resource_provider_generation': 0, 'inventories': {'CUSTOM_WIDE': {
+                'total': 1, 'reserved': 0, 'min_unit': 1, 'max_unit': 1, 'step_size': 1, 'allocation_ratio': 1.0}}})
+
+
+def measure_wide(agent, placement):
+    print('%8s %10s %10s %10s' % ('groups', 'claim ms', 'CPU ms', 'requests'))
+    for groups in (1, 2, 4, 8, 16, 32, DEVICES):
+        best, cpu, requests = float('inf'), float('inf'), 0
+        for _ in range(5):
+            mark, used = placement.mark(), cpu_seconds(agent.child.pid)
+            options = ['--group=_D%02d:CUSTOM_WIDE=1' % n for n in range(groups)]
+            begun = time.monotonic()
+            claim = json.loads(agent.ctl('claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1', *options,
+                                         '--json=short').stdout)
+            best = min(best, time.monotonic() - begun)
+            cpu = min(cpu, cpu_seconds(agent.child.pid) - used)
+            requests = len(placement.requests_since(mark))
+            agent.ctl('release', claim['id'])
+            wait_until(lambda: agent.status()['n_owed_removals'] == 0, 60, 'the removal')
+        print('%8d %10.1f %10.2f %10d' % (groups, 1e3 * best, 1e3 * cpu, requests), flush=True)
+
+
+def measure_debts(agent, most):
+    print('%8s %10s %10s' % ('debts', 's', 'CPU ms each'))
+    n, before = 100, 0
+    while n <= most:
+        agent.stop()
+        fill(agent, before + n, 'owed')
+        agent.start()
+        begun, used = time.monotonic(), cpu_seconds(agent.child.pid)
+        agent.wait_state('synced')
+        wait_until(lambda: agent.status()['n_owed_writes'] == 0, 3600, 'the debts')
+        print('%8d %10.2f %10.3f' % (n, time.monotonic() - begun, 1e3 * (cpu_seconds(agent.child.pid) - used) / n),
+              flush=True)
+        before += n
+        n *= 10
+
+
+def main():
+    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.claims_size')
+    parser.add_argument('--most-debts', type=int, default=1000)
+    args = parser.parse_args()
+    with Scratch() as scratch:
+        placement = Placement(scratch)
+        placement.start()
+        bus = Bus(scratch)
+        bus.start()
+        recorded = scratch.folder('host') / 'host.json'
+        recorded.write_text(json.dumps({
+            'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64', 'hypervisor': 'QEMU',
+            'memory_kib': 1 << 30, 'online_cpus': '0-511', 'disk_total_bytes': 1 << 44}))
+        agent = Agent(scratch, placement=placement.endpoint, bus=bus, options={
+            'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 3600, 'cpu_allocation_ratio': 100},
+            'static': {'path': recorded}})
+        agent.start()
+        agent.wait_state('synced')
+        add_devices(placement, agent.root())
+        agent.ctl('sync')
+        measure_wide(agent, placement)
+        measure_debts(agent, args.most_debts)
+        agent.stop()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""How long the daemon's main loop stands still, by what it does, with many claims and providers.
+
+    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.claims_stops [--claims N] [--providers N]   ("make bench-stops")
+
+Runs compute-agentd (the static driver, standalone) on a recorded host of GPUs that are alike, four mdevs each, and a guest for each
+claim; as many claims as there are GPUs have an mdev. While it does one thing after another, a client pings it: "wall" is the longest
+that a ping took, "CPU" the most that the main thread ran between two pings, which tells the stop also when others use the machine.
+"""
+
+import argparse
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+
+from tests.env.agent import Agent, build_folder
+from tests.env.bus import Bus
+from tests.env.scratch import Scratch, wait_until
+
+MDEVS_OF_EACH = 4
+
+
+def address(n):
+    return '%04x:%02x:%02x.%d' % (n >> 16, n >> 8 & 0xff, n >> 3 & 0x1f, n & 7)
+
+
+def libvirt_name(n):
+    return 'pci_' + address(n).replace(':', '_').replace('.', '_')
+
+
+def gpu(n):
+    return {'name': libvirt_name(n), 'address': address(n), 'numa_node': 0, 'mdev_types': [
+        {'id': 'nvidia-35', 'available_instances': MDEVS_OF_EACH - 1, 'created_instances': 1}]}
+
+
+def host(gpus, guests):
+    """Each GPU has one mdev; the first guests have these."""
+    mdevs = [{'uuid': str(uuid.UUID(int=n + 1)), 'type': 'nvidia-35', 'parent': gpus[n]['name']} for n in range(len(gpus))]
+    return {'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64', 'hypervisor': 'QEMU',
+            'memory_kib': 1 << 36, 'online_cpus': '0-511', 'disk_total_bytes': 1 << 44, 'devices': gpus, 'mdevs': mdevs,
+            'domains': [{'uuid': guests[n], 'name': 'guest%d' % n, 'state': 'running', 'vcpus': 1, 'memory_kib': 1024,
+                         'mdevs': [mdevs[n]['uuid']] if n < len(mdevs) else []} for n in range(len(guests))]}
+
+
+def fill(agent, guests, gpus):
+    """A confirmed claim of one VCPU and one MiB for each guest, and of an mdev for the first."""
+    with sqlite3.connect(agent.state / 'claim.sqlite') as database:
+        ids = dict(database.execute('SELECT name, id FROM resource_providers'))
+        uuids = dict(database.execute('SELECT name, uuid FROM resource_providers'))
+        for n, guest in enumerate(guests):
+            claim = database.execute(
+                "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci, resize_target,"
+                " created_at, created_usec, state, request)"
+                " VALUES ('bench', 'bench', ?, 1, 1, 0, '', 0, '', 1, 'confirmed', 'resources=MEMORY_MB:1,VCPU:1')",
+                [guest]).lastrowid
+            held = [('bench', 'VCPU'), ('bench', 'MEMORY_MB')]
+            if n < len(gpus):
+                name = 'bench_' + gpus[n]['name']
+                held.append((name, 'VGPU'))
+                database.execute(
+                    "INSERT INTO claim_devices (claim_id, provider_uuid, request_group, device, address, mdev_type, mdev_uuid)"
+                    " VALUES (?, ?, '', ?, ?, 'nvidia-35', ?)",
+                    [claim, uuids[name], gpus[n]['name'], gpus[n]['address'], str(uuid.UUID(int=n + 1))])
+            database.executemany(
+                "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used, claim_id)"
+                " VALUES (?, ?, ?, 1, ?)", [(ids[name], guest, resource, claim) for name, resource in held])
+    database.close()
+
+
+class Pinger:
+    def __init__(self, agent):
+        self.child = subprocess.Popen([str(build_folder() / 'tests/bench/pinger'), str(agent.child.pid)],
+                                      env=agent.bus.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def longest(self):
+        """The longest since the last call: of a ping, and of the main thread, in ms."""
+        self.child.stdin.write('\n')
+        self.child.stdin.flush()
+        return [int(word) / 1e3 for word in self.child.stdout.readline().split()]
+
+    def close(self):
+        self.child.stdin.close()
+        self.child.stdout.close()
+        self.child.kill()
+        self.child.wait()
+
+
+def measure(agent, name, work, times=3):
+    """Prints the shortest of some longest stops: what else runs on the machine only adds."""
+    pinger = Pinger(agent)
+    walls, runs = [], []
+    try:
+        for _ in range(times):
+            pinger.longest()
+            work()
+            wall, ran = pinger.longest()
+            walls.append(wall)
+            runs.append(ran)
+    finally:
+        pinger.close()
+    print('%-42s %9.1f %9.1f' % (name, min(walls), min(runs)), flush=True)
+
+
+def claim_and_release(agent, *what):
+    claim = json.loads(agent.ctl('claim', '--consumer', str(uuid.uuid4()), *what, '--json=short').stdout)
+    agent.ctl('release', claim['id'])
+
+
+def call(agent, *what, check=True):
+    """One method, with the answer thrown away: the client's work is not ours."""
+    subprocess.run(['busctl', '--system', '--timeout=120', '-q', 'call', 'org.computeagent.Agent1', *what],
+                   check=check, env=agent.env(), stdout=subprocess.DEVNULL, stderr=None if check else subprocess.DEVNULL)
+
+
+def method(agent, *what, check=True):
+    call(agent, '/org/computeagent/Agent1', 'org.computeagent.Agent1', *what, check=check)
+
+
+def measure_all(agent, recorded, facts):
+    def edit():
+        """Another amount of memory: the host is told to claims and guests again."""
+        facts['memory_kib'] += 1 << 20
+        recorded.write_text(json.dumps(facts))
+        agent.ctl('sync', check=False)
+
+    print('%-42s %9s %9s' % ('longest stop of the main loop', 'wall ms', 'CPU ms'))
+    measure(agent, 'nothing', lambda: time.sleep(1))
+    measure(agent, 'a quiet cycle', lambda: agent.ctl('sync', check=False))
+    measure(agent, 'a cycle after a change of the host', edit)
+    measure(agent, 'a claim of a VCPU', lambda: claim_and_release(agent, '--resources', 'VCPU=1'))
+    measure(agent, 'a claim of a VGPU', lambda: claim_and_release(agent, '--resources', 'VCPU=1,VGPU=1'))
+    measure(agent, 'ListClaims', lambda: method(agent, 'ListClaims', 'b', 'false'))
+    measure(agent, 'ListProblems', lambda: method(agent, 'ListProblems'))
+    measure(agent, 'GetTree', lambda: method(agent, 'GetTree'))
+    measure(agent, 'Discover', lambda: method(agent, 'Discover'))
+    # It may be refused as too hard, which takes its time as well.
+    measure(agent, 'Explain', lambda: method(
+        agent, 'Explain', 'a(sa{st}asas)a{sv}', '1', '', '1', 'VGPU', '1', '0', '0', '0', check=False))
+    measure(agent, 'GetManagedObjects', lambda: call(
+        agent, '/org/computeagent/Agent1', 'org.freedesktop.DBus.ObjectManager', 'GetManagedObjects'))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.claims_stops')
+    parser.add_argument('--claims', type=int, default=10000)
+    parser.add_argument('--providers', type=int, default=4096)
+    parser.add_argument('--wait', action='store_true', help='with the pid, for a profiler, until a line is read')
+    args = parser.parse_args()
+    gpus = [gpu(n) for n in range(args.providers - 1)]
+    guests = [str(uuid.UUID(int=1 << 64 | n)) for n in range(args.claims)]
+    with Scratch() as scratch:
+        bus = Bus(scratch)
+        bus.start()
+        recorded = scratch.folder('host') / 'host.json'
+        recorded.write_text(json.dumps(host(gpus, [])))
+        agent = Agent(scratch, bus=bus, options={
+            'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 3600, 'cpu_allocation_ratio': 100},
+            'agent': {'metrics_file': scratch.folder('metrics') / 'agent.prom'}, 'static': {'path': recorded}})
+        agent.start()
+        wait_until(lambda: agent.status().get('n_providers') == args.providers, 120, 'the host')
+        agent.stop()
+        fill(agent, guests, gpus)
+        facts = host(gpus, guests)
+        recorded.write_text(json.dumps(facts))
+        agent.start()
+        wait_until(lambda: agent.status().get('n_providers') == args.providers, 120, 'the host')
+        print('%d claims, %d providers' % (args.claims, args.providers))
+        if args.wait:
+            print('pid %d' % agent.child.pid, flush=True)
+            sys.stdin.readline()
+        measure_all(agent, recorded, facts)
+        agent.stop()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A fleet by its pacing alone: N agents on a clock of our own, and what they ask of one Placement.
+ *
+ *   herd [AGENTS [PROVIDERS]]
+ *
+ * They start together, are well, meet an outage, and are well again. Each has an event of its host
+ * (a guest that comes or goes) every five minutes. One request is a cycle in which nothing changed,
+ * or one that is refused; the first reads everything. Fails when the fleet that fails asks for more
+ * than the one that is well. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/cycle-pace.h"
+#include "base/jitter.h"
+
+#define SECONDS       USEC_PER_SEC
+#define MINUTES       (60 * SECONDS)
+#define EVERY_EVENT   (5 * MINUTES)
+#define STEP          (SECONDS / 10)
+#define START_JITTER  (5 * SECONDS)
+#define INTERVAL      (60 * SECONDS)
+#define QUIET_BEGINS  (5 * MINUTES)
+#define OUTAGE_BEGINS (25 * MINUTES)
+#define OUTAGE_ENDS   (35 * MINUTES)
+#define MINUTE_AFTER  (36 * MINUTES)
+#define REQUESTS(n)   (1 + 3 * (n))
+
+typedef struct SimulatedAgent {
+        CyclePace pace;
+        uint64_t due_usec, event_usec;
+        bool read; /* it knows what Placement has */
+} SimulatedAgent;
+
+typedef struct Count {
+        uint64_t n, second_usec, n_second, n_second_max;
+} Count;
+
+static uint64_t random_bits(void)
+{
+        return (uint64_t)random() << 32 ^ (uint64_t)random();
+}
+
+static void count(Count *counted, uint64_t n, uint64_t now_usec)
+{
+        uint64_t second_usec = now_usec - now_usec % SECONDS;
+
+        if (second_usec != counted->second_usec) {
+                counted->second_usec = second_usec;
+                counted->n_second = 0;
+        }
+        counted->n += n;
+        counted->n_second += n;
+        counted->n_second_max = MAX(counted->n_second_max, counted->n_second);
+}
+
+/* A cycle; how many requests it sends. */
+static uint64_t cycle(SimulatedAgent *agent, size_t n_providers, bool away, uint64_t retry_usec,
+                      uint64_t now_usec)
+{
+        uint64_t n = 0;
+
+        cycle_pace_start(&agent->pace, REQUESTS(n_providers), now_usec);
+        if (cycle_pace_quiet_usec(&agent->pace, true, now_usec) == 0) {
+                n = away || agent->read ? 1 : REQUESTS(n_providers);
+                agent->read |= !away;
+                cycle_pace_note_placement(&agent->pace, away, away ? retry_usec : 0, now_usec);
+        }
+        agent->due_usec = now_usec + cycle_pace_next_usec(&agent->pace, true, now_usec);
+        return n;
+}
+
+static void run(SimulatedAgent *agents, size_t n_agents, size_t n_providers, uint64_t retry_usec,
+                Count counts[4])
+{
+        for (size_t i = 0; i < n_agents; i++) {
+                agents[i] = (SimulatedAgent){
+                        .event_usec = jitter_between(0, EVERY_EVENT, random_bits()) + QUIET_BEGINS,
+                };
+                cycle_pace_init(&agents[i].pace, INTERVAL, START_JITTER);
+        }
+        for (uint64_t now = STEP; now < MINUTE_AFTER; now += STEP) {
+                Count *counted = &counts[(now >= QUIET_BEGINS) + (now >= OUTAGE_BEGINS) +
+                                         (now >= OUTAGE_ENDS)];
+                bool away = now >= OUTAGE_BEGINS && now < OUTAGE_ENDS;
+
+                for (size_t i = 0; i < n_agents; i++) {
+                        SimulatedAgent *agent = &agents[i];
+
+                        if (now < agent->due_usec && now < agent->event_usec)
+                                continue;
+                        if (now >= agent->event_usec)
+                                agent->event_usec += EVERY_EVENT;
+                        count(counted, cycle(agent, n_providers, away, retry_usec, now), now);
+                }
+        }
+}
+
+static double per_second(const Count *counted, uint64_t from_usec, uint64_t to_usec)
+{
+        return (double)counted->n * SECONDS / (double)(to_usec - from_usec);
+}
+
+int main(int argc, char *argv[])
+{
+        static const uint64_t retries[] = { 0, 30 * SECONDS };
+        size_t n_agents = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;
+        size_t n_providers = argc > 2 ? strtoul(argv[2], NULL, 10) : 17;
+        SimulatedAgent *agents = calloc(n_agents, sizeof(SimulatedAgent));
+        bool less = true;
+
+        if (!agents)
+                return 1;
+        printf("%zu agents of %zu providers; requests a second\n", n_agents, n_providers);
+        printf("%-14s %17s %9s %9s %14s\n", "Retry-After", "start (most)", "quiet", "outage",
+               "after (most)");
+        for (size_t i = 0; i < ARRAY_SIZE(retries); i++) {
+                Count counts[4] = { 0 };
+                double quiet, outage;
+
+                run(agents, n_agents, n_providers, retries[i], counts);
+                quiet = per_second(&counts[1], QUIET_BEGINS, OUTAGE_BEGINS);
+                outage = per_second(&counts[2], OUTAGE_BEGINS, OUTAGE_ENDS);
+                less &= outage < quiet;
+                printf("%12" PRIu64 " s %9.1f (%5" PRIu64 ") %9.1f %9.1f %6.1f (%5" PRIu64 ")\n",
+                       retries[i] / SECONDS, per_second(&counts[0], 0, MINUTES),
+                       counts[0].n_second_max, quiet, outage,
+                       per_second(&counts[3], OUTAGE_ENDS, MINUTE_AFTER), counts[3].n_second_max);
+        }
+        free(agents);
+        if (!less)
+                fprintf(stderr, "The fleet that fails asks for more than the one that is well.\n");
+        return less ? 0 : 1;
+}

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A fleet of real agents and one Placement: requests a second in the quiet, in an outage, and in the minute after.
+
+    python3 -m tests.bench.herd [AGENTS]
+
+Each has a recorded host of its own and looks every INTERVAL seconds; the phases are as many times as long as a minute
+is of the usual 60 s. In the outage a proxy answers 503. Fails when the fleet that fails asks for more.
+"""
+
+import json
+import sys
+import time
+
+from tests.env import faults
+from tests.env.agent import Agent
+from tests.env.placement import Placement
+from tests.env.proxy import Proxy
+from tests.env.scratch import Scratch
+
+INTERVAL = 10
+PHASE = 6 * INTERVAL
+HOST = {
+    'format': 'compute-agent-host/1', 'driver': 'static', 'arch': 'x86_64', 'hypervisor': 'QEMU', 'memory_kib': 1 << 26,
+    'online_cpus': '0-63', 'disk_total_bytes': 1 << 40,
+}
+
+
+def make_agent(scratch, proxy, number):
+    host = scratch.folder('host') / 'host.json'
+    host.write_text(json.dumps({**HOST, 'nodename': 'herd-%d' % number}))
+    agent = Agent(scratch, proxy.endpoint, options={
+        'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': INTERVAL}, 'static': {'path': host},
+        'devices': {'enabled_mdev_types': None}})
+    agent.start()
+    return agent
+
+
+def phase(proxy, name, seconds=PHASE):
+    """Requests a second in it."""
+    mark = proxy.mark()
+    time.sleep(seconds)
+    records = proxy.requests[mark:]
+    seconds_of = [int(record.began) for record in records]
+    most = max((seconds_of.count(second) for second in set(seconds_of)), default=0)
+    print('%-12s %8.2f a second, %d at most' % (name, len(records) / seconds, most), flush=True)
+    return len(records) / seconds
+
+
+def main():
+    n_agents = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    with Scratch() as scratch, Placement(scratch) as placement, Proxy(placement.port) as proxy:
+        agents = []
+        for number in range(n_agents):
+            agents.append(make_agent(scratch, proxy, number))
+        time.sleep(2 * INTERVAL)
+        print('%d real agents that look every %d s' % (n_agents, INTERVAL), flush=True)
+        quiet = phase(proxy, 'quiet')
+        with proxy.fault(faults.html(503)):
+            outage = phase(proxy, 'outage', 2 * PHASE)
+        phase(proxy, 'after')
+        alive = sum(agent.child.alive() for agent in agents)
+    if alive < n_agents:
+        raise SystemExit('%d of %d agents live' % (alive, n_agents))
+    return 0 if 0 < outage < quiet else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

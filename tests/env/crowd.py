@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A large host with many claims on a private bus, and users who ask more than is good.
+
+Needs root: the callers run as another user than the agent.
+"""
+
+import json
+import os
+import struct
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.bench.claims import fill
+from tests.env.agent import Agent, build_folder
+from tests.env.bus import Bus
+from tests.env.scratch import wait_until
+
+NOBODY = 65534
+_SHIM = Path(__file__).resolve().parents[1] / 'epoll-shim.c'
+
+
+class Answers(NamedTuple):
+    """What tests/bench/bus-caller printed."""
+    answered: int
+    refused: int
+    failed: int
+    size: int
+    longest_ms: float
+    p99_ms: float
+    error: str
+
+
+def host(gpus):
+    """A host with so many GPUs, which have room for 16 vGPUs each."""
+    devices = [{'name': 'pci_0000_%02x_%02x_0' % divmod(i, 32), 'driver': 'nvidia',
+                'address': '0000:%02x:%02x.0' % divmod(i, 32), 'vendor_id': 4318, 'product_id': 7864,
+                'mdev_types': [{'id': 'nvidia-35', 'name': 'one', 'device_api': 'vfio-pci',
+                                'available_instances': 16}]} for i in range(gpus)]
+    return {'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64',
+            'hypervisor': 'QEMU', 'memory_kib': 1 << 30, 'online_cpus': '0-511',
+            'disk_total_bytes': 1 << 44, 'devices': devices}
+
+
+class FrugalAgent(Agent):
+    """A sanitizer keeps little of what was freed: its memory is looked at."""
+
+    def env(self):
+        options = os.environ.get('ASAN_OPTIONS', '').split(':') + ['quarantine_size_mb=4']
+        return {**super().env(), 'ASAN_OPTIONS': ':'.join(filter(None, options))}
+
+
+class MeasuredAgent(Agent):
+    """Its main loop is measured: tests/epoll-shim.c."""
+
+    def prepare(self):
+        self.shim, self.longest = self.folder / 'epoll-shim.so', self.folder / 'longest'
+        subprocess.run(['cc', '-D_GNU_SOURCE', '-shared', '-fPIC', '-O1', '-o', self.shim, _SHIM, '-ldl'],
+                       check=True, timeout=60)
+        self.forget_stop()
+
+    def env(self):
+        return {**super().env(), 'LD_PRELOAD': str(self.shim), 'EPOLL_SHIM': str(self.longest)}
+
+    def forget_stop(self):
+        with open(self.longest, 'r+b' if self.longest.exists() else 'w+b') as file:
+            file.write(b'\0' * 16)
+
+    def longest_stop(self):
+        """Milliseconds by the clock and of the CPU, since forget_stop()."""
+        return [number / 1e6 for number in struct.unpack('QQ', self.longest.read_bytes()[:16])]
+
+
+class CrowdedAgent:
+    """An agent on its own bus, with that host and so many claims."""
+
+    def __init__(self, scratch, gpus, claims, measured=False):
+        self.scratch = scratch
+        self.bus = Bus(scratch)
+        self.bus.start()
+        self.bus.open_to_all()
+        recorded = scratch.folder('host') / 'host.json'
+        recorded.write_text(json.dumps(host(gpus)))
+        self.agent = (MeasuredAgent if measured else FrugalAgent)(scratch, None, None, self.bus, {
+            'DEFAULT': {'compute_driver': 'static', 'cpu_allocation_ratio': 100,
+                        'update_resources_interval': 3600, 'claim_expiry_time': 3600},
+            'static': {'path': recorded}})
+        if measured:
+            self.agent.prepare()
+        self.start()
+        if claims:
+            self.agent.stop()
+            fill(self.agent, claims)
+            self.start()
+
+    def start(self):
+        self.agent.start()
+        wait_until(lambda: self.agent.status().get('n_providers'), 60, 'the host')
+
+    def spawn(self, kind, n=1, seconds=0, user=NOBODY):
+        """A tests/bench/bus-caller."""
+        child = subprocess.Popen(
+            [str(build_folder() / 'tests/bench/bus-caller'), kind, str(n), str(seconds)],
+            env=self.bus.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd='/',
+            user=user, group=user, extra_groups=[])
+
+        def end():
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+        self.scratch.on_close(end)
+        return child
+
+    @staticmethod
+    def answers(child, timeout=300):
+        words = child.communicate(timeout=timeout)[0].split()
+        if child.returncode != 0:
+            raise RuntimeError('a caller failed')
+        return Answers(*map(int, words[:4]), *map(float, words[4:6]), words[6])
+
+    def call(self, kind, n=1, seconds=0, user=NOBODY):
+        """Such calls, to their end."""
+        return self.answers(self.spawn(kind, n, seconds, user))
+
+    def beside(self, kind, n, seconds, what='Get'):
+        """What somebody gets for such calls, and root for calls of what, one after the other, meanwhile."""
+        other = self.spawn(kind, n, seconds)
+        root = self.call(what, 1, seconds, user=os.getuid())
+        return self.answers(other), root
+
+    def memory_kib(self):
+        with open('/proc/%d/status' % self.agent.child.pid, encoding='ascii') as status:
+            return next(int(line.split()[1]) for line in status if line.startswith('VmRSS:'))

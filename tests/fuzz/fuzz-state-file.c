@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One text as each file of the state folder, read and used as at a start; what is taken is written,
+ * and has to be taken again. */
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "agent/cordon.h"
+#include "agent/device-ledger.h"
+#include "agent/identity.h"
+#include "agent/reshape-image.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "tests/fuzz/fuzz.h"
+
+#define ROOT "11111111-2222-4333-8444-555555555555"
+
+/* In memory where there is such a folder; removed by nobody but the system. */
+static const char *get_folder(void)
+{
+        static char folder[64];
+
+        if (folder[0])
+                return folder;
+        log_set_level(LOG_EMERG);
+        snprintf(folder, sizeof(folder), "%s/fuzz-state-XXXXXX",
+                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+        assert(mkdtemp(folder));
+        return folder;
+}
+
+static void write_file(const char *name, const char *text)
+{
+        char path[128];
+        FILE *file;
+
+        snprintf(path, sizeof(path), "%s/%s", get_folder(), name);
+        file = fopen(path, "we");
+        assert(file);
+        assert(fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void remove_file(const char *name)
+{
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s/%s", get_folder(), name);
+        (void)unlink(path);
+}
+
+static ProviderTree *make_tree(Uuid *root)
+{
+        const Inventory vgpus = INVENTORY_DEFAULT(4);
+        ProviderTree *tree;
+        Provider *host, *gpu;
+        Uuid null = { 0 }, uuid;
+
+        assert(uuid_from_text(ROOT, root) == 0);
+        uuid = uuid_make_child(root, "gpu");
+        assert(provider_tree_new(&tree) == 0);
+        assert(provider_tree_add(tree, root, "host", &null, &host, NULL) == 0);
+        assert(provider_tree_add(tree, &uuid, "host_pci_0000_41_00_0", root, &gpu, NULL) == 0);
+        assert(provider_set_inventory(gpu, "VGPU", &vgpus) == 0);
+        return tree;
+}
+
+static void ignore_news(const LedgerDevice *device, bool back, void *userdata)
+{
+}
+
+static void try_ledger(const json_t *json)
+{
+        static const Snapshot nothing = { .nodename = (char *)"host" };
+        _cleanup_(device_ledger_done) DeviceLedger ledger = DEVICE_LEDGER_INIT;
+        _cleanup_(device_ledger_done) DeviceLedger again = DEVICE_LEDGER_INIT;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_json_ json_t *written = NULL;
+        DeviceMoment moment = { .now_usec = USEC_PER_SEC, .hold_usec = USEC_PER_SEC };
+        Uuid root;
+
+        if (device_ledger_from_json(json, &ledger, NULL) < 0)
+                return;
+        tree = make_tree(&root);
+        assert(device_ledger_update(&ledger, &nothing, tree, &root, &moment, ignore_news, NULL,
+                                    NULL) == 0);
+        (void)device_ledger_due_usec(&ledger, &moment);
+        written = device_ledger_to_json(&ledger);
+        assert(written && device_ledger_from_json(written, &again, NULL) == 0);
+        assert(again.n_devices == ledger.n_devices);
+}
+
+static void try_image(const json_t *json)
+{
+        _cleanup_(allocations_freep) Allocations *consumers = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        ReshapeShape shape = { 0 };
+        ReshapeImage image = { 0 };
+        Uuid root;
+
+        if (reshape_image_from_json(json, &image, NULL) == 0) {
+                tree = make_tree(&root);
+                assert(allocations_new(&consumers) == 0);
+                (void)reshape_image_undo(&image, tree, consumers, &shape, NULL);
+                provider_tree_free(shape.tree);
+                allocations_free(shape.consumers);
+        }
+        reshape_image_done(&image);
+}
+
+static void try_cordon(const char *text)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        Cordon *cordon = NULL;
+        Uuid root;
+
+        write_file("cordon.json", text);
+        assert(cordon_new(&cordon, get_folder(), true) == 0);
+        tree = make_tree(&root);
+        cordon_clear(cordon, tree, &root, true);
+        (void)cordon_apply(cordon, tree, &root, true, NULL);
+        (void)cordon_host_words(cordon);
+        (void)cordon_device_words(cordon);
+        cordon_free(cordon);
+        remove_file("cordon.json");
+        remove_file("cordon.json.corrupt");
+}
+
+static void try_identity(const char *text)
+{
+        _cleanup_free_ char *path = NULL;
+        Uuid uuid;
+
+        write_file("compute_id", text);
+        if (identity_find(NULL, get_folder(), &uuid, &path, NULL) > 0)
+                assert(strlen(uuid.text) == 36);
+        remove_file("compute_id");
+}
+
+void fuzz_text(const char *text)
+{
+        _cleanup_json_ json_t *json = NULL;
+
+        try_identity(text);
+        try_cordon(text);
+        if (json_parse(text, strlen(text), &json, NULL) < 0)
+                return;
+        try_ledger(json);
+        try_image(json);
+}

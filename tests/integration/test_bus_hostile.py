@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Users without rights ask everything that D-Bus can carry of an agent with claims, devices and layouts.
+
+"make soak-bus" runs it for longer; with an agent that was built with sanitizers, what those find fails it. A round begins
+with a seed, which is printed: $COMPUTE_AGENT_SEED is the first one's.
+"""
+
+import collections
+import json
+import os
+import sqlite3
+import sys
+import threading
+import time
+import unittest
+import uuid
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.hostile import NAME, PATH, Hostile, Polkit
+from tests.env.scratch import Scratch, wait_until
+from tests.env.wire import Wire
+
+SECONDS = float(os.environ.get('COMPUTE_AGENT_SECONDS', 20))
+SEED = int(os.environ.get('COMPUTE_AGENT_SEED', time.time_ns() % 1000000))
+ROUND_SECONDS = 5
+CLAIMS = 120
+# Of root, under sanitizers on a busy machine: bounded, and not by how many calls wait.
+SLOW_SECONDS = 10
+
+
+def host():
+    """Two cells, GPUs and network cards."""
+    cells = [{'id': cell, 'memory_kib': 64 << 20, 'pages': [{'size_kib': 2048, 'count': 4096}],
+              'cpus': [{'id': cpu, 'socket_id': cell, 'core_id': cpu // 2, 'siblings': '%d-%d' % (cpu & ~1, cpu | 1)}
+                       for cpu in range(64 * cell, 64 * cell + 64)]} for cell in range(2)]
+    gpus = [{'name': 'pci_0000_%02x_00_0' % i, 'driver': 'nvidia', 'address': '0000:%02x:00.0' % i, 'numa_node': i % 2,
+             'vendor_id': 4318, 'product_id': 7864, 'mdev_types': [
+                 {'id': 'nvidia-35', 'name': 'one', 'device_api': 'vfio-pci', 'available_instances': 8}]}
+            for i in range(0x40, 0x48)]
+    cards = [{'name': 'pci_0000_%02x_00_0' % i, 'driver': 'ice', 'address': '0000:%02x:00.0' % i, 'numa_node': i % 2,
+              'vendor_id': 0x8086, 'product_id': 0x1572, 'class_code': 0x020000} for i in range(5, 25)]
+    return {'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'soak', 'arch': 'x86_64',
+            'hypervisor': 'QEMU', 'memory_kib': 128 << 20, 'online_cpus': '0-127', 'disk_total_bytes': 1 << 44,
+            'cells': cells, 'devices': gpus + cards}
+
+
+OPTIONS = {
+    'DEFAULT': {'compute_driver': 'static', 'cpu_allocation_ratio': 16, 'update_resources_interval': 3600,
+                'claim_expiry_time': 86400},
+    'compute': {'cpu_shared_set': '0-15,64-79', 'cpu_dedicated_set': '16-63,80-127'},
+    'pci': {'report_in_placement': 'true',
+            'device_spec': '{"vendor_id": "8086", "product_id": "1572", "resource_class": "CUSTOM_NIC"}'},
+}
+WANTED = (({'VCPU': 1, 'MEMORY_MB': 64}, []), ({'VCPU': 1, 'VGPU': 1}, []), ({'CUSTOM_NIC': 1, 'VCPU': 1}, []),
+          ({'PCPU': 2, 'MEMORY_MB': 64}, [('numa-nodes', ('t', 1))]), ({'VCPU': 2, 'MEMORY_MB': 64}, [('numa-nodes', ('t', 2))]))
+
+
+class Root(threading.Thread):
+    """Asks for a property all the time; longest is the longest wait, in seconds."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.wire, self.ended, self.longest, self.failure = Wire(path, seconds=60), False, 0, None
+        self.start()
+
+    def run(self):
+        try:
+            while not self.ended:
+                begin = time.monotonic()
+                self.wire.call(NAME, PATH, 'org.freedesktop.DBus.Peer', 'Ping')
+                answer = self.wire.call(NAME, PATH, 'org.freedesktop.DBus.Properties', 'Get', 'ss', (NAME, 'Version'))
+                if answer.error:
+                    raise OSError(answer.error)
+                self.longest = max(self.longest, time.monotonic() - begin)
+                time.sleep(0.02)
+        except OSError as error:
+            self.failure = error
+
+    def stop(self):
+        self.ended = True
+        self.join()
+        self.wire.close()
+
+
+class TestHostileBus(unittest.TestCase):
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+        self.bus = Bus(self.scratch)
+        self.bus.start()
+        self.bus.open_to_all()
+        recorded = self.scratch.folder('host') / 'host.json'
+        recorded.write_text(json.dumps(host()))
+        self.agent = Agent(self.scratch, None, None, self.bus, {**OPTIONS, 'static': {'path': recorded}})
+        self.agent.start()
+        wait_until(lambda: self.agent.status().get('n_providers'), 60, 'the host')
+        self.root = Wire(self.bus.socket_path, seconds=120)
+        self.addCleanup(self.root.close)
+        self.consumers = [str(uuid.UUID(int=i)) for i in range(1, 2 * CLAIMS)]
+
+    def ask(self, member, signature='', *values):
+        return self.root.call(NAME, PATH, NAME, member, signature, values)
+
+    def claims(self):
+        return self.ask('ListClaims', 'b', 0).values[0]
+
+    def fill(self):
+        """Brings the claims that live to CLAIMS, or to what there is room for."""
+        held = {claim[1] for claim in self.claims()}
+        free = [consumer for consumer in self.consumers if consumer not in held]
+        made = []
+        for i, consumer in enumerate(free[:max(0, CLAIMS - len(held))]):
+            resources, options = WANTED[i % len(WANTED)]
+            answer = self.ask('Claim', 'sa(sa{st}asas)a{sv}', consumer, [('', resources, [], [])], options)
+            if not answer.error:
+                made.append((answer.values[0], consumer))
+        for i, consumer in made[::4]:
+            self.ask('Confirm', 'x', i)
+            self.ask('MoveClaim', 'sss', consumer, str(uuid.uuid4()), 'MIGRATION')
+        return len(held) + len(made)
+
+    def check_nothing_twice(self, claims):
+        """Devices and dedicated CPUs: one claim each."""
+        held = collections.Counter()
+        for claim in claims:
+            held.update(('mdev', one[5]) if one[5] else ('device', one[2]) for one in claim[11])
+            held.update(('cpu', one[2]) for one in claim[15] if one[1])
+        self.assertEqual([what for what, n in held.items() if n > 1], [])
+
+    def check_database(self):
+        with sqlite3.connect('file:%s?mode=ro' % (self.agent.state / 'claim.sqlite'), uri=True) as database:
+            self.assertEqual(database.execute('PRAGMA integrity_check').fetchall(), [('ok',)])
+        database.close()
+
+    def run_round(self, seed, polkit, end):
+        """Whether polkit may allow something changes from round to round: if not, claims stay as they are."""
+        polkit.allows = bool(seed % 2)
+        n_live = self.fill()
+        before = self.claims()
+        hostile = Hostile(self.bus.socket_path, seed, self.consumers)
+        try:
+            while time.monotonic() < end:
+                hostile.go()
+                self.assertTrue(self.agent.child.alive(), self.agent.log()[-8000:])
+        finally:
+            hostile.close()
+        after = self.claims()
+        if not polkit.allows:
+            self.assertEqual(after, before)
+        self.check_nothing_twice(after)
+        self.check_database()
+        print('seed %d: %s, %d claims, then %d: %s' % (seed, 'polkit allows some' if polkit.allows else 'nothing allowed',
+                                                       n_live, len(after), dict(hostile.counts)), file=sys.stderr, flush=True)
+        return hostile.counts
+
+    def test_it_stands_all_that_others_ask(self):
+        polkit = Polkit(self.bus.socket_path, SEED)
+        self.addCleanup(polkit.stop)
+        root = Root(self.bus.socket_path)
+        self.addCleanup(root.stop)
+        counts, end, seed = collections.Counter(), time.monotonic() + SECONDS, SEED
+        while time.monotonic() < end:
+            counts += self.run_round(seed, polkit, min(end, time.monotonic() + ROUND_SECONDS))
+            seed += 1
+            self.assertIsNone(root.failure)
+            self.assertLess(root.longest, SLOW_SECONDS)
+        # An errno is no answer: who polkit answers in another form is denied.
+        self.assertEqual([name for name in counts if name.startswith('E') and name.isupper()], [])
+        self.assertGreater(counts['answered'], 0)
+        self.assertGreater(counts['AccessDenied'], 0)
+        self.assertGreater(sum(polkit.counts.values()), 0)
+        print('%d calls; polkit: %s; root waited at most %.3f s' % (counts['calls'], dict(polkit.counts), root.longest),
+              file=sys.stderr)
+        self.agent.stop()
+        self.assertNotIn('Sanitizer', self.agent.log())
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What somebody without rights asks holds up nobody else for long: a large host on a private bus."""
+
+import os
+import unittest
+
+from tests.env.crowd import CrowdedAgent
+from tests.env.scratch import Scratch
+
+# On a busy machine; what was mended took from seconds to minutes.
+SHORT_MS = 5000
+PENDING = 1000
+
+
+class TestBusLimits(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        cls.crowd = CrowdedAgent(cls.scratch, gpus=64, claims=2000)
+
+    def check_alive(self):
+        self.assertTrue(self.crowd.agent.child.alive())
+
+    def test_too_many_traits_are_refused_as_they_are_read(self):
+        other, root = self.crowd.beside('Explain-traits', 1, 2)
+        self.assertEqual(other.answered, 0)
+        self.assertRegex(other.error, r'LimitsExceeded|Error\.Invalid')
+        self.assertLess(root.longest_ms, SHORT_MS)
+
+    def test_a_hard_explain_says_that_it_is_too_hard(self):
+        other, root = self.crowd.beside('Explain-hard', 4, 2)
+        self.assertEqual((other.answered, other.refused), (0, 0))
+        self.assertEqual(other.error, 'org.computeagent.Agent1.Error.TooHard')
+        self.assertGreater(other.failed, 4)
+        self.assertLess(root.longest_ms, SHORT_MS)
+
+    def test_computectl_tells_too_hard_by_its_exit_status(self):
+        groups = [arg for i in range(256) for arg in ('--group', '_%d:VGPU=1' % i)]
+        done = self.crowd.agent.ctl('explain', *groups, '--same-subtree',
+                                    ','.join('_%d' % i for i in range(256)), check=False)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertRegex(done.stderr, r'Too hard: .* within (25 ms|3000000 steps)')
+
+    def test_a_wide_explain_is_cut(self):
+        answer = self.crowd.call('Explain-wide')
+        self.assertEqual((answer.answered, answer.error), (1, '-'))
+        self.assertLess(answer.size, 1 << 20)
+
+    def test_many_pending_calls_are_refused_beyond_a_few(self):
+        for kind in ('ListClaims', 'GetTree', 'Explain-hard', 'GetAll', 'Introspect'):
+            with self.subTest(kind):
+                other, root = self.crowd.beside(kind, PENDING, 2)
+                self.assertGreater(other.refused, 0)
+                self.assertLess(root.longest_ms, SHORT_MS)
+
+    def test_root_does_not_wait_behind_calls_that_will_be_refused(self):
+        """Large calls, few of which fit into the socket at once, hold root up hardly more than small ones."""
+        ratios = []
+        while len(ratios) < 3 and min(ratios, default=99) > 15:
+            small = self.crowd.beside('GetTree', PENDING, 2)[1]
+            large = self.crowd.beside('Explain-hard', PENDING, 2)[1]
+            ratios.append(large.longest_ms / small.longest_ms)
+        self.assertLess(min(ratios), 15, ratios)
+
+    def test_a_few_pending_calls_are_all_answered(self):
+        answer = self.crowd.call('ListClaims', 8)
+        self.assertEqual((answer.answered, answer.refused, answer.failed), (8, 0, 0))
+
+    def test_root_is_never_refused(self):
+        answer = self.crowd.call('GetTree', 200, user=os.getuid())
+        self.assertEqual((answer.answered, answer.refused, answer.failed), (200, 0, 0))
+
+    def test_users_are_served_in_turn(self):
+        flood = self.crowd.spawn('ListClaims', PENDING, 4)
+        other = self.crowd.call('GetClaim', 1, 2, user=1)
+        self.crowd.answers(flood)
+        self.assertEqual((other.refused, other.failed), (0, 0))
+        self.assertGreater(other.answered, 3)
+
+    def test_large_arguments_are_refused(self):
+        before = self.crowd.memory_kib()
+        answer = self.crowd.call('large', 4)
+        self.assertEqual((answer.answered, answer.refused), (0, 4))
+        self.assertLess(self.crowd.memory_kib() - before, 64 << 10)
+
+    def test_very_many_objects_are_refused_to_others(self):
+        answer = self.crowd.call('GetManagedObjects')
+        self.assertEqual((answer.refused, answer.answered), (1, 0))
+        answer = self.crowd.call('GetManagedObjects', user=os.getuid())
+        self.assertEqual(answer.answered, 1)
+
+    def test_writable_properties_are_roots(self):
+        answer = self.crowd.call('Set', 3)
+        self.assertEqual((answer.answered, answer.error),
+                         (0, 'org.freedesktop.DBus.Error.AccessDenied'))
+
+    def test_questions_to_polkit_are_few(self):
+        """polkit that never answers, which the real one cannot be made to be."""
+        polkit = self.crowd.spawn('silent-polkit', user=os.getuid())
+        self.assertEqual(polkit.stdout.readline(), 'ready\n')
+        self.addCleanup(polkit.communicate)
+        answer = self.crowd.call('ask-badly', 8)
+        self.assertEqual((answer.failed, answer.error),
+                         (8, 'org.computeagent.Agent1.Error.Invalid'))
+        before = self.crowd.memory_kib()
+        self.assertEqual(self.crowd.call('ask-large', 6).refused, 6)
+        waiting = self.crowd.spawn('ask', 140)
+        # The first four wait; when they end is polkit.h's to say.
+        self.assertEqual(self.crowd.call('ask').answered, 0)
+        self.assertLess(self.crowd.memory_kib() - before, 64 << 10)
+        waiting.kill()
+        waiting.communicate()
+        polkit.stdin.close()
+        polkit.wait()
+        polkit.stdin = None
+
+    def tearDown(self):
+        self.check_alive()
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""One device, one guest: what guests have is not given away, and whoever asks is told so before.
+
+Guests claim when they start here ([hook] enabled), so that one that is off has no claim of its own: its domain alone tells what
+it has. A real libvirtd; no Placement.
+"""
+
+import concurrent.futures
+import contextlib
+import json
+import sqlite3
+import unittest
+import uuid
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.fakesys import Gpu, MdevType, simple_host, sriov
+from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
+from tests.env.scratch import Scratch, wait_until
+
+MDEV_A, MDEV_B = '11111111-2222-4333-8444-555555555501', '11111111-2222-4333-8444-555555555502'
+GPU_A, GPU_B = 'pci_0000_41_00_0', 'pci_0000_81_00_0'
+VFS = ['0000:10:01.0', '0000:10:01.1']
+VF_CLASS = 'CUSTOM_PCI_8086_154C'
+
+
+def host():
+    """Two GPUs of one mdev each, which exist, and a network card of two virtual functions."""
+    made = simple_host(cells=2)
+    for bus, mdev in (('41', MDEV_A), ('81', MDEV_B)):
+        made.gpus.append(Gpu('0000:%s:00.0' % bus, types={
+            'nvidia-35': MdevType('GRID M10-0B', available=0, existing=[mdev])}))
+    made.pci = sriov('0000:10:00.0', 2)
+    return made
+
+
+def pci_xml(address):
+    """The <devices> of a guest with this PCI device."""
+    return ("<devices><hostdev mode='subsystem' type='pci' managed='no'><source>"
+            "<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/></source></hostdev></devices>"
+            % (address[:4], address[5:7], address[8:10], address[11:]))
+
+
+class TakenCase(unittest.TestCase):
+    hook = True
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        cls.libvirtd = Libvirtd(host(), cls.scratch)
+        cls.libvirtd.start()
+        cls.bus = Bus(cls.scratch)
+        cls.bus.start()
+
+    def setUp(self):
+        self.addCleanup(self.undefine_all)
+
+    def undefine_all(self):
+        self.libvirtd.destroy_guests()
+        for name in self.libvirtd.virsh('list', '--all', '--name').split():
+            self.libvirtd.virsh('undefine', name)
+
+    def start_agent(self, **default):
+        """No poll comes by itself within the test, unless told."""
+        self.agent = Agent(self.scratch, bus=self.bus, uri=self.libvirtd.uri, options={
+            'DEFAULT': {'update_resources_interval': 3600, **default},
+            'hook': {'enabled': self.hook},
+            'pci': {'device_spec': '{"vendor_id": "8086", "product_id": "154c"}',
+                    'report_in_placement': 'true'}})
+        self.addCleanup(self.agent.stop)
+        self.agent.start()
+        self.agent.wait_state('standalone')
+        wait_until(lambda: self.agent.status()['n_providers'] == 4, 20, 'four providers')
+
+    def claim(self, resources):
+        """The claim's devices, or None when it was refused."""
+        done = self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', resources,
+                              '--json=short', check=False)
+        self.words = done.stderr
+        return json.loads(done.stdout)['devices'] if done.returncode == 0 else None
+
+    def fits(self, resources):
+        done = self.agent.ctl('explain', '--resources', resources, '--json=short', check=False)
+        return json.loads(done.stdout)['fits']
+
+    def problems(self):
+        return [one['text'] for one in self.agent.ctl_json('claims', '--problems')['problems']]
+
+
+class TestFit(TakenCase):
+    def test_a_claim_gets_the_gpu_that_no_guest_has(self):
+        self.libvirtd.define(guest_xml('off', extra=mdev_xml(MDEV_A)))
+        self.start_agent()
+        self.assertTrue(self.fits('VGPU=1'))
+        self.assertFalse(self.fits('VGPU=2'))
+        self.assertEqual([one['mdev'] for one in self.claim('VGPU=1')], [MDEV_B])
+        self.assertFalse(self.fits('VGPU=1'))
+        self.assertIsNone(self.claim('VGPU=1'))
+        self.assertIn('guests have 1', self.words)
+
+    def test_a_claim_gets_the_function_that_no_guest_has(self):
+        self.libvirtd.define(guest_xml('off', extra=pci_xml(VFS[0])))
+        self.start_agent()
+        self.assertTrue(self.fits(VF_CLASS + '=1'))
+        self.assertFalse(self.fits(VF_CLASS + '=2'))
+        self.assertEqual([one['address'] for one in self.claim(VF_CLASS + '=1')], VFS[1:])
+        self.assertFalse(self.fits(VF_CLASS + '=1'))
+        self.assertIsNone(self.claim(VF_CLASS + '=1'))
+
+
+class TestEdits(TakenCase):
+    """virsh edits guests that are off without an event, and no poll of the agent comes by itself."""
+
+    def setUp(self):
+        super().setUp()
+        self.libvirtd.define(guest_xml('off', memory_mib=64, vcpus=2, extra=mdev_xml(MDEV_B)))
+        self.start_agent()
+
+    def attach(self, devices):
+        path = self.scratch.folder('edit') / 'device.xml'
+        path.write_text(devices.replace('<devices>', '').replace('</devices>', ''))
+        self.libvirtd.virsh('attach-device', 'off', path, '--config')
+
+    def domain(self):
+        return next(one for one in self.agent.ctl_json('discover')['domains'] if one['name'] == 'off')
+
+    def test_explain_looks_as_a_claim_does(self):
+        self.assertTrue(self.fits('VGPU=1'))
+        self.attach(mdev_xml(MDEV_A))
+        self.assertFalse(self.fits('VGPU=1'))
+
+    def test_an_mdev_that_was_attached_is_not_promised(self):
+        self.attach(mdev_xml(MDEV_A))
+        self.assertIsNone(self.claim('VGPU=1'))
+        self.assertIn('guests have 1', self.words)
+        self.assertFalse(self.fits('VGPU=1'))
+
+    def test_an_mdev_that_was_detached_is_promised(self):
+        self.assertTrue(self.claim('VGPU=1'))
+        self.assertIsNone(self.claim('VGPU=1'))
+        self.libvirtd.virsh('dumpxml', 'off')
+        path = self.scratch.folder('edit') / 'device.xml'
+        path.write_text(mdev_xml(MDEV_B).replace('<devices>', '').replace('</devices>', ''))
+        self.libvirtd.virsh('detach-device', 'off', path, '--config')
+        self.assertEqual([one['mdev'] for one in self.claim('VGPU=1')], [MDEV_B])
+
+    def test_a_function_that_was_attached_is_not_promised(self):
+        self.attach(pci_xml(VFS[0]))
+        self.assertEqual([one['address'] for one in self.claim(VF_CLASS + '=1')], VFS[1:])
+        self.assertIsNone(self.claim(VF_CLASS + '=1'))
+
+    def test_claims_at_once_share_a_look(self):
+        self.attach(pci_xml(VFS[0]))
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            got = list(pool.map(lambda _: self.claim(VF_CLASS + '=1'), range(6)))
+        self.assertEqual([one[0]['address'] for one in got if one], VFS[1:])
+
+    def edit_all(self):
+        """What no claim names a device of."""
+        for words in ('vcpupin off 0 1 --config', 'setvcpus off 3 --maximum --config',
+                      'setmaxmem off 131072 --config',
+                      'numatune off --mode strict --nodeset 1 --config'):
+            self.libvirtd.virsh(*words.split())
+
+    def seen(self):
+        domain = self.domain()
+        return (domain.get('pins'), domain['vcpus'], domain['memory_kib'], domain.get('memory_cells'))
+
+    def expect_edited(self, seen):
+        self.assertEqual(seen, ([{'vcpu': 0, 'cpus': '1'}], 3, 131072, '1'))
+
+    def test_a_sync_sees_every_edit(self):
+        self.edit_all()
+        self.attach(mdev_xml(MDEV_A))
+        self.attach(pci_xml(VFS[0]))
+        self.agent.ctl('sync')
+        self.expect_edited(self.seen())
+        self.assertEqual(self.domain()['mdevs'], [MDEV_B, MDEV_A])
+        self.assertEqual(self.domain()['pci_addresses'], VFS[:1])
+
+    def test_polls_come_round_to_every_edit(self):
+        """Of 20 guests that are off each poll reads 8 again."""
+        for number in range(19):
+            self.libvirtd.define(guest_xml('more%d' % number))
+        self.agent.ctl('sync')
+        self.edit_all()
+        before = self.seen()
+        for number in range(3):
+            polls = self.agent.status()['last_poll_usec']
+            self.libvirtd.define(guest_xml('another%d' % number))
+            wait_until(lambda: self.agent.status()['last_poll_usec'] > polls, 10, 'a poll')
+        self.assertEqual(before[1:3], (2, 65536))
+        self.expect_edited(self.seen())
+
+    def test_a_device_is_not_promised_while_libvirt_is_away(self):
+        self.libvirtd.stop()
+        self.addCleanup(self.libvirtd.start)
+        self.assertIsNone(self.claim('VGPU=1'))
+        self.assertIn('Which devices guests have cannot be read', self.words)
+        self.assertIsNotNone(self.claim('VCPU=1'))
+
+
+class TestAdoption(TakenCase):
+    hook = False
+
+    def test_a_guest_that_cannot_be_adopted_stops_no_other(self):
+        """A trigger in the database stands for what the store may say to one claim alone."""
+        ids = ['00000000-0000-4000-8000-00000000000%d' % i for i in range(3)]
+        self.start_agent()
+        with contextlib.closing(sqlite3.connect(self.agent.state / 'claim.sqlite')) as database:
+            database.execute("CREATE TRIGGER refuse BEFORE INSERT ON claims WHEN NEW.instance_uuid = '%s'"
+                             " BEGIN SELECT RAISE(ABORT, 'not this one'); END" % ids[1])
+        for number, consumer in enumerate(ids):
+            self.libvirtd.define(guest_xml('guest%d' % number, uuid=consumer))
+        wait_until(lambda: {one['consumer'] for one in self.agent.ctl_json('claims')['claims']}
+                   == {ids[0], ids[2]}, 10, 'claims of the others')
+        self.assertIn('guest1', ' '.join(self.problems()))
+
+
+if __name__ == '__main__':
+    unittest.main()

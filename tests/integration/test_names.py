@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Names, proxies and files of a home: whatever curl might wait for, the daemon answers meanwhile."""
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+import unittest
+from pathlib import Path
+
+from tests.env import silentdns
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.proxy import Proxy
+from tests.env.scratch import Scratch, wait_until
+from tests.env.placement import Placement
+
+NAME = 'org.computeagent.Agent1'
+SILENT = 'http://placement.cloud:8778'
+THREADS_MAX = 20  # the daemon's own and those of curl's look-ups; TasksMax of the unit is 128
+
+
+class Pinger(threading.Thread):
+    """Asks the daemon for a sign of life all the time; slowest_sec is the longest that it took."""
+
+    def __init__(self, bus):
+        super().__init__(daemon=True)
+        self._argv = ['busctl', '--address=%s' % bus.address, '--timeout=100', 'call', NAME, '/org/computeagent/Agent1',
+                      'org.freedesktop.DBus.Peer', 'Ping']
+        self._ended = threading.Event()
+        self.slowest_sec = 0
+        self.failures = []
+
+    def run(self):
+        while not self._ended.wait(0.05):
+            begin = time.monotonic()
+            done = subprocess.run(self._argv, capture_output=True, text=True, check=False)
+            self.slowest_sec = max(self.slowest_sec, time.monotonic() - begin)
+            if done.returncode:
+                self.failures.append(done.stderr)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self._ended.set()
+        self.join()
+
+
+class TestNames(unittest.TestCase):
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+        self.bus = Bus(self.scratch)
+        self.bus.start()
+
+    def start_agent(self, placement=SILENT, options=None, silent=True, env=None):
+        agent = Agent(self.scratch, placement=placement, bus=self.bus, options=options,
+                      within=silentdns.command(self.scratch.folder('names')) if silent else ())
+        agent.configure({'placement': {'connect_timeout': 1}})
+        plain = agent.env
+        agent.env = lambda: {**plain(), **(env or {})}
+        agent.start()
+        return agent
+
+    def sync(self, agent):
+        """Ask for a cycle, and wait for its end."""
+        return subprocess.run(['busctl', '--address=%s' % self.bus.address, '--timeout=100', 'call', NAME,
+                               '/org/computeagent/Agent1', NAME, 'Sync'], capture_output=True, text=True, check=False)
+
+    def n_threads(self, agent):
+        return len(os.listdir('/proc/%d/task' % agent.child.pid))
+
+    def check_lively(self, pinger):
+        self.assertEqual(pinger.failures, [])
+        self.assertLess(pinger.slowest_sec, 2)
+
+    def test_silent_name_servers(self):
+        """Placement's and Keystone's: nobody waits for a look-up but who asked for it."""
+        keystone = {'auth_type': 'password', 'auth_url': 'http://keystone.cloud:5000', 'username': 'nova', 'password': 'p',
+                    'project_name': 'service', 'user_domain_name': 'Default', 'project_domain_name': 'Default',
+                    'endpoint_override': None, 'token': None}
+        for options in ({}, keystone):
+            with self.subTest(options.get('auth_type', 'none')):
+                agent = self.start_agent(options={'placement': options})
+                with Pinger(self.bus) as pinger:
+                    agent.wait_state('offline', 30)
+                    for _ in range(3):
+                        self.sync(agent)
+                self.check_lively(pinger)
+                begin = time.monotonic()
+                agent.stop()
+                self.assertLess(time.monotonic() - begin, 4)
+
+    def test_reload_as_a_name_is_looked_up(self):
+        agent = self.start_agent()
+        with Pinger(self.bus) as pinger:
+            agent.wait_state('offline', 30)
+            for _ in range(3):
+                self.assertEqual(agent.ctl('reload', check=False).returncode, 0)
+        self.check_lively(pinger)
+
+    def test_the_threads_of_silent_name_servers_are_few(self):
+        """However often somebody asks: those that cannot end yet are counted, and no more are begun."""
+        agent = self.start_agent()
+        agent.wait_state('offline', 30)
+        most = 0
+        for _ in range(25):
+            self.sync(agent)
+            most = max(most, self.n_threads(agent))
+        self.assertLessEqual(most, THREADS_MAX)
+        self.assertIn('no further one is asked', agent.status()['sync_error'])
+
+    def test_nothing_of_the_home_or_the_environment_is_read(self):
+        """Proxies of the environment would have to be looked up; files that never end would hold the loop."""
+        placement = Placement(self.scratch)
+        placement.start()
+        home = self.scratch.folder('home')
+        for name in ('.netrc', '_netrc', '.curlrc', '.curl-hsts', '.hsts', '.altsvc'):
+            os.mkfifo(home / name)
+        proxy = {name: 'http://proxy.cloud:3128' for name in ('http_proxy', 'https_proxy', 'all_proxy', 'ALL_PROXY')}
+        agent = self.start_agent(placement, silent=False, env={'HOME': str(home), 'NETRC': str(home / '.netrc'), **proxy})
+        with Pinger(self.bus) as pinger:
+            agent.wait_state('synced', 30)
+            self.sync(agent)
+        self.check_lively(pinger)
+
+    def test_a_connection_is_closed_though_nobody_reads_there(self):
+        placement = Placement(self.scratch)
+        placement.start()
+        agent = self.start_agent(placement, silent=False)
+        agent.wait_state('synced', 30)
+        with placement.paused(), Pinger(self.bus) as pinger:
+            self.assertEqual(agent.ctl('reload', check=False).returncode, 0)
+            self.sync(agent)
+        self.check_lively(pinger)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Root runs a command by hand in the state folder of the service, whose user may be an intruder's.
+
+What it finds there is never followed with root's rights, and what it makes is the service's.
+"""
+
+import json
+import os
+import struct
+import unittest
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.placement import Placement
+from tests.env.scratch import Scratch
+
+SERVICE = 4711  # has no name: nothing hangs on one
+HOST = {
+    'format': 'compute-agent-host/1', 'nodename': 'by-hand', 'online_cpus': '0-3',
+    'memory_kib': 8 << 20, 'disk_total_bytes': 1 << 40,
+    'cells': [{'id': 0, 'memory_kib': 8 << 20, 'cpus': [{'id': cpu} for cpu in range(4)]}]}
+# What is written there by name: state files beside their own, the database and what SQLite has.
+WRITTEN = ('compute_id', 'devices.json.new', 'claim.sqlite', 'claim.sqlite-wal', 'claim.sqlite-shm',
+           'claim.sqlite-journal', 'claim.sqlite.copying', 'reshape-pending.json.new',
+           'reshape.json.new', 'cordon.json.new', 'provider-config.json.new')
+
+
+def hot_journal(other):
+    """A rollback journal that says it was written together with another one.
+
+    Who rolls it back removes the other when that names no journal any more.
+    """
+    name = str(other).encode()
+    header = bytes.fromhex('d9d505f920a163d7') + struct.pack('>IIIII', 0, 1, 1, 512, 4096)
+    end = struct.pack('>I', (1 << 30) // 4096 + 1) + name + struct.pack(
+        '>II', len(name), sum(name) & 0xffffffff) + bytes.fromhex('d9d505f920a163d7')
+    return header.ljust(512, b'\0') + end
+
+
+class TestRootAtHand(unittest.TestCase):
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+        self.bus = Bus(self.scratch)
+        self.bus.start()
+        self.placement = Placement(self.scratch)
+        self.placement.start()
+        self.agent = Agent(self.scratch, self.placement, bus=self.bus, options={
+            'DEFAULT': {'compute_driver': 'static'}, 'devices': {'enabled_mdev_types': None}})
+        host = self.agent.folder / 'host.json'
+        host.write_text(json.dumps(HOST))
+        self.agent.configure({'static': {'path': host}})
+        for folder in (self.scratch.path, self.agent.folder):
+            folder.chmod(0o711)
+        os.chown(self.agent.state, SERVICE, SERVICE)
+        self.root_only = self.scratch.folder('roots')
+        self.root_only.chmod(0o755)
+
+    def victim(self, text='important\n'):
+        path = self.root_only / 'victim'
+        path.write_text(text)
+        path.chmod(0o644)
+        return path
+
+    def link(self, name, target):
+        """What an intruder who has the service's rights can do."""
+        path = self.agent.state / name
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
+        os.chown(path, SERVICE, SERVICE, follow_symlinks=False)
+
+    def check_untouched(self, path, why):
+        self.assertTrue(path.exists(), why)
+        self.assertEqual((path.read_text(), path.stat().st_uid, path.stat().st_mode & 0o777),
+                         ('important\n', 0, 0o644), why)
+
+    def test_links_of_the_service_are_not_followed_with_roots_rights(self):
+        victim = self.victim()
+        for name in WRITTEN:
+            self.link(name, victim)
+            self.agent.run('--once')
+            self.check_untouched(victim, name)
+            (self.agent.state / name).unlink(missing_ok=True)
+            # one to nowhere: nothing is made there either
+            self.link(name, self.root_only / 'made')
+            self.agent.run('--once')
+            self.assertEqual(list(self.root_only.iterdir()), [victim], name)
+            (self.agent.state / name).unlink(missing_ok=True)
+        self.assertEqual(self.agent.run('--once').returncode, 0)
+
+    def test_a_crafted_journal_removes_no_file_of_root(self):
+        """SQLite follows what its own files say: it must not do so as root."""
+        self.assertEqual(self.agent.run('--once').returncode, 0)
+        victim = self.victim()
+        journal = self.agent.state / 'claim.sqlite-journal'
+        journal.write_bytes(hot_journal(victim))
+        os.chown(journal, SERVICE, SERVICE)
+        self.agent.run('--once')
+        self.check_untouched(victim, 'the journal was rolled back as root')
+
+    def test_what_root_makes_is_the_services(self):
+        done = self.agent.run('--once')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        made = sorted(self.agent.state.iterdir())
+        self.assertGreaterEqual({path.name for path in made}, {'claim.sqlite', 'compute_id'})
+        self.assertEqual({path.stat().st_uid for path in made}, {SERVICE}, made)
+
+    def test_identity_adopt_by_root(self):
+        self.assertEqual(self.agent.run('--once').returncode, 0)
+        root = self.agent.root()
+        (self.agent.state / 'compute_id').unlink()
+        done = self.agent.ctl('identity', 'adopt', '--force', '--config', self.agent.config,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.agent.root(), root)
+        self.assertEqual((self.agent.state / 'compute_id').stat().st_uid, SERVICE)
+
+    def test_migrate_inventory_direct_by_root(self):
+        """The private Placement is root's, and lets the service's user in as well."""
+        self.placement.stop()
+        done = self.agent.ctl('migrate-inventory', '--direct', self.placement.folder,
+                              '--config', self.agent.config, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.placement.start()
+        self.assertIn('by-hand', self.placement.tree_by_name(self.agent.root()))
+        self.assertEqual((self.agent.state / 'compute_id').stat().st_uid, SERVICE)
+
+
+if __name__ == '__main__':
+    unittest.main()

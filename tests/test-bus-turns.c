@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/bus-turns.h"
+#include "base/macros.h"
+#include "tests/test.h"
+
+/* "a1 a2 b1": calls in the order of their coming; a letter is a user, "0" root, a digit the
+ * connection. */
+static void add(BusTurns *turns, const char *name, size_t size, bool is_long)
+{
+        BusSender *sender;
+        BusCall call = { .size = size, .is_long = is_long };
+
+        assert_int_equal(bus_turns_sender(turns, name, &sender), 0);
+        if (!sender->is_known)
+                bus_turns_set_user(turns, sender, (uid_t)name[0], name[0] == '0');
+        call.message = sender;
+        assert_true(bus_turns_has_room(turns, sender, size));
+        assert_int_equal(bus_turns_add(sender, &call), 0);
+}
+
+static void test_order(void **state)
+{
+        static const struct {
+                const char *calls, *served;
+        } cases[] = {
+                { "", "" },
+                { "a1", "a1" },
+                { "a1 a1 a1 b1", "a1 b1 a1 a1" },
+                /* More connections bring nobody more turns. */
+                { "a1 a2 a3 b1 b1 b1", "a1 b1 a2 b1 a3 b1" },
+                { "a1 a1 a2 a2 b1 c1", "a1 b1 c1 a2 a1 a2" },
+                /* Root waits for nobody. */
+                { "a1 a2 b1 01 01", "01 01 a1 b1 a2" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                BusTurns turns = { 0 };
+                char name[16], served[128] = "";
+                BusCall call;
+                int n;
+
+                for (const char *p = cases[i].calls; sscanf(p, "%7s%n", name, &n) == 1; p += n)
+                        add(&turns, name, 0, false);
+                while (bus_turns_next(&turns, true, &call)) {
+                        strcat(served, served[0] ? " " : "");
+                        strcat(served, ((const BusSender *)call.message)->name);
+                }
+                assert_string_equal(served, cases[i].served);
+                bus_turns_done(&turns);
+        }
+}
+
+/* Of long answers one is made at a time; what comes behind one of the same connection waits. */
+static void test_long(void **state)
+{
+        BusTurns turns = { 0 };
+        BusCall call;
+
+        add(&turns, "a1", 0, true);
+        add(&turns, "a1", 0, false);
+        add(&turns, "b1", 0, true);
+        add(&turns, "01", 0, true);
+        assert_true(bus_turns_next(&turns, false, &call));
+        assert_string_equal(((const BusSender *)call.message)->name, "01");
+        assert_false(bus_turns_next(&turns, false, &call));
+        add(&turns, "b2", 0, false);
+        assert_true(bus_turns_next(&turns, false, &call));
+        assert_string_equal(((const BusSender *)call.message)->name, "b2");
+        for (int i = 0; i < 3; i++)
+                assert_true(bus_turns_next(&turns, true, &call));
+        assert_false(bus_turns_next(&turns, true, &call));
+        bus_turns_done(&turns);
+}
+
+static void test_limits(void **state)
+{
+        BusTurns turns = { 0 };
+        BusSender *sender, *root;
+        char name[16];
+
+        /* A user's, over all connections */
+        for (int i = 0; i < BUS_CALLS_PER_USER; i++) {
+                snprintf(name, sizeof(name), "a%d", i);
+                add(&turns, name, 0, false);
+        }
+        assert_false(bus_turns_has_room(&turns, bus_turns_find(&turns, "a1"), 0));
+        /* others have theirs, up to that of all */
+        for (int i = BUS_CALLS_PER_USER; i < BUS_CALLS_OF_ALL; i++) {
+                snprintf(name, sizeof(name), "%c1", 'b' + i / BUS_CALLS_PER_USER);
+                add(&turns, name, 0, false);
+        }
+        assert_int_equal(bus_turns_sender(&turns, "z1", &sender), 0);
+        bus_turns_set_user(&turns, sender, 'z', false);
+        assert_false(bus_turns_has_room(&turns, sender, 0));
+        /* but root, which has none */
+        assert_int_equal(bus_turns_sender(&turns, "01", &root), 0);
+        bus_turns_set_user(&turns, root, 0, true);
+        assert_true(bus_turns_has_room(&turns, root, BUS_CALLS_SIZE + 1));
+        bus_turns_done(&turns);
+}
+
+static void test_size(void **state)
+{
+        BusTurns turns = { 0 };
+
+        add(&turns, "a1", BUS_CALLS_SIZE - 10, false);
+        assert_true(bus_turns_has_room(&turns, bus_turns_find(&turns, "a1"), 10));
+        assert_false(bus_turns_has_room(&turns, bus_turns_find(&turns, "a1"), 11));
+        bus_turns_done(&turns);
+}
+
+/* Calls of whom nobody knows yet are held; what is too much is given back when it is known. */
+static void test_unknown(void **state)
+{
+        BusTurns turns = { 0 };
+        BusSender *sender;
+        BusCall call = { 0 };
+        int n = 0;
+
+        assert_int_equal(bus_turns_sender(&turns, ":1", &sender), 0);
+        while (bus_turns_has_room(&turns, sender, 0)) {
+                call.message = (void *)(uintptr_t)++n;
+                assert_int_equal(bus_turns_add(sender, &call), 0);
+        }
+        assert_int_equal(n, BUS_CALLS_HELD);
+        assert_false(bus_turns_next(&turns, true, &call));
+        bus_turns_set_user(&turns, sender, 'a', false);
+        assert_true(bus_turns_take_over(&turns, sender, &call));
+        assert_int_equal((uintptr_t)call.message, BUS_CALLS_HELD);
+        for (n = 1; bus_turns_take_over(&turns, sender, &call);)
+                n++;
+        assert_int_equal(n, BUS_CALLS_HELD - BUS_CALLS_PER_USER);
+        assert_true(bus_turns_next(&turns, true, &call));
+        assert_int_equal((uintptr_t)call.message, 1);
+        bus_turns_done(&turns);
+}
+
+/* Who has nothing to wait for is forgotten before somebody new is refused. */
+static void test_many_senders(void **state)
+{
+        BusTurns turns = { 0 };
+        BusSender *sender;
+        char name[16];
+
+        for (int i = 0; i < BUS_SENDERS_MAX; i++) {
+                snprintf(name, sizeof(name), ":1.%d", i);
+                assert_int_equal(bus_turns_sender(&turns, name, &sender), 0);
+                assert_int_equal(bus_turns_add(sender, &(BusCall){ 0 }), 0);
+        }
+        assert_int_equal(bus_turns_sender(&turns, "new", &sender), -EBUSY);
+        bus_turns_find(&turns, ":1.7")->n_calls = 0;
+        assert_int_equal(bus_turns_sender(&turns, "new", &sender), 0);
+        assert_null(bus_turns_find(&turns, ":1.7"));
+        assert_int_equal(turns.n_senders, BUS_SENDERS_MAX);
+        bus_turns_done(&turns);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_order),   cmocka_unit_test(test_long),
+                cmocka_unit_test(test_limits),  cmocka_unit_test(test_size),
+                cmocka_unit_test(test_unknown), cmocka_unit_test(test_many_senders),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
