@@ -8,6 +8,7 @@
 
 #include "agent/config-file.h"
 #include "agent/config-table.h"
+#include "agent/read-file.h"
 #include "agent/yaml-text.h"
 #include "base/text.h"
 
@@ -73,7 +74,7 @@ static int read_clouds(CloudsFile *file, const char *cloud, Error *reterr)
 {
         _cleanup_(text_free_secretp) char *text = NULL;
         size_t n;
-        int r = config_read_text(file->path, YAML_TEXT_MAX_BYTES, &text, &n, NULL);
+        int r = read_file_text(file->path, YAML_TEXT_MAX_BYTES, &text, &n, NULL);
 
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s", file->path, strerror(-r));

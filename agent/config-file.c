@@ -6,12 +6,12 @@
 
 #include "agent/config-file.h"
 
+#include "agent/read-file.h"
 #include "base/array.h"
 #include "base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ini_configobj.h>
 #include <string.h>
 #include <strings.h>
@@ -40,55 +40,6 @@ ConfigFile *config_file_free(ConfigFile *file)
         free(file->path);
         free(file);
         return NULL;
-}
-
-int config_read_start(const char *path, char *text, size_t size, size_t *ret_length,
-                      mode_t *ret_mode)
-{
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        struct stat st;
-        size_t n = 0;
-
-        if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode))
-                return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-        while (n < size) {
-                ssize_t r = read(fd, text + n, size - n);
-
-                if (r < 0 && errno == EINTR)
-                        continue;
-                if (r < 0)
-                        return -errno;
-                if (r == 0)
-                        break;
-                n += (size_t)r;
-        }
-        *ret_length = n;
-        if (ret_mode)
-                *ret_mode = st.st_mode;
-        return 0;
-}
-
-int config_read_text(const char *path, size_t max, char **ret, size_t *ret_length, mode_t *ret_mode)
-{
-        _cleanup_free_ char *text = malloc(max + 2);
-        size_t n;
-        int r;
-
-        if (!text)
-                return -ENOMEM;
-        r = config_read_start(path, text, max + 1, &n, ret_mode);
-        if (r < 0)
-                return r;
-        if (n > max)
-                return -EFBIG;
-        text[n] = '\0';
-        *ret = TAKE_PTR(text);
-        *ret_length = n;
-        return 0;
 }
 
 static const char *find_bad_text(const char *line, size_t n)
@@ -386,7 +337,7 @@ int config_file_read(ConfigFile **ret, const char *path, Error *reterr)
         if (!file->path)
                 return error_oom(reterr);
 
-        r = config_read_text(path, CONFIG_FILE_MAX_BYTES, &text, &n, &mode);
+        r = read_file_text(path, CONFIG_FILE_MAX_BYTES, &text, &n, &mode);
         if (r < 0)
                 return read_error(path, r, reterr);
         file->world_readable = mode & S_IROTH;

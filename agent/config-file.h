@@ -41,14 +41,3 @@ typedef struct ConfigFile {
 int config_file_read(ConfigFile **ret, const char *path, Error *reterr);
 ConfigFile *config_file_free(ConfigFile *file);
 DEFINE_CLEANUP(ConfigFile *, config_file_free);
-
-/* Reads the first bytes of a file. Never blocks (a FIFO without a writer must not hang the start),
- * and refuses what is not a regular file: the folder may belong to others. -EISDIR, -EINVAL, errno
- * of open() or read(). ret_mode may be NULL. */
-int config_read_start(const char *path, char *text, size_t size, size_t *ret_length,
-                      mode_t *ret_mode);
-
-/* Reads a whole small file as a string. -EFBIG when it has more than max bytes, -EISDIR or -EINVAL
- * when it is not a regular file, errno of open() or read(); no words are set. */
-int config_read_text(const char *path, size_t max, char **ret, size_t *ret_length,
-                     mode_t *ret_mode);

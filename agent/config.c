@@ -5,6 +5,7 @@
 #include "agent/config-mdev.h"
 #include "agent/config-search.h"
 #include "agent/config-settings.h"
+#include "agent/read-file.h"
 
 #include <string.h>
 #include <syslog.h>
@@ -75,7 +76,7 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         size_t n;
         int r;
 
-        r = config_read_text(path, CREDENTIAL_MAX_BYTES, &text, &n, NULL);
+        r = read_file_text(path, CREDENTIAL_MAX_BYTES, &text, &n, NULL);
         if (r == -ENOENT)
                 return 0;
         if (r < 0)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/config-file.h"
+#include "agent/read-file.h"
 #include "agent/state-file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -67,7 +67,7 @@ static void read_boot_id(Uuid *ret)
         _cleanup_free_ char *text = NULL;
         size_t n;
 
-        if (config_read_text(BOOT_ID, 100, &text, &n, NULL) == 0) {
+        if (read_file_text(BOOT_ID, 100, &text, &n, NULL) == 0) {
                 text[strcspn(text, "\n")] = '\0';
                 if (uuid_from_text(text, ret) == 0)
                         return;

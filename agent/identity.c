@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/config-file.h"
+#include "agent/read-file.h"
 
 #define FILE_NAME      "compute_id"
 #define MAX_BYTES_READ 40 /* Nova's */
@@ -56,7 +56,7 @@ static int read_file(const char *path, Uuid *ret, Error *reterr)
         size_t n;
         int r;
 
-        r = config_read_start(path, text, MAX_BYTES_READ, &n, NULL);
+        r = read_file_start(path, text, MAX_BYTES_READ, &n, NULL);
         if (r == -ENOENT || r == -ENOTDIR)
                 return 0;
         if (r < 0)

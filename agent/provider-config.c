@@ -6,8 +6,8 @@
 #include <glob.h>
 #include <string.h>
 
-#include "agent/config-file.h"
 #include "agent/provider-merge.h"
+#include "agent/read-file.h"
 #include "agent/state-file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -82,7 +82,7 @@ static int read_file(ProviderConfig *config, const char *path, ProviderYaml *yam
 {
         _cleanup_free_ char *text = NULL;
         size_t n;
-        int r = config_read_text(path, PROVIDER_YAML_MAX_BYTES, &text, &n, NULL);
+        int r = read_file_text(path, PROVIDER_YAML_MAX_BYTES, &text, &n, NULL);
 
         if (r < 0) {
                 tell_error(config, path, r);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/config-file.h"
+#include "agent/read-file.h"
 #include "base/json.h"
 
 #define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
@@ -109,7 +109,7 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
         size_t n;
         int r;
 
-        r = config_read_text(path, STATE_FILE_MAX_BYTES, &text, &n, NULL);
+        r = read_file_text(path, STATE_FILE_MAX_BYTES, &text, &n, NULL);
         if (r == -ENOENT)
                 return r;
         if (r < 0)
