@@ -25,15 +25,8 @@
 #include <systemd/sd-event.h>
 
 #include "agent/claim-service.h"
+#include "agent/config.h"
 #include "report/session.h"
-
-/* [agent] claim_mode */
-typedef enum ClaimMode {
-        CLAIM_MODE_AUTO,   /* verify what was placed, else write; local while Placement is away */
-        CLAIM_MODE_VERIFY, /* only what was placed */
-        CLAIM_MODE_WRITE,  /* as auto, and nothing while Placement is away */
-        _CLAIM_MODE_MAX,
-} ClaimMode;
 
 /* Beside ClaimOutcome. */
 typedef enum ClaimDeskOutcome {

@@ -2,7 +2,6 @@
 
 #include "agent/config-table.h"
 
-#include "agent/claim-desk.h"
 #include "agent/config-search.h"
 #include "agent/config-value.h"
 #include "base/text.h"

@@ -31,6 +31,14 @@ typedef enum ConfigHookAway {
         _CONFIG_HOOK_AWAY_MAX,
 } ConfigHookAway;
 
+/* [agent] claim_mode */
+typedef enum ClaimMode {
+        CLAIM_MODE_AUTO,   /* verify what was placed, else write; local while Placement is away */
+        CLAIM_MODE_VERIFY, /* only what was placed */
+        CLAIM_MODE_WRITE,  /* as auto, and nothing while Placement is away */
+        _CLAIM_MODE_MAX,
+} ClaimMode;
+
 typedef struct Config {
         /* [DEFAULT] */
         char *state_path;              /* "/var/lib/compute-agent" */
@@ -55,7 +63,7 @@ typedef struct Config {
         uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */
         int on_startup_failure;         /* ConfigStartupFailure */
         uint64_t heal_cycles;           /* heal_each_cycles; 0: never */
-        int claim_mode;                 /* ClaimMode of agent/claim-desk.h */
+        int claim_mode;                 /* ClaimMode */
         /* [hook] */
         bool hook_enabled;
         uint64_t hook_timeout_usec; /* timeout, seconds; 10 */
