@@ -3,6 +3,7 @@
 #include "agent/audit-json.h"
 
 #include "agent/audit-picture.h"
+#include "agent/documents.h"
 #include "base/json.h"
 
 static json_t *finding_to_json(const AuditFinding *finding, const AuditResult *result)

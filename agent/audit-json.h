@@ -8,8 +8,6 @@
 
 #include "agent/audit.h"
 
-#define AUDIT_FORMAT "compute-agent-audit/1"
-
 typedef enum AuditOutcome {
         AUDIT_FOUND, /* nothing was done about it */
         AUDIT_HEALED,

@@ -9,6 +9,7 @@
 #include "agent/bus-claims-internal.h"
 #include "agent/bus-claims.h"
 #include "agent/bus-interface.h"
+#include "agent/documents.h"
 #include "base/json.h"
 
 int bus_append_allocations(sd_bus_message *m, const Claim *claim)

@@ -59,7 +59,6 @@
 #define BUS_CLAIM_FIELDS "xssbssttts" BUS_HOLDINGS "ss" BUS_LAYOUT BUS_MAPPINGS
 #define BUS_CLAIM        "(" BUS_CLAIM_FIELDS ")"
 #define BUS_PROBLEM      "(sxs)"
-#define EXPLAIN_FORMAT   "compute-agent-explain/1"
 
 /* GetTree() -> s, GetPlan() -> s, Discover() -> s: JSON documents (computectl(1), "JSON").
  * Sync() -> s: runs a cycle and answers when it ended; "" when all was published, else why not.

@@ -14,6 +14,7 @@
 #include "agent/clouds.h"
 #include "agent/config.h"
 #include "agent/connect.h"
+#include "agent/documents.h"
 #include "base/json.h"
 #include "drivers/driver.h"
 #include "drivers/verify.h"
@@ -119,7 +120,7 @@ static int verify(const Config *config, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_(findings_done) Findings findings = { 0 };
-        _cleanup_json_ json_t *document = NULL;
+        _cleanup_json_ json_t *found = NULL, *document = NULL;
 
         if (verify_config(&config->driver, &findings) < 0)
                 return error_oom(reterr);
@@ -132,7 +133,10 @@ static int verify(const Config *config, Error *reterr)
                 if (verify_host(&config->driver, snapshot, &findings) < 0)
                         return error_oom(reterr);
         }
-        document = findings_to_json(&findings, snapshot ? snapshot->nodename : "");
+        found = findings_to_json(&findings, snapshot ? snapshot->nodename : "");
+        document = json_pack("{ss}", "format", FINDINGS_FORMAT);
+        if (!found || json_object_update(document, found) < 0)
+                return error_oom(reterr);
         return print_document(document, reterr);
 }
 

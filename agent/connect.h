@@ -9,13 +9,6 @@
 
 #include "agent/config.h"
 
-#define CONNECT_FORMAT                                                                           \
-        "compute-agent-connect/1" /* {"format", "keystone": is there one to ask, "error": "" or  \
-                                   * why there is no token, "outcome", "scope", "roles": [],     \
-                                   * "endpoint", "clock_ahead_sec", "placement_error": "" or why \
-                                   * it cannot be read, "placement_outcome", "microversion": the \
-                                   * newest that it speaks, "" when it does not tell} */
-
 /* Blocks until there is an answer, at most as long as the time-outs of config allow. The caller
  * owns *ret. What does not work is in the document; -EINVAL with words for a configuration that
  * cannot be used, -ENOMEM. */

@@ -7,11 +7,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent/connect.h"
 #include "agent/ctl-json.h"
-#include "agent/identity-work.h"
+#include "agent/documents.h"
 #include "drivers/snapshot.h"
-#include "drivers/verify.h"
 
 #define PROGRAM  "computectl-discover"
 #define IDENTITY "computectl-identity"

@@ -14,6 +14,7 @@
 #include "agent/ctl-text.h"
 #include "agent/ctl-verb-common.h"
 #include "agent/ctl-watch.h"
+#include "agent/documents.h"
 #include "agent/tree-json.h"
 #include "drivers/snapshot.h"
 

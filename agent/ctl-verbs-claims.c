@@ -12,6 +12,7 @@
 #include "agent/ctl-request.h"
 #include "agent/ctl-verb-common.h"
 #include "agent/ctl-xml.h"
+#include "agent/documents.h"
 #include "agent/tree-json.h"
 
 #define RELEASE_REASON "released with computectl"

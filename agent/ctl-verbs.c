@@ -27,7 +27,7 @@
 #include "agent/ctl-verbs-audit.h"
 #include "agent/ctl-verbs-claims.h"
 #include "agent/ctl-verbs-cordon.h"
-#include "agent/reshape-image.h"
+#include "agent/documents.h"
 #include "agent/tree-json.h"
 
 #define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)

@@ -8,16 +8,6 @@
 
 #include "agent/config.h"
 
-#define IDENTITY_FORMAT                                                                           \
-        "compute-agent-identity/1" /* {"format", "name", "state": "good" | "unknown" | "new" |    \
-                                    * "renamed" | "taken" | "taken-below" | "twice" | "no-root",  \
-                                    * "text", "advice", "file", "uuid": "" without one,           \
-                                    * "placement_error": "" or why it was not asked,              \
-                                    * "own": null or {"uuid", "name", "root": bool, "generation", \
-                                    * "consumers": -1 not known, "modified_usec": 0 not known},   \
-                                    * "holder": the same, "below", "changes": [{"uuid", "from",   \
-                                    * "to"}], "done": bool, "refused": "" or why} */
-
 typedef enum IdentityOrder {
         IDENTITY_SHOW,
         IDENTITY_ADOPT,

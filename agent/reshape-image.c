@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "agent/documents.h"
 #include "agent/tree-json.h"
 #include "base/json.h"
 #include "report/placement-consumer.h"

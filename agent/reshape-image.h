@@ -15,8 +15,6 @@
 #include "base/provider-tree.h"
 #include "drivers/reshape.h"
 
-#define RESHAPE_FORMAT "compute-agent-reshape/1"
-
 typedef struct ReshapeShape {
         ProviderTree *tree;
         Allocations *consumers; /* those that change, whole */

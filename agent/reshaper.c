@@ -8,6 +8,7 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+#include "agent/documents.h"
 #include "agent/state-file.h"
 #include "base/json.h"
 #include "base/log.h"

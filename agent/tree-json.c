@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "agent/documents.h"
 #include "base/json.h"
 
 uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class)

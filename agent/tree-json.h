@@ -17,8 +17,6 @@
 #include "base/provider-tree.h"
 #include "claims/host-view.h"
 
-#define TREE_FORMAT "compute-agent-tree/1"
-
 /* view, as claims have the host, may be NULL. A new reference, NULL when out of memory. */
 json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
                      const char *node, const char *sync_state);

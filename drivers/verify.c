@@ -405,6 +405,5 @@ json_t *findings_to_json(const Findings *findings, const char *nodename)
                                                     finding->option, "text", finding->text)) < 0)
                         return NULL;
         }
-        return json_pack("{ss ss sI sO}", "format", FINDINGS_FORMAT, "nodename", nodename, "errors",
-                         n_errors, "findings", list);
+        return json_pack("{ss sI sO}", "nodename", nodename, "errors", n_errors, "findings", list);
 }

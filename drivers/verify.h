@@ -5,8 +5,6 @@
 
 #include "drivers/driver.h"
 
-#define FINDINGS_FORMAT "compute-agent-findings/1"
-
 typedef enum FindingLevel {
         FINDING_WARNING, /* has no effect, or not the one that was meant */
         FINDING_ERROR,   /* the agent publishes nothing of this host with it */
@@ -40,6 +38,6 @@ int verify_config(const DriverConfig *config, Findings *findings);
  * initialised. -ENOMEM. */
 int verify_host(const DriverConfig *config, const Snapshot *snapshot, Findings *findings);
 
-/* {"format", "nodename", "errors": n, "findings": [{"level", "option", "text"}]}. A new reference,
+/* {"nodename", "errors": n, "findings": [{"level", "option", "text"}]}. A new reference,
  * NULL when out of memory. */
 json_t *findings_to_json(const Findings *findings, const char *nodename);

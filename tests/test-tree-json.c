@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "agent/documents.h"
 #include "agent/tree-json.h"
 
 #include "tests/ctl-capture.h"

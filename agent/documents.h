@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The "format" members of the JSON documents that one program of ours hands to another. What is in
+ * a document is said where it is made, or here. */
+
+#define AUDIT_FORMAT   "compute-agent-audit/1"   /* audit-json.h */
+#define EXPLAIN_FORMAT "compute-agent-explain/1" /* bus-claims-query.c */
+#define RESHAPE_FORMAT "compute-agent-reshape/1" /* reshape-image.h */
+#define TREE_FORMAT    "compute-agent-tree/1"    /* tree-json.h */
+
+/* {"format", "nodename", "errors": n, "findings": [{"level", "option", "text"}]}: what of the
+ * configuration does not fit the host (drivers/verify.h). */
+#define FINDINGS_FORMAT "compute-agent-findings/1"
+
+/* {"format", "keystone": is there one to ask, "error": "" or why there is no token, "outcome",
+ * "scope", "roles": [], "endpoint", "clock_ahead_sec", "placement_error": "" or why it cannot be
+ * read, "placement_outcome", "microversion": the newest that it speaks, "" when it does not
+ * tell} */
+#define CONNECT_FORMAT "compute-agent-connect/1"
+
+/* {"format", "name", "state": "good" | "unknown" | "new" | "renamed" | "taken" | "taken-below" |
+ * "twice" | "no-root", "text", "advice", "file", "uuid": "" without one, "placement_error": ""
+ * or why it was not asked, "own": null or {"uuid", "name", "root": bool, "generation",
+ * "consumers": -1 not known, "modified_usec": 0 not known}, "holder": the same, "below",
+ * "changes": [{"uuid", "from", "to"}], "done": bool, "refused": "" or why} */
+#define IDENTITY_FORMAT "compute-agent-identity/1"
