@@ -173,9 +173,10 @@ static int write_moves(Follow *follow, const ProviderTree *tree, size_t *ret_n_m
         return r;
 }
 
-int claim_move_follow(Claims *claims, const TreeMaker *maker, const Snapshot *snapshot,
-                      const ProviderTree *tree, const ReshapeImage *reshaped, size_t *ret_n_moved,
-                      Error *reterr)
+/* A ClaimOutcome, or a negative errno. */
+static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *snapshot,
+                       const ProviderTree *tree, const ReshapeImage *reshaped, size_t *ret_n_moved,
+                       Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *stored = NULL;
         _cleanup_(follow_done) Follow follow = { .claims = claims, .reshaped = reshaped };
@@ -202,4 +203,23 @@ int claim_move_follow(Claims *claims, const TreeMaker *maker, const Snapshot *sn
         if (r == 0)
                 r = move_others(&follow, maker, snapshot, stored, reterr);
         return r == 0 ? write_moves(&follow, tree, ret_n_moved, reterr) : r;
+}
+
+void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
+                       const ProviderTree *tree, const ReshapeImage *reshaped)
+{
+        Claims *claims = claim_service_get(service);
+        Error error = ERROR_NULL;
+        size_t n_moved = 0;
+        int r;
+
+        if (!claims)
+                return;
+        r = move_claims(claims, maker, snapshot, tree, reshaped, &n_moved, &error);
+        if (n_moved > 0)
+                log_notice("%zu claim(s) follow the reshape of the provider tree.", n_moved);
+        if (r != 0)
+                log_warning("Claims could not follow the reshape: %s; retrying.",
+                            error_text(&error, r));
+        claim_service_check(service, r);
 }

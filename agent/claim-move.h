@@ -7,11 +7,13 @@
  * A claim that held what its consumer held in Placement gets what the consumer got there; all
  * others are moved by the driver's own rules. */
 
+#include "agent/claim-service.h"
 #include "agent/reshape-image.h"
 #include "agent/tree-maker.h"
-#include "claims/claims.h"
 
-/* See claim_service_follow(). A ClaimOutcome, or a negative errno. */
-int claim_move_follow(Claims *claims, const TreeMaker *maker, const Snapshot *snapshot,
-                      const ProviderTree *tree, const ReshapeImage *reshaped, size_t *ret_n_moved,
-                      Error *reterr);
+/* Where living claims hold what tree has no more, that moves by the driver's rules, together with
+ * the tree, in one transaction. To be called with the shape that Placement has, before
+ * claim_service_set_tree(). reshaped (may be NULL) is what the reshape that just ended did with the
+ * consumers. What cannot be moved stays, is logged, and is tried again with the next call. */
+void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
+                       const ProviderTree *tree, const ReshapeImage *reshaped);

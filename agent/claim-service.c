@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "agent/claim-facts.h"
-#include "agent/claim-move.h"
 #include "agent/claim-reconcile.h"
 #include "agent/claim-share.h"
 #include "agent/clock-watch.h"
@@ -668,24 +667,6 @@ void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
         service->tree_stored = false;
         if (service->claims)
                 store_tree(service);
-}
-
-void claim_service_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
-                          const ProviderTree *tree, const ReshapeImage *reshaped)
-{
-        Error error = ERROR_NULL;
-        size_t n_moved = 0;
-        int r;
-
-        if (!service->claims)
-                return;
-        r = claim_move_follow(service->claims, maker, snapshot, tree, reshaped, &n_moved, &error);
-        if (n_moved > 0)
-                log_notice("%zu claim(s) follow the reshape of the provider tree.", n_moved);
-        if (r != 0)
-                log_warning("Claims could not follow the reshape: %s; retrying.",
-                            error_text(&error, r));
-        forget_lost(service, r);
 }
 
 void claim_service_set_node(ClaimService *service, const char *node)

@@ -6,8 +6,6 @@
  * A folder that is read-only or a disk that is full must not keep the agent from reporting what the
  * host has. Claims are refused with words meanwhile. Main thread only; blocks on the disk. */
 
-#include "agent/reshape-image.h"
-#include "agent/tree-maker.h"
 #include "claims/claims.h"
 #include "claims/reconcile.h"
 #include "drivers/driver.h"
@@ -60,13 +58,6 @@ void claim_service_set_owes_guests(ClaimService *service, bool owes);
 
 /* The host that claims are fitted to; copied. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
-
-/* Lets claims follow a reshape: where living claims hold what tree has no more, that moves by the
- * driver's rules, together with the tree, in one transaction. To be called with the shape that
- * Placement has, before claim_service_set_tree(). reshaped (may be NULL) is what the reshape that
- * just ended did with the consumers. What cannot be moved stays. */
-void claim_service_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
-                          const ProviderTree *tree, const ReshapeImage *reshaped);
 
 /* Nothing new is promised, and what is added to refusals: see claims_set_closed(). Copied. */
 void claim_service_set_closed(ClaimService *service, const char *reason, const char *hint);

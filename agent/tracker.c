@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/claim-move.h"
 #include "agent/claim-witness.h"
 #include "agent/cycle-pace.h"
 #include "agent/host-poll.h"
@@ -227,8 +228,8 @@ static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
         bool reshaped = !tracker->status.reshape_needed && known;
 
         if (reshaped && !tracker->config.dry_run)
-                claim_service_follow(tracker->config.claims, &tracker->maker, tracker->snapshot,
-                                     tree, reshape_control_get_image(tracker->reshape));
+                claim_move_follow(tracker->config.claims, &tracker->maker, tracker->snapshot, tree,
+                                  reshape_control_get_image(tracker->reshape));
         provider_tree_free(tracker->tree);
         tracker->tree = tree;
         claim_service_set_snapshot(tracker->config.claims, tracker->snapshot);

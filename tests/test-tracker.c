@@ -7,6 +7,7 @@
 
 #include <sys/eventfd.h>
 
+#include "agent/claim-move.h"
 #include "base/log.h"
 #include "report/gather.h"
 #include "tests/test.h"
@@ -141,8 +142,8 @@ Gather *gather_free(Gather *gather)
         return NULL;
 }
 
-void claim_service_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
-                          const ProviderTree *tree, const ReshapeImage *reshaped)
+void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
+                       const ProviderTree *tree, const ReshapeImage *reshaped)
 {
 }
 
