@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "claims/claims-move.h"
 #include "claims/claims-placement.h"
+#include "drivers/provider-update.h"
 
 typedef struct Follow {
         Claims *claims;
@@ -141,8 +142,7 @@ static int move_others(Follow *follow, const TreeMaker *maker, const Snapshot *s
 
         if (provider_tree_copy(&tree, stored) < 0)
                 return error_oom(reterr);
-        r = driver_update_provider_tree(maker->driver, snapshot, tree, maker->nodename, &reshape,
-                                        reterr);
+        r = provider_update(maker->config, snapshot, tree, maker->nodename, &reshape, reterr);
         for (size_t i = 0; r >= 0 && i < reshape.n_problems; i++)
                 log_debug("Claim of %s stays: %s",
                           driver_reshape_guest(&reshape, &reshape.problems[i].consumer)->text,

@@ -17,6 +17,7 @@
 #include "agent/documents.h"
 #include "base/json.h"
 #include "drivers/driver.h"
+#include "drivers/registry.h"
 #include "drivers/verify.h"
 
 #define TIMEOUT_SEC 30

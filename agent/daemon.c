@@ -21,6 +21,7 @@
 #include "agent/tracker.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "drivers/registry.h"
 
 #define STATUS_TEXT_MAX 1024
 
@@ -271,6 +272,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
         bool starts = !before && daemon->mode == DAEMON_SERVE;
         const TrackerConfig tracker_config = {
                 .driver = engine->driver,
+                .driver_config = &engine->config->driver,
                 .claims = daemon->claims,
                 .reporter = engine->config->has_placement ? &engine->config->reporter : NULL,
                 .known = get_known_host(daemon, engine->config),

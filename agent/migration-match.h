@@ -11,6 +11,7 @@
 
 #include "claims/claim.h"
 #include "drivers/driver.h"
+#include "drivers/reshape.h"
 
 /* Sorted by consumer; freed by the caller. claims may be NULL. -ENOMEM. */
 int migration_match(const Allocations *consumers, const Snapshot *snapshot, const ClaimList *claims,

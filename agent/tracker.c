@@ -600,7 +600,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         tracker->config = *config;
         tracker->event = sd_event_ref(event);
         tracker->maker = (TreeMaker){
-                .driver = config->driver,
+                .config = config->driver_config,
                 .device_watch = config->device_watch,
                 .cordon = config->cordon,
                 .provider_config = config->provider_config,

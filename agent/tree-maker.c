@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "drivers/provider-update.h"
+
 static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr)
 {
         const Provider *root = provider_tree_find(tree, &maker->root);
@@ -44,8 +46,7 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 return r;
         if (maker->cordon)
                 cordon_clear(maker->cordon, tree, &maker->root, known);
-        updated = driver_update_provider_tree(maker->driver, snapshot, tree, maker->nodename,
-                                              reshape, &error);
+        updated = provider_update(maker->config, snapshot, tree, maker->nodename, reshape, &error);
         if (updated < 0) {
                 if (reterr)
                         *reterr = error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tree that a host should have: a copy of what Placement holds, edited by the driver, the
+/* The tree that a host should have: a copy of what Placement holds, with what the host has, the
  * device watch, what is cordoned, and provider.yaml, in this order. Main thread; reads and writes
  * their small files. */
 
@@ -10,10 +10,11 @@
 #include "agent/provider-config.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
+#include "drivers/reshape.h"
 
 /* Everything is borrowed. */
 typedef struct TreeMaker {
-        Driver *driver;
+        const DriverConfig *config;
         DeviceWatch *device_watch;       /* NULL: none */
         Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */
@@ -28,7 +29,7 @@ typedef struct MadeTree {
 } MadeTree;
 
 /* base (what Placement holds, or NULL: nothing) is copied. known: it was read from Placement.
- * reshape as for driver_update_provider_tree(). ret_made is owned by the caller. -EEXIST for a root
+ * reshape as for provider_update(). ret_made is owned by the caller. -EEXIST for a root
  * of another name, -EINVAL with words (for one that is no root, too), -ENOMEM; what reshape lends
  * is undefined then. */
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,

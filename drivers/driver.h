@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The contract of a virt driver: what a hypervisor has.
+/* The contract of a virt driver: it says what a hypervisor has.
  *
- * A driver answers two questions. "What is there?" (poll) takes as long as the hypervisor takes,
- * and is asked on a thread of the driver's own. "What should Placement be told of it?"
- * (update_provider_tree) is a pure function of a snapshot, run on the main thread. A driver knows
- * neither Placement nor claims, holds no event loop, and logs at debug level only.
+ * "What is there?" (poll) takes as long as the hypervisor takes, and is asked on a thread of the
+ * driver's own. What Placement should be told of it is no driver's affair, but the same for all of
+ * them (drivers/provider-update.h). A driver knows neither Placement nor claims, holds no event
+ * loop, and logs at debug level only.
  *
  * Threads: every function here is called on the main thread and returns at once, but driver_free(),
  * which waits up to two seconds for the driver's thread. The one thing to watch is the descriptor
  * of driver_get_fd(): readable means that driver_take() has something.
  *
- * A new driver fills a DriverOps and adds a line to the table in drivers/driver.c. */
+ * A new driver fills a DriverOps and adds a line to the table in drivers/registry.c. */
 
-#include "base/provider-tree.h"
 #include "drivers/pci-spec.h"
-#include "drivers/reshape.h"
 #include "drivers/snapshot.h"
 
 /* One mdev type of [devices] enabled_mdev_types with its [mdev_TYPE] section. */
@@ -92,15 +90,6 @@ typedef struct DriverConfig {
         char **renamed_classes;   /* [agent] renamed_resource_classes, "OLD:NEW" each; or NULL */
 } DriverConfig;
 
-/* Expected outcomes of update_provider_tree. */
-typedef enum DriverUpdate {
-        DRIVER_UPDATED = 0,
-        DRIVER_RESHAPE_NEEDED = 1,  /* something allocated must move, and nothing may */
-        DRIVER_UPDATED_IN_PART = 2, /* all but some devices or classes, which were left as they are:
-                                       reterr says why */
-        _DRIVER_UPDATE_MAX,
-} DriverUpdate;
-
 /* How much a poll reads anew, each kind also what the ones before it do. */
 typedef enum DriverPollKind {
         DRIVER_POLL_CHANGES, /* what the hypervisor told of, and some of what it tells nothing of */
@@ -129,15 +118,12 @@ typedef struct Driver Driver;
 
 typedef struct DriverOps {
         const char *name;
-        /* before: as of driver_new(), but one of the same ops, or NULL */
+        /* before: as of driver_new() (drivers/registry.h), but one of the same ops, or NULL */
         int (*init)(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr);
         void (*done)(Driver *driver);
         int (*get_fd)(Driver *driver);
         int (*poll)(Driver *driver, DriverPollKind kind);
         int (*take)(Driver *driver, DriverEvent *ret);
-        int (*update_provider_tree)(const DriverConfig *config, const Snapshot *snapshot,
-                                    ProviderTree *tree, const char *nodename,
-                                    DriverReshape *reshape, Error *reterr);
 } DriverOps;
 
 struct Driver {
@@ -145,15 +131,6 @@ struct Driver {
         const DriverConfig *config;
         void *state; /* the driver's own */
 };
-
-/* Makes the driver of that name ("libvirt", "static") and starts its threads; it does not connect
- * yet. The configuration is borrowed and must not change while the driver lives. before (may be
- * NULL) is the one whose place it takes, and which is freed next: no call of that one is waited for
- * then, and where both ask the same hypervisor this one asks when that one's call is over. -ENOENT
- * for an unknown name, -EINVAL for a configuration that the driver refuses (with the option's
- * name), -ENOMEM, -EAGAIN. */
-int driver_new(Driver **ret, const char *name, const DriverConfig *config, Driver *before,
-               Error *reterr);
 
 /* Stops the threads, unless another driver took its place. A thread that hangs inside the
  * hypervisor's library for more than two seconds is left behind. */
@@ -171,18 +148,3 @@ int driver_poll(Driver *driver, DriverPollKind kind);
 /* Takes one event; DRIVER_EVENT_NONE when there is none left. Call until then. A newer snapshot
  * replaces an older one that was not taken. */
 int driver_take(Driver *driver, DriverEvent *ret);
-
-/* Edits tree, which holds what Placement holds, into what the host should have (specification 4,
- * "update_provider_tree").
- *
- * Pure; may be called as often as needed. nodename is the name of the root provider, which must be
- * in the tree. Only what the driver owns is changed: foreign providers, traits and aggregates stay
- * (facts C10). Without reshape->consumers (reshape may be NULL) nothing that is allocated may move;
- * where it must, DRIVER_RESHAPE_NEEDED is returned and the tree is as it was (pointers into it are
- * void). Else: consumers whole, as GET /allocations tells them; moved in place, those on this
- * host's providers alone. A configuration of some devices that cannot be obeyed costs those devices
- * and not the tree, and a consumer that cannot be placed its class: DRIVER_UPDATED_IN_PART. -ENOENT
- * when nodename is not in the tree, -EINVAL with words for a host and configuration that do not
- * fit, -ENOMEM; tree and consumers are then undefined. */
-int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, ProviderTree *tree,
-                                const char *nodename, DriverReshape *reshape, Error *reterr);

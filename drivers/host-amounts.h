@@ -5,6 +5,7 @@
  * PCPU, MEMORY_MB, DISK_GB; and the inventory record that follows. Where it goes, the root or NUMA
  * cells, is for others. Pure. */
 
+#include "base/provider-tree.h"
 #include "drivers/cpu-plan.h"
 
 typedef struct ClassAmount {

@@ -9,6 +9,7 @@
  * that follow from it as they are. Names that a Placement does not know are the reporter's concern.
  */
 
+#include "base/provider-tree.h"
 #include "drivers/driver.h"
 
 /* -ENOMEM. */

@@ -29,7 +29,6 @@
 #include "drivers/libvirt-facts.h"
 #include "drivers/libvirt-poll.h"
 #include "drivers/mailbox.h"
-#include "drivers/provider-update.h"
 #include "drivers/virt-thread.h"
 
 typedef struct LibvirtState {
@@ -373,5 +372,4 @@ const DriverOps libvirt_driver_ops = {
         .get_fd = libvirt_get_fd,
         .poll = libvirt_request_poll,
         .take = libvirt_take,
-        .update_provider_tree = provider_update,
 };

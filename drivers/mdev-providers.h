@@ -4,6 +4,7 @@
 /* One provider "<nodename>_<device>" per device that offers mediated devices, below the root or,
  * with cells in Placement, below the cell that the device is attached to. Pure. */
 
+#include "base/provider-tree.h"
 #include "drivers/mdev-plan.h"
 
 /* Makes or adopts (by its name) the provider of each offer, sets its inventory and the owner trait,

@@ -4,6 +4,7 @@
 /* Contexts of encrypted memory (AMD SEV, SEV-ES, SEV-SNP) as providers "<nodename>_amd_sev",
  * "…_amd_sev_es" and "…_amd_sev_snp" with MEM_ENCRYPTION_CONTEXT (facts C6). Pure. */
 
+#include "base/provider-tree.h"
 #include "drivers/driver.h"
 
 extern const char memory_encryption_class[]; /* "MEM_ENCRYPTION_CONTEXT" */

@@ -9,6 +9,7 @@
  * Shares add up to what the root would have. What is reserved of the host is shared out by size. */
 
 #include "base/allocation.h"
+#include "base/provider-tree.h"
 #include "drivers/host-amounts.h"
 
 /* The provider that a device of that NUMA node belongs under: the cell's (also when somebody

@@ -10,7 +10,9 @@
  * domain of this host has is taken away: a device whose spec was removed stays counted until it is
  * free. */
 
+#include "base/provider-tree.h"
 #include "drivers/driver.h"
+#include "drivers/reshape.h"
 
 /* Makes, updates and removes providers. A device that Nova would refuse (a physical function and
  * its virtual functions both, virtual functions of different classes or traits, …) costs its own

@@ -10,6 +10,7 @@
  *   any other               on a device's provider whose class changed: the new class
  *   renamed classes         [agent] renamed_resource_classes: the new name, on the same provider */
 
+#include "base/provider-tree.h"
 #include "drivers/cpu-plan.h"
 #include "drivers/mdev-plan.h"
 #include "drivers/reshape.h"

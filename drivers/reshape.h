@@ -8,6 +8,15 @@
 #include "base/error.h"
 #include "base/string-set.h"
 
+/* Expected outcomes of provider_update(). */
+typedef enum DriverUpdate {
+        DRIVER_UPDATED = 0,
+        DRIVER_RESHAPE_NEEDED = 1,  /* something allocated must move, and nothing may */
+        DRIVER_UPDATED_IN_PART = 2, /* all but some devices or classes, which were left as they are:
+                                       reterr says why */
+        _DRIVER_UPDATE_MAX,
+} DriverUpdate;
+
 /* A consumer that stands for a guest under another uuid: a migration, or a claim. */
 typedef struct ReshapeAlias {
         Uuid consumer;

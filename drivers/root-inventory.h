@@ -4,6 +4,7 @@
 /* The inventories of the root provider (facts C2): VCPU, PCPU, MEMORY_MB and DISK_GB, or DISK_GB
  * alone where NUMA cells have the others. Pure. */
 
+#include "base/provider-tree.h"
 #include "drivers/host-amounts.h"
 
 /* Replaces the root's inventories: they are the driver's own. A class with a total of 0 is left out

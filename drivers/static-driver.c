@@ -10,7 +10,6 @@
 
 #include "base/json.h"
 #include "drivers/mailbox.h"
-#include "drivers/provider-update.h"
 
 #define FILE_SIZE_MAX (64 * 1024 * 1024)
 
@@ -147,5 +146,4 @@ const DriverOps static_driver_ops = {
         .get_fd = static_get_fd,
         .poll = static_poll,
         .take = static_take,
-        .update_provider_tree = provider_update,
 };

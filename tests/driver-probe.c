@@ -19,6 +19,7 @@
 
 #include "base/json.h"
 #include "drivers/driver.h"
+#include "drivers/registry.h"
 
 typedef struct Probe {
         Driver *driver;

@@ -5,6 +5,7 @@
  * mostly left out. */
 
 #include "base/json.h"
+#include "base/provider-tree.h"
 #include "drivers/driver.h"
 #include "tests/test.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "drivers/registry.h"
 #include "tests/host-fixture.h"
 
 static void test_refusals(void **state)

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/stat.h>
 
+#include "drivers/provider-update.h"
+#include "drivers/registry.h"
 #include "tests/host-fixture.h"
 
 #define HOST(members) "{\"format\": \"compute-agent-host/1\", \"nodename\": \"cn1\"" members "}"
@@ -143,9 +145,9 @@ static void test_update(void **state)
 
         write_file(fixture, HOST(", \"online_cpus\": \"0-3\""));
         poll_driver(fixture, &event);
-        assert_int_equal(driver_update_provider_tree(fixture->driver, event.snapshot, tree, "cn1",
-                                                     NULL, NULL),
-                         DRIVER_UPDATED);
+        assert_int_equal(
+                provider_update(fixture->driver->config, event.snapshot, tree, "cn1", NULL, NULL),
+                DRIVER_UPDATED);
         assert_int_equal(provider_find_inventory(root, "VCPU")->total, 4);
         snapshot_unref(event.snapshot);
 }

@@ -9,6 +9,7 @@
 
 #include "agent/claim-move.h"
 #include "base/log.h"
+#include "drivers/provider-update.h"
 #include "report/gather.h"
 #include "tests/test.h"
 
@@ -82,8 +83,8 @@ int driver_take(Driver *driver, DriverEvent *ret)
         return 0;
 }
 
-int driver_update_provider_tree(Driver *driver, const Snapshot *snapshot, ProviderTree *tree,
-                                const char *nodename, DriverReshape *reshape, Error *reterr)
+int provider_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+                    const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         Provider *root = provider_tree_find_name(tree, nodename);
 

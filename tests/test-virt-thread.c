@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <time.h>
 
+#include "drivers/provider-update.h"
+#include "drivers/registry.h"
 #include "tests/host-fixture.h"
 
 #define UUID_MDEV "c60cc60c-c60c-4c60-8c60-c60cc60cc60c"
@@ -179,9 +181,8 @@ static void test_gpu_host(void **state)
         tree = tree_new(&root);
         free(root->name);
         root->name = strdup(host->nodename);
-        assert_int_equal(
-                driver_update_provider_tree(driver, host, tree, host->nodename, NULL, NULL),
-                DRIVER_UPDATED);
+        assert_int_equal(provider_update(driver->config, host, tree, host->nodename, NULL, NULL),
+                         DRIVER_UPDATED);
         assert_int_equal(provider_find_inventory(root, "MEMORY_MB")->total, 8192);
         snprintf(name, sizeof(name), "%.40s_pci_0000_41_00_0", host->nodename);
         provider = provider_tree_find_name(tree, name);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/registry.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "drivers/driver-config.h"
+#include "drivers/libvirt-driver.h"
+#include "drivers/static-driver.h"
+
+static const DriverOps *const drivers[] = {
+        &libvirt_driver_ops,
+        &static_driver_ops,
+};
+
+static const DriverOps *find_ops(const char *name)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(drivers); i++)
+                if (strcmp(drivers[i]->name, name) == 0)
+                        return drivers[i];
+        return NULL;
+}
+
+int driver_new(Driver **ret, const char *name, const DriverConfig *config, Driver *before,
+               Error *reterr)
+{
+        _cleanup_free_ Driver *driver = NULL;
+        const DriverOps *ops = find_ops(name);
+        int r;
+
+        if (!ops)
+                return error_setf(reterr, ENOENT, "There is no driver \"%.40s\" (but %s and %s)",
+                                  name, drivers[0]->name, drivers[1]->name);
+        r = driver_config_check(config, reterr);
+        if (r < 0)
+                return r;
+        driver = calloc(1, sizeof(Driver));
+        if (!driver)
+                return error_oom(reterr);
+        driver->ops = ops;
+        driver->config = config;
+        r = ops->init(driver, config, before && before->ops == ops ? before : NULL, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(driver);
+        return 0;
+}
