@@ -12,7 +12,7 @@
 #include "agent/claim-facts.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-#include "drivers/domain.h"
+#include "drivers/registry.h"
 
 #define XML_MAX (4 * 1024 * 1024)
 
@@ -38,7 +38,7 @@ static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest
         if (strlen(xml) > XML_MAX)
                 return error_setf(reterr, EINVAL, "The domain's XML is longer than %d bytes",
                                   XML_MAX);
-        r = domain_parse(xml, &guest->domain, reterr);
+        r = driver_read_domain(xml, &guest->domain, reterr);
         if (r < 0)
                 return r;
         return claim_facts_make_domain(&guest->domain, facts, &guest->facts) < 0 ? error_oom(reterr)

@@ -13,3 +13,7 @@
  * name), -ENOMEM, -EAGAIN. */
 int driver_new(Driver **ret, const char *name, const DriverConfig *config, Driver *before,
                Error *reterr);
+
+/* Reads a guest as the hypervisor describes it (libvirt's domain XML): all of a SnapshotDomain but
+ * state and persistent. Pure. -EBADMSG with words, -ENOMEM. */
+int driver_read_domain(const char *text, SnapshotDomain *ret, Error *reterr);
