@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A Placement as it is deployed, for benchmarks: gunicorn (2 processes of 4 threads), SQLite or PostgreSQL."""
 
-import contextlib
-import getpass
 import http.client
 import os
 import shutil
-import subprocess
-from pathlib import Path
 
-from tests.env.scratch import EnvError, free_port
+from tests.env.databases import Postgres
+from tests.env.scratch import free_port
 
 _CONFIG = '''[DEFAULT]
 use_stderr = true
@@ -20,49 +17,6 @@ connection = %s
 sync_on_startup = true
 '''
 _WARMING_REQUESTS = 12
-
-
-class Postgres:
-    """A private PostgreSQL on a loopback port; root runs it as the account "postgres"."""
-
-    def __init__(self, scratch):
-        self.port = free_port()
-        self._account = 'postgres' if os.getuid() == 0 else None
-        self._user = self._account or getpass.getuser()
-        folder = scratch.folder('postgresql')
-        if self._account:
-            scratch.path.chmod(0o755)
-            shutil.chown(folder, self._account)
-        self._run('initdb', '-D', folder / 'data', '-A', 'trust', '-U', self._user)
-        self.child = scratch.spawn([_program('postgres'), '-D', folder / 'data', '-p', self.port, '-k', folder,
-                                    '-c', 'listen_addresses=127.0.0.1'], 'postgresql', user=self._account)
-        self.child.wait_ready(self._answers, 60, 'PostgreSQL to answer')
-
-    def _run(self, name, *args):
-        done = subprocess.run([_program(name), *map(str, args)], user=self._account, cwd='/', timeout=60,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        if done.returncode:
-            raise EnvError('%s: %s' % (name, done.stdout.decode()))
-
-    def _answers(self):
-        with contextlib.suppress(EnvError):
-            self.sql('SELECT 1')
-            return True
-        return False
-
-    def sql(self, statement):
-        self._run('psql', '-q', '-h', '127.0.0.1', '-p', self.port, '-U', self._user, '-d', 'postgres', '-c', statement)
-
-    def url(self, database):
-        return 'postgresql+psycopg2://%s@127.0.0.1:%d/%s' % (self._user, self.port, database)
-
-
-def _program(name):
-    """The path of a program of PostgreSQL, which Debian keeps out of PATH."""
-    found = [shutil.which(name), *sorted(Path('/usr/lib/postgresql').glob('*/bin/' + name), reverse=True)]
-    for path in filter(None, found):
-        return str(path)
-    raise EnvError('%s is missing (Debian package postgresql)' % name)
 
 
 class BenchPlacement:

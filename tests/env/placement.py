@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A real Placement over SQLite, and a small reader of it that shares no code with the agent."""
+"""A real Placement over SQLite or another database, and a small reader of it that shares no code with the agent."""
 
 import contextlib
 import functools
@@ -26,7 +26,7 @@ use_stderr = true
 [api]
 auth_strategy = %s
 [placement_database]
-connection = sqlite:///%s
+connection = %s
 sqlite_synchronous = false
 sync_on_startup = %s
 [oslo_policy]
@@ -48,10 +48,11 @@ token_cache_time = -1
 '''
 
 
-def _write_config(folder, sync, keystone=None):
+def _write_config(folder, sync, keystone=None, url=None):
     policy = folder / 'policy.yaml'
     policy.write_text('' if keystone else _POLICY)
-    text = _CONFIG % ('keystone' if keystone else 'noauth2', folder / 'placement.sqlite',
+    text = _CONFIG % ('keystone' if keystone else 'noauth2',
+                      url or 'sqlite:///%s' % (folder / 'placement.sqlite'),
                       'true' if sync else 'false', policy)
     if keystone:
         text += _KEYSTONE_CONFIG.format(url=keystone.url, password=keystone.placement_password)
@@ -81,13 +82,17 @@ def number_once(path):
         database.executescript(';'.join(['DROP TABLE allocations', table, *statements[1:]]))
 
 
-def _make_database(folder):
-    """Let Placement create its schema, traits and resource classes in folder."""
-    _write_config(folder, sync=True)
+def _make_schema(folder, url=None):
+    """Let Placement create its schema, traits and resource classes in folder, or where url says."""
+    _write_config(folder, sync=True, url=url)
     done = subprocess.run([PYTHON, str(_APP)], env=_environment(folder, 'none'), timeout=120,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
         raise EnvError('no Placement schema:\n%s' % done.stdout.decode()[-2000:])
+
+
+def _make_database(folder):
+    _make_schema(folder)
     number_once(folder / 'placement.sqlite')
 
 
@@ -135,11 +140,13 @@ class Placement(Service):
     server: 'gunicorn' (two processes of four threads), 'simple' (one thread), 'uwsgi-unix'.
     Parallel writes may get 500 "database is locked" from SQLite, never with 'simple'.
     keystone: the Keystone that it asks about tokens; its administrator reads here then.
+    database: a server of tests.env.databases, which is borrowed; None: SQLite.
     """
 
     name = 'placement'
 
-    def __init__(self, scratch=None, server='gunicorn', token='admin', keystone=None):
+    def __init__(self, scratch=None, server='gunicorn', token='admin', keystone=None,
+                 database=None):
         if server not in ('gunicorn', 'simple', 'uwsgi-unix'):
             raise ValueError('no such server: %s' % server)
         super().__init__(scratch)
@@ -150,8 +157,12 @@ class Placement(Service):
         self.socket_path = None if self.port else str(self.folder / 'http.sock')
         self._records = self.folder / 'requests.jsonl'
         self._records.touch()
-        _write_config(self.folder, sync=False, keystone=keystone)
-        shutil.copyfile(ready_made_database(), self.folder / 'placement.sqlite')
+        url = database.create(self.folder.name.replace('-', '_')) if database else None
+        if url:
+            _make_schema(self.folder, url)
+        else:
+            shutil.copyfile(ready_made_database(), self.folder / 'placement.sqlite')
+        _write_config(self.folder, sync=False, keystone=keystone, url=url)
 
     @property
     def endpoint(self):

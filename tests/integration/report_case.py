@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the tests of the report client share: a Placement each, and report-probe over it."""
+"""What the tests of the report client share: a Placement each, and report-probe over it.
+
+COMPUTE_AGENT_DATABASE=postgresql or mariadb gives Placement a server of its own for SQLite.
+"""
 
 import contextlib
 import json
+import os
 import subprocess
 import unittest
 import uuid
 
 from tests.env.agent import build_folder
+from tests.env.databases import SERVERS
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch
 
@@ -83,7 +88,9 @@ class ReportCase(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = Scratch()
         cls.addClassCleanup(cls.scratch.close)
-        cls.placement = Placement(cls.scratch, server=cls.server)
+        database = os.environ.get('COMPUTE_AGENT_DATABASE', 'sqlite')
+        cls.placement = Placement(cls.scratch, server=cls.server, database=None if database == 'sqlite'
+                                  else SERVERS[database](cls.scratch))
         cls.placement.start()
 
     def setUp(self):

@@ -2,7 +2,8 @@
 """Random trees, random changes, random trouble: once the trouble ends, Placement is equal.
 
 And random plans with moves and allocations, without trouble: Placement is equal after one publication,
-which sent no more than it had to, and what others hold is where it was ("make soak-plans": 2000 seeds).
+which sent no more than it had to, and what others hold is where it was ("make soak-plans": 2000 seeds
+on each database).
 
 COMPUTE_AGENT_SEEDS=N runs N seeds ("make soak-report": 500) from COMPUTE_AGENT_SEED=S on, or from 0;
 a failing seed is named and can be run alone with COMPUTE_AGENT_SEED=S. At the end it prints the
@@ -188,12 +189,16 @@ class TestPlans(ReportCase):
         self.assertEqual(self.publish_done(whole(after, before))['writes'], 0)
 
     def test_seeds(self):
-        for seed in seeds_of(10):
+        seeds, n_passed = seeds_of(10), 0
+        for seed in seeds:
             with self.subTest(seed=seed):
                 try:
                     self.one_seed(seed)
+                    n_passed += 1
                 finally:
                     self.empty_placement()
+        print('%d of %d seed(s) from %d on passed on %s' % (
+            n_passed, len(seeds), seeds.start, os.environ.get('COMPUTE_AGENT_DATABASE', 'sqlite')), file=sys.stderr)
 
 
 class TestRandom(ReportCase):

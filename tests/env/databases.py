@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Private database servers for Placement; root runs them as the account that their package made."""
+
+import contextlib
+import getpass
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.env.scratch import EnvError, free_port
+
+
+class _Server:
+    name = account = None
+
+    def __init__(self, scratch):
+        self._account = self.account if os.getuid() == 0 else None
+        self._user = self._account or getpass.getuser()
+        self._folder = scratch.folder(self.name)
+        if self._account:
+            scratch.path.chmod(0o755)
+            shutil.chown(self._folder, self._account)
+        self.child = self._start(scratch)
+        self.child.wait_ready(self._answers, 60, '%s to answer' % self.name)
+
+    def _start(self, scratch):
+        """Make its data and start it; returns its Child."""
+        raise NotImplementedError
+
+    def sql(self, statement):
+        raise NotImplementedError
+
+    def url(self, database):
+        """As SQLAlchemy wants it."""
+        raise NotImplementedError
+
+    def create(self, name):
+        """Make an empty database; its url()."""
+        self.sql('CREATE DATABASE %s' % name)
+        return self.url(name)
+
+    def _run(self, program, *args):
+        done = subprocess.run([program, *map(str, args)], user=self._account, cwd='/', timeout=120,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode:
+            raise EnvError('%s: %s' % (program, done.stdout.decode()))
+
+    def _answers(self):
+        with contextlib.suppress(EnvError):
+            self.sql('SELECT 1')
+            return True
+        return False
+
+
+class Postgres(_Server):
+    """A PostgreSQL on a loopback port."""
+
+    name, account = 'postgresql', 'postgres'
+
+    def _start(self, scratch):
+        self._port = free_port()
+        self._run(_program('initdb'), '-D', self._folder / 'data', '-A', 'trust', '-U', self._user)
+        return scratch.spawn([_program('postgres'), '-D', self._folder / 'data', '-p', self._port, '-k', self._folder,
+                              '-c', 'listen_addresses=127.0.0.1'], self.name, user=self._account)
+
+    def sql(self, statement):
+        self._run(_program('psql'), '-q', '-h', '127.0.0.1', '-p', self._port, '-U', self._user, '-d', 'postgres',
+                  '-c', statement)
+
+    def url(self, database):
+        return 'postgresql+psycopg2://%s@127.0.0.1:%d/%s' % (self._user, self._port, database)
+
+
+class MariaDB(_Server):
+    """A MariaDB on a Unix socket alone."""
+
+    name, account = 'mariadb', 'mysql'
+
+    def _start(self, scratch):
+        self._socket = self._folder / 'socket'
+        data = '--datadir=%s' % (self._folder / 'data')
+        self._run(_program('mariadb-install-db'), '--no-defaults', data, '--auth-root-authentication-method=normal',
+                  '--skip-test-db')
+        return scratch.spawn([_program('mariadbd'), '--no-defaults', data, '--socket=%s' % self._socket,
+                              '--skip-networking', '--pid-file=%s' % (self._folder / 'pid')],
+                             self.name, user=self._account)
+
+    def sql(self, statement):
+        self._run(_program('mariadb'), '--no-defaults', '--socket=%s' % self._socket, '--user=root',
+                  '--execute=' + statement)
+
+    def url(self, database):
+        return 'mysql+pymysql://root@localhost/%s?unix_socket=%s' % (database, self._socket)
+
+
+def _program(name):
+    """The path of a server's program, which need not be in PATH."""
+    found = [shutil.which(name), *sorted(Path('/usr/lib/postgresql').glob('*/bin/' + name), reverse=True),
+             shutil.which(name, path='/usr/sbin')]
+    for path in filter(None, found):
+        return str(path)
+    raise EnvError('%s is missing (tests/packages, group bench)' % name)
+
+
+SERVERS = {server.name: server for server in (Postgres, MariaDB)}
