@@ -5,8 +5,12 @@
  * nothing runs or pauses after it, nothing ever will, and the plan is done. A step whose
  * prerequisite failed is simply never started.
  *
- * Most steps are one request. Two answers lead to more: an inventory in use (who holds it is read,
- * and a set that keeps the used classes is sent) and a taken name (its holder is looked up). */
+ * Most steps are one request. Three answers lead to more: an inventory in use (who holds it is
+ * read, and a set that keeps the used classes is sent), a taken name (its holder is looked up), and
+ * a class that is there already. Placement numbers classes itself, and over MySQL it takes one
+ * whose number another request was given at the same time for one whose name is there (204), and
+ * does not make it. So classes are made one after another, and after a 204 the same is asked once
+ * more: the other request may have been another agent's. */
 
 #include "report/executor.h"
 
@@ -37,19 +41,20 @@ typedef struct ExecutorStep {
         size_t n_waiting; /* prerequisites that have not ended well yet */
         size_t *next;     /* the steps that wait for this one */
         size_t n_next;
-        size_t lane; /* NO_LANE: it belongs to no provider */
+        size_t lane; /* NO_LANE: it takes no turns */
         unsigned n_tries;
         uint64_t pause_usec;
         SessionCall *call;
         sd_event_source *pause;
         Provider kept;     /* what is sent when classes are in use */
         bool told_in_use;  /* the outcome has been noted */
+        bool asked_again;  /* for a class that was there already */
         NameHolder holder; /* who has the name that is to be created */
 } ExecutorStep;
 
-/* The steps of one provider take turns. */
+/* The steps of one provider take turns, and so do those that make classes. */
 typedef struct Lane {
-        Uuid provider;
+        Uuid provider; /* null: of the classes */
         bool busy;
         bool closed; /* a conflict: no more steps of this provider */
 } Lane;
@@ -419,6 +424,12 @@ static bool is_put(PlanOp op)
                op == PLAN_PUT_AGGREGATES || op == PLAN_PUT_TRAITS;
 }
 
+/* See above. */
+static bool may_not_be_made(const ExecutorStep *step, const SessionAnswer *answer)
+{
+        return step->step->op == PLAN_ENSURE_CLASS && answer->status == 204 && !step->asked_again;
+}
+
 static void step_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
                           const Error *error)
 {
@@ -426,8 +437,11 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         bool gone = answer->status == 404 && answer->verdict.from_placement;
         PlanOp op = step->step->op;
 
-        if (result == REPORT_DONE ||
-            (gone && (op == PLAN_EMPTY_PROVIDER || op == PLAN_DELETE_PROVIDER)))
+        if (may_not_be_made(step, answer)) {
+                step->asked_again = true;
+                step_set_state(step, STEP_WAITING);
+        } else if (result == REPORT_DONE ||
+                   (gone && (op == PLAN_EMPTY_PROVIDER || op == PLAN_DELETE_PROVIDER)))
                 step_done(step, answer->body);
         else if (answer->status == 500)
                 step_retry(step, answer, result, error);
@@ -565,6 +579,11 @@ static int compare_lanes(const void *a, const void *b)
         return uuid_order(&((const Lane *)a)->provider, &((const Lane *)b)->provider);
 }
 
+static bool takes_turns(const PlanStep *step)
+{
+        return step->op == PLAN_ENSURE_CLASS || !uuid_empty(&step->provider);
+}
+
 static int make_lanes(Executor *executor)
 {
         const Plan *plan = executor->plan;
@@ -574,7 +593,7 @@ static int make_lanes(Executor *executor)
         if (!executor->lanes)
                 return -ENOMEM;
         for (size_t i = 0; i < plan->n_steps; i++)
-                if (!uuid_empty(&plan->steps[i].provider))
+                if (takes_turns(&plan->steps[i]))
                         executor->lanes[n++].provider = plan->steps[i].provider;
         qsort(executor->lanes, n, sizeof(Lane), compare_lanes);
         for (size_t i = 0; i < n; i++)
@@ -584,13 +603,13 @@ static int make_lanes(Executor *executor)
         return 0;
 }
 
-static size_t find_lane(const Executor *executor, const Uuid *provider)
+static size_t find_lane(const Executor *executor, const PlanStep *step)
 {
-        Lane key = { .provider = *provider };
+        Lane key = { .provider = step->provider };
         const Lane *lane =
                 bsearch(&key, executor->lanes, executor->n_lanes, sizeof(Lane), compare_lanes);
 
-        return lane ? (size_t)(lane - executor->lanes) : NO_LANE;
+        return takes_turns(step) && lane ? (size_t)(lane - executor->lanes) : NO_LANE;
 }
 
 static int make_steps(Executor *executor)
@@ -604,7 +623,7 @@ static int make_steps(Executor *executor)
                 executor->steps[i].executor = executor;
                 executor->steps[i].step = &plan->steps[i];
                 executor->steps[i].n_waiting = plan->steps[i].n_after;
-                executor->steps[i].lane = find_lane(executor, &plan->steps[i].provider);
+                executor->steps[i].lane = find_lane(executor, &plan->steps[i]);
         }
         for (size_t i = 0; i < plan->n_steps; i++)
                 for (size_t j = 0; j < plan->steps[i].n_after; j++) {

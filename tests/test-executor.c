@@ -47,6 +47,41 @@ static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
         assert_int_equal(generation_of(&run, "d"), 13);
 }
 
+/* Placement over MySQL does not make one of two classes that are made at the same time. */
+static void test_classes_are_made_one_after_another(void **state)
+{
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(NULL, 0, NAMES);
+        run_begin(&run, "host VCPU=1", "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_int_equal(fake_http_count("PUT /resource_classes"), 3);
+        assert_int_equal(fake_http_get_max_parallel(), 1);
+}
+
+/* It says of such a class that it was there, which may be another agent's doing. */
+static void test_a_class_that_was_there_is_asked_for_once_more(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "resource_classes/CUSTOM_A", .times = 1, .status = 204 },
+                { .match = "resource_classes/CUSTOM_A", .status = 201 },
+                { .match = "resource_classes/CUSTOM_B", .status = 204 },
+                { .match = "resource_classes/CUSTOM_C", .status = 201 },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1", "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_string_equal(fake_http_log(),
+                            "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_A; "
+                            "PUT /resource_classes/CUSTOM_B; PUT /resource_classes/CUSTOM_B; "
+                            "PUT /resource_classes/CUSTOM_C; "
+                            "PUT /resource_providers/host/inventories");
+}
+
 static void test_one_provider_never_overlaps(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
@@ -690,6 +725,8 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_everything_goes_well),
                 cmocka_unit_test(test_parallel_but_one_at_a_time_for_a_provider),
+                cmocka_unit_test(test_classes_are_made_one_after_another),
+                cmocka_unit_test(test_a_class_that_was_there_is_asked_for_once_more),
                 cmocka_unit_test(test_one_provider_never_overlaps),
                 cmocka_unit_test(test_conflict_spares_the_others),
                 cmocka_unit_test(test_vanished_provider_is_a_conflict),
