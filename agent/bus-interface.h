@@ -61,8 +61,9 @@
 #define BUS_PROBLEM      "(sxs)"
 
 /* GetTree() -> s, GetPlan() -> s, Discover() -> s: JSON documents (computectl(1), "JSON").
- * Sync() -> s: runs a cycle and answers when it ended; "" when all was published, else why not.
- * Reload(): reads the configuration again and answers when it is in force, or with an error. */
+ * Sync() -> s, SyncFull() -> s: runs a cycle, the latter with everything read anew from Placement,
+ * and answers when it ended; "" when all was published, else why not. Reload(): reads the
+ * configuration again and answers when it is in force, or with an error. */
 
 /* GetReshape() -> s, Reshape() -> s, UndoReshape() -> s: what would move, moved, or moved back, as
  * a document (agent/reshape-image.h); "" when nothing does. They answer when it is done, or with an

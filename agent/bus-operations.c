@@ -258,14 +258,15 @@ static void on_synced(Tracker *tracker, const Error *error, void *userdata)
         end_with(operation, error);
 }
 
-int bus_operations_sync(sd_bus_message *call, BusOperations *operations, sd_bus_error *error)
+int bus_operations_sync(sd_bus_message *call, BusOperations *operations, bool full)
 {
+        Tracker *tracker = operations->config->tracker;
         Operation *operation;
         int r = add_operation(operations, call, OPERATION_SYNC, &operation);
 
         return r < 0 ? r
-                     : begun(operation,
-                             tracker_sync(operations->config->tracker, on_synced, operation));
+                     : begun(operation, full ? tracker_sync_full(tracker, on_synced, operation)
+                                             : tracker_sync(tracker, on_synced, operation));
 }
 
 static const Error no_error;

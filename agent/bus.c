@@ -47,7 +47,12 @@ DOCUMENT_METHOD(discover, BUS_DOCUMENT_HOST)
 
 static int do_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_operations_sync(call, ((BusService *)userdata)->operations, error);
+        return bus_operations_sync(call, ((BusService *)userdata)->operations, false);
+}
+
+static int do_sync_full(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return bus_operations_sync(call, ((BusService *)userdata)->operations, true);
 }
 
 static int do_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -208,6 +213,7 @@ GUARDED(prepare_guest, POLKIT_ACTION_CLAIM)
 GUARDED(guest_started, POLKIT_ACTION_CLAIM)
 GUARDED(guest_released, POLKIT_ACTION_CLAIM)
 GUARDED(sync, POLKIT_ACTION_MANAGE)
+GUARDED(sync_full, POLKIT_ACTION_MANAGE)
 GUARDED(reload, POLKIT_ACTION_MANAGE)
 GUARDED(reshape, POLKIT_ACTION_RESHAPE)
 GUARDED(undo_reshape, POLKIT_ACTION_RESHAPE)
@@ -270,6 +276,8 @@ static const sd_bus_vtable vtable[] = {
                                 method_discover, FREE),
         SD_BUS_METHOD_WITH_ARGS("Sync", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync,
                                 FREE),
+        SD_BUS_METHOD_WITH_ARGS("SyncFull", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error),
+                                method_sync_full, FREE),
         SD_BUS_METHOD_WITH_ARGS("GetReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
                                 method_get_reshape, FREE),
         SD_BUS_METHOD_WITH_ARGS("Reshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_reshape,

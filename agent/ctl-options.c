@@ -106,6 +106,7 @@ static const Option table[] = {
         FLAG("xml", 0, "claim, show", "Print libvirt XML for the guest", xml),
         FLAG("svg", 0, "tree", "Draw the host and who holds what of it, as SVG", svg),
         FLAG("history", 0, "claims", "Show claims that have ended, too", history),
+        FLAG("full", 0, "sync", "Read everything anew from Placement", full),
         FLAG("plan", 0, "reshape", "Show what would move, and change nothing", plan),
         FLAG("undo", 0, "reshape", "Put back what the last reshape moved", undo),
         TEXT("direct", 0, "DIR", "migrate-inventory", "Start a Placement for it, configured in DIR",

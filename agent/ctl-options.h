@@ -23,6 +23,7 @@ typedef struct CtlOptions {
         const char *consumer, *project, *user, *consumer_type;
         bool history, problems;
         bool allocations;    /* of release */
+        bool full;           /* of sync */
         bool plan, undo;     /* of reshape */
         const char *direct;  /* of migrate-inventory */
         bool dry_run, force; /* of identity; dry_run also of heal */

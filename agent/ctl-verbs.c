@@ -261,7 +261,8 @@ static int verb_sync(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_get_text(bus, "Sync", SYNC_TIMEOUT_USEC, &why, reterr));
+        r = ctl_need_answer(ctl_bus_get_text(bus, ctl->options.full ? "SyncFull" : "Sync",
+                                             SYNC_TIMEOUT_USEC, &why, reterr));
         if (r < 0)
                 return r;
         r = print_synced(ctl, why, reterr);

@@ -84,6 +84,20 @@ uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_
         return now_usec >= until_usec ? 0 : until_usec - now_usec;
 }
 
+bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec)
+{
+        bool due = now_usec >= pace->full_at_usec;
+        bool reads = asked || (due && pace->full_at_usec > 0 && pace->n_failures == 0);
+
+        if (reads || pace->full_at_usec == 0)
+                pace->full_at_usec =
+                        now_usec +
+                        jitter_between(CYCLE_FULL_USEC / 2, CYCLE_FULL_USEC / 2 * 3, random_bits());
+        else if (due)
+                pace->full_at_usec = now_usec + jitter_between(0, CYCLE_FULL_USEC, random_bits());
+        return reads;
+}
+
 uint64_t cycle_pace_poll_retry_usec(CyclePace *pace)
 {
         uint64_t max = MIN(MAX(pace->interval_usec, CYCLE_RETRY_FIRST_USEC), CYCLE_RETRY_MAX_USEC);

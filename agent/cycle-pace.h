@@ -16,9 +16,10 @@
 #include "base/macros.h"
 
 #define CYCLE_RETRY_FIRST_USEC     (2 * USEC_PER_SEC)
-#define CYCLE_RETRY_MAX_USEC       (60 * USEC_PER_SEC)  /* between polls that fail */
-#define CYCLE_INTERVAL_USEC        (60 * USEC_PER_SEC)  /* where none is configured */
-#define CYCLE_RETRY_AFTER_MAX_USEC (600 * USEC_PER_SEC) /* what a server may ask for */
+#define CYCLE_RETRY_MAX_USEC       (60 * USEC_PER_SEC)        /* between polls that fail */
+#define CYCLE_INTERVAL_USEC        (60 * USEC_PER_SEC)        /* where none is configured */
+#define CYCLE_FULL_USEC            (24 * 3600 * USEC_PER_SEC) /* between full reads, on average */
+#define CYCLE_RETRY_AFTER_MAX_USEC (600 * USEC_PER_SEC)       /* what a server may ask for */
 
 typedef struct CyclePace {
         uint64_t interval_usec;     /* UINT64_MAX: no cycle by itself */
@@ -26,6 +27,7 @@ typedef struct CyclePace {
         uint64_t quiet_until_usec;  /* Placement is left alone */
         uint64_t looked_at_usec;    /* when Placement was last spoken to well, 0: never */
         unsigned n_failures;        /* of Placement, in a row */
+        uint64_t full_at_usec;      /* when all of Placement is read anew, 0: not known yet */
         uint64_t poll_retry_usec;   /* the last pause after a poll that failed, 0 after a success */
 } CyclePace;
 
@@ -45,6 +47,11 @@ void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_afte
 /* How long Placement is left alone yet. polled: the host was looked at just now; where it could not
  * be there is nothing new to tell before Placement's own turn. */
 uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec);
+
+/* Placement is about to be spoken to: is all of it to be read anew? asked: a person wants it. By
+ * itself half a day to a day and a half after the last time, or after the start, which reads all;
+ * and never after a failure: what fell due in an outage is spread over a day after it. */
+bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec);
 
 /* The pause after a cycle; UINT64_MAX: until somebody asks. */
 uint64_t cycle_pace_next_usec(CyclePace *pace, bool polled, uint64_t now_usec);

@@ -59,6 +59,7 @@ struct Tracker {
         bool spoke; /* to Placement, in this cycle */
         bool again; /* a cycle was asked for while one runs */
         bool all;   /* the next poll reads everything: somebody asked */
+        bool full;  /* so does the next refresh */
         unsigned n_conflicts;
         uint64_t writes_before;
         Error cycle_error;
@@ -508,6 +509,9 @@ static void reconcile(Tracker *tracker)
         }
         if (tracker->waiters.n_items > 0)
                 reporter_ask_at_once(tracker->reporter);
+        if (cycle_pace_reads_all(&tracker->pace, tracker->full, now_usec(tracker)))
+                reporter_forget(tracker->reporter);
+        tracker->full = false;
         tracker->n_conflicts = 0;
         tracker->writes_before = reporter_get_statistics(tracker->reporter)->n_writes;
         begin_refresh(tracker);
@@ -706,6 +710,14 @@ int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
         else
                 tracker->again = true;
         return 0;
+}
+
+int tracker_sync_full(Tracker *tracker, TrackerDone done, void *userdata)
+{
+        int r = tracker_sync(tracker, done, userdata);
+
+        tracker->full |= r >= 0;
+        return r;
 }
 
 int tracker_look(Tracker *tracker, Error *reterr)

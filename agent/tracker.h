@@ -68,6 +68,9 @@ DEFINE_CLEANUP(Tracker *, tracker_free);
  * NULL) is told how it ended, never from inside the call. -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata);
 
+/* The same, and everything is read anew from Placement (reporter_forget()). */
+int tracker_sync_full(Tracker *tracker, TrackerDone done, void *userdata);
+
 /* Asks for a poll that reads every guest that does not run, without a cycle: see TrackerLooked.
  * Negative errno with words. */
 int tracker_look(Tracker *tracker, Error *reterr);

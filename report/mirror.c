@@ -360,6 +360,13 @@ void mirror_forget(Mirror *mirror, const Uuid *provider)
                 mirror->list_stale = true;
 }
 
+void mirror_forget_all(Mirror *mirror)
+{
+        for (size_t i = 0; i < mirror->n_entries; i++)
+                mirror->entries[i].generation = -1;
+        mirror_forget_names(mirror);
+}
+
 void mirror_doubt(Mirror *mirror)
 {
         mirror->list_stale = true;

@@ -89,6 +89,9 @@ void mirror_remove(Mirror *mirror, const Uuid *provider);
 /* The provider must be read again; for one that is unknown, the list of providers must be. */
 void mirror_forget(Mirror *mirror, const Uuid *provider);
 
+/* Every provider must be read again, whatever its generation, and every name asked for. */
+void mirror_forget_all(Mirror *mirror);
+
 /* Any of them may have moved: the list of providers must be read, and its generations tell which.
  */
 void mirror_doubt(Mirror *mirror);

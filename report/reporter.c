@@ -244,6 +244,14 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
         return 0;
 }
 
+void reporter_forget(Reporter *reporter)
+{
+        mirror_forget_all(reporter->mirror);
+        reporter->partial = mirror_free(reporter->partial);
+        sharing_forget(reporter->sharing);
+        reporter->manners = (ExecutorManners){ .n_retries = reporter->manners.n_retries };
+}
+
 const ProviderTree *reporter_tree(Reporter *reporter)
 {
         return reporter->refreshed ? mirror_get_tree(reporter->mirror) : NULL;

@@ -79,6 +79,11 @@ DEFINE_CLEANUP(Reporter *, reporter_free);
  * attempt is under way, -ENOMEM. */
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
 
+/* The next refresh reads everything anew, and what else was learned of the service is asked for
+ * again: a provider that somebody deleted and made anew may have uuid and generation of the old
+ * one, which is all that a refresh compares. For when no attempt is under way. */
+void reporter_forget(Reporter *reporter);
+
 /* The tree as the mirror has it, borrowed until the next call that starts an attempt; NULL before
  * the first refresh that succeeded. It stays as it was when a later refresh fails. */
 const ProviderTree *reporter_tree(Reporter *reporter);

@@ -171,6 +171,11 @@ int sharing_refresh(Sharing *sharing, const ProviderTree *tree, uint64_t now_use
         return r < 0 ? r : 1;
 }
 
+void sharing_forget(Sharing *sharing)
+{
+        string_set_done(&sharing->asked);
+}
+
 const PlacementProviders *sharing_get(const Sharing *sharing)
 {
         return &sharing->known;

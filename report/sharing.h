@@ -33,6 +33,9 @@ DEFINE_CLEANUP(Sharing *, sharing_free);
 int sharing_refresh(Sharing *sharing, const ProviderTree *tree, uint64_t now_usec, SharingDone done,
                     void *userdata);
 
+/* The next refresh asks, however young what is known is. */
+void sharing_forget(Sharing *sharing);
+
 /* NULL is allowed: done is not called any more. */
 void sharing_cancel(Sharing *sharing);
 

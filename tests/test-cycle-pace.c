@@ -64,6 +64,73 @@ static void test_what_was_asked_for_is_not_forgotten(void **state)
         assert_true(cycle_pace_quiet_usec(&pace, true, 80 * SECONDS) <= 6 * SECONDS);
 }
 
+#define HOURS (3600 * SECONDS)
+
+/* When all is read by itself for the first time after from, in hours that are tried out. */
+static uint64_t find_full_read(CyclePace *pace, uint64_t from_usec)
+{
+        for (uint64_t hour = 1; hour <= 48; hour++)
+                if (cycle_pace_reads_all(pace, false, from_usec + hour * HOURS))
+                        return hour;
+        return UINT64_MAX;
+}
+
+/* Once in a while, and each host at a time of its own. */
+static void test_all_is_read_anew_now_and_then(void **state)
+{
+        uint64_t earliest = UINT64_MAX, latest = 0;
+
+        for (int i = 0; i < 200; i++) {
+                uint64_t hour;
+                CyclePace pace;
+
+                cycle_pace_init(&pace, 60 * SECONDS, 0);
+                assert_false(cycle_pace_reads_all(&pace, false, HOURS)); /* the start does */
+                hour = find_full_read(&pace, HOURS);
+                assert_in_range(hour, 12, 37);
+                earliest = MIN(earliest, hour);
+                latest = MAX(latest, hour);
+                assert_false(cycle_pace_reads_all(&pace, false, (hour + 1) * HOURS));
+                assert_in_range(find_full_read(&pace, (hour + 1) * HOURS), 11, 37);
+        }
+        assert_true(latest - earliest > 12);
+}
+
+/* Who asks gets it, and counts as the last time. */
+static void test_all_is_read_anew_when_asked(void **state)
+{
+        CyclePace pace;
+
+        cycle_pace_init(&pace, 60 * SECONDS, 0);
+        assert_true(cycle_pace_reads_all(&pace, true, HOURS));
+        cycle_pace_note_placement(&pace, true, 0, HOURS);
+        assert_true(cycle_pace_reads_all(&pace, true, 20 * HOURS));
+        cycle_pace_note_placement(&pace, false, 0, 20 * HOURS);
+        for (uint64_t hour = 20; hour < 32; hour++)
+                assert_false(cycle_pace_reads_all(&pace, false, hour * HOURS));
+}
+
+/* A fleet does not read everything in the minute after an outage of two days. */
+static void test_what_fell_due_in_an_outage(void **state)
+{
+        unsigned n_at_once = 0;
+
+        for (int i = 0; i < 200; i++) {
+                CyclePace pace;
+
+                cycle_pace_init(&pace, 60 * SECONDS, 0);
+                assert_false(cycle_pace_reads_all(&pace, false, HOURS));
+                for (uint64_t hour = 2; hour < 50; hour++) {
+                        cycle_pace_note_placement(&pace, true, 0, hour * HOURS);
+                        assert_false(cycle_pace_reads_all(&pace, false, hour * HOURS));
+                }
+                cycle_pace_note_placement(&pace, false, 0, 50 * HOURS);
+                n_at_once += cycle_pace_reads_all(&pace, false, 50 * HOURS + 60 * SECONDS);
+                assert_in_range(find_full_read(&pace, 50 * HOURS), 1, 37);
+        }
+        assert_true(n_at_once < 40);
+}
+
 /* A hypervisor that fails is looked at often, and Placement is not asked more often for that. */
 static void test_a_hypervisor_that_fails(void **state)
 {
@@ -134,6 +201,9 @@ static void test_the_start(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_all_is_read_anew_now_and_then),
+                cmocka_unit_test(test_all_is_read_anew_when_asked),
+                cmocka_unit_test(test_what_fell_due_in_an_outage),
                 cmocka_unit_test(test_how_long_placement_is_left_alone),
                 cmocka_unit_test(test_what_was_asked_for_is_not_forgotten),
                 cmocka_unit_test(test_a_hypervisor_that_fails),

@@ -28,6 +28,7 @@ typedef struct World {
         int refresh_results[16], publish_results[16]; /* in order; 0 after the last */
         int gather_results[16];
         bool starts;
+        size_t n_forgotten;
         size_t n_refreshes, n_prepares, n_publishes, n_gathers, n_reshapes;
         ReshaperAccess access;
         ReporterDone done;
@@ -205,6 +206,12 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
         if (result == 0 && !world.mirror)
                 assert_int_equal(provider_tree_new(&world.mirror), 0);
         return answer_later(result, done, userdata);
+}
+
+void reporter_forget(Reporter *reporter)
+{
+        assert_null(world.done);
+        world.n_forgotten++;
 }
 
 int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
@@ -416,6 +423,21 @@ static const TrackerStatus *run_cycle(void)
         assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
         run_until_told(world.n_told + 1);
         return tracker_get_status(world.tracker);
+}
+
+/* It reads anew what it is to, and once. */
+static void test_a_full_sync(void **state)
+{
+        start(&reporter_config, false);
+        assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
+        assert_int_equal(world.n_forgotten, 0);
+        assert_int_equal(tracker_sync_full(world.tracker, on_told, NULL), 0);
+        run_until_told(world.n_told + 1);
+        assert_int_equal(world.n_forgotten, 1);
+        assert_int_equal(world.n_refreshes, 2);
+        (void)run_cycle();
+        assert_int_equal(world.n_forgotten, 1);
+        assert_int_equal(world.n_refreshes, 3);
 }
 
 static void test_one_cycle(void **state)
@@ -817,6 +839,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_one_cycle, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_full_sync, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_conflicts_start_over, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_conflicts_end, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_no_snapshot_publishes_nothing, set_up,

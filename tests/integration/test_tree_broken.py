@@ -118,5 +118,93 @@ class TestBrokenTree(AgentCase):
         self.assertIn('VGPU', self.tree()[GPU_A]['inventories'])
 
 
+
+class TestMadeAnew(AgentCase):
+    """Providers that somebody deleted and made anew: nothing that a quiet cycle reads tells them from the old ones."""
+
+    def start(self):
+        agent = self.start_agent({'DEFAULT': {'update_resources_interval': 3600}})
+        agent.ctl('sync')
+        return agent, self.placement.tree_by_name(agent.root())
+
+    def api(self, method, path, body=None):
+        answer = self.placement.request(method, path, body, record=False)
+        self.assertLess(answer.status, 300, answer.text)
+
+    def make_anew(self, was):
+        """With its uuid and its generation, and nothing in it."""
+        path = '/resource_providers/' + was['uuid']
+        self.api('DELETE', path)
+        self.api('POST', '/resource_providers', {'uuid': was['uuid'], 'name': was['name'],
+                                                 'parent_provider_uuid': was['parent']})
+        for generation in range(was['generation']):
+            self.api('PUT', path + '/inventories', {'resource_provider_generation': generation, 'inventories': {}})
+
+    def check_not_seen(self, agent, before):
+        """A quiet cycle is one request, and finds Placement as it was."""
+        after = self.placement.tree_by_name(agent.root())
+        self.assertEqual({name: item['generation'] for name, item in after.items()},
+                         {name: item['generation'] for name, item in before.items()})
+        self.assertNotEqual(after, before)
+        mark = self.placement.mark()
+        agent.ctl('sync')
+        self.assertEqual(len(self.placement.requests_since(mark)), 1)
+
+    def check_full(self, agent, before):
+        """All of it is read once, each part, and Placement is as it was; then all is quiet again."""
+        mark = self.placement.mark()
+        agent.ctl('sync', '--full')
+        reads = [path for method, path, _ in self.placement.requests_since(mark)
+                 if path.rpartition('/')[2] in ('inventories', 'traits', 'aggregates') and method == 'GET']
+        self.assertEqual(len(reads), 3 * len(before), reads)
+        self.assertEqual(len(set(reads)), 3 * len(before))
+        after = self.placement.tree_by_name(agent.root())
+        for name, item in before.items():
+            self.assertEqual({**after[name], 'generation': item['generation']}, item)
+        mark = self.placement.mark()
+        agent.ctl('sync')
+        self.assertEqual(len(self.placement.requests_since(mark)), 1)
+
+    def test_one_provider(self):
+        agent, before = self.start()
+        self.make_anew(before[GPU_A])
+        self.check_not_seen(agent, before)
+        self.check_full(agent, before)
+
+    def test_the_whole_tree(self):
+        agent, before = self.start()
+        root = before[next(name for name, item in before.items() if item['parent'] is None)]
+        children = [item for item in before.values() if item['parent']]
+        for item in children:
+            self.api('DELETE', '/resource_providers/' + item['uuid'])
+        self.make_anew(root)
+        for item in children:
+            self.api('POST', '/resource_providers', {'uuid': item['uuid'], 'name': item['name'],
+                                                     'parent_provider_uuid': item['parent']})
+            self.make_anew(item)
+        self.check_not_seen(agent, before)
+        self.check_full(agent, before)
+
+    def test_placement_is_away_meanwhile(self):
+        """It is not forgotten that all is to be read."""
+        agent, before = self.start()
+        self.make_anew(before[GPU_A])
+        self.placement.kill()
+        self.assertEqual(agent.ctl('sync', '--full', check=False).returncode, 1)
+        self.placement.start()
+        agent.ctl('sync')
+        self.assertEqual({name: item['inventories'] for name, item in self.placement.tree_by_name(agent.root()).items()},
+                         {name: item['inventories'] for name, item in before.items()})
+
+    def test_what_a_full_read_learns(self):
+        """Nothing is written where nothing was lost, and what comes of it is told as JSON, too."""
+        agent, before = self.start()
+        mark = self.placement.mark()
+        self.assertEqual(agent.ctl('sync', '--full', '--json=short').stdout, '{"published":true,"error":""}\n')
+        self.assertEqual(self.placement.writes_since(mark), [])
+        self.assertEqual(self.placement.tree_by_name(agent.root()), before)
+        self.assertIn('--full', agent.ctl('sync', '--help').stdout)
+
+
 if __name__ == '__main__':
     unittest.main()
