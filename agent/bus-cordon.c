@@ -100,7 +100,7 @@ int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimServ
 }
 
 int bus_uncordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
-                 sd_bus_error *error)
+                 const Uuid *root, sd_bus_error *error)
 {
         Error words = ERROR_NULL;
         const char *device;
@@ -110,11 +110,11 @@ int bus_uncordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimSe
         r = sd_bus_message_read(call, "s", &device);
         if (r < 0)
                 return r;
-        r = cordon_lift(cordon, device, &words);
+        r = cordon_lift(cordon, tracker_get_tree(tracker), root, device, &words);
         if (r < 0)
                 return refuse(error, r, &words);
         name_sender(call, who, sizeof(who));
         log_event(LOG_NOTICE, MESSAGE_UNCORDONED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
-                  "%s%s was given back by %s.", device[0] ? "Device " : "The host", device, who);
+                  "%s%s was uncordoned by %s.", device[0] ? "Device " : "The host", device, who);
         return tell(call, cordon, tracker, claims);
 }

@@ -13,4 +13,4 @@
 int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
                const Uuid *root, sd_bus_error *error);
 int bus_uncordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
-                 sd_bus_error *error);
+                 const Uuid *root, sd_bus_error *error);

@@ -94,7 +94,8 @@ static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error
         const BusConfig *config = &((BusService *)userdata)->facts.config;
 
         bus_documents_forget(&((BusService *)userdata)->documents);
-        return bus_uncordon(call, config->cordon, config->tracker, config->claims, error);
+        return bus_uncordon(call, config->cordon, config->tracker, config->claims, &config->root,
+                            error);
 }
 
 static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)

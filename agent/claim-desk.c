@@ -419,10 +419,10 @@ static void note_trouble(ClaimDesk *desk, const char *words)
 {
         if (words[0] && strcmp(words, desk->trouble) != 0)
                 log_event(LOG_WARNING, MESSAGE_PLACEMENT_OWED, NULL,
-                          "What claims owe to Placement waits: %s; retrying.", words);
+                          "Cannot yet report all claims to Placement: %s; retrying.", words);
         else if (!words[0] && desk->trouble[0])
                 log_event(LOG_NOTICE, MESSAGE_PLACEMENT_SETTLED, NULL,
-                          "What claims owed to Placement is settled.");
+                          "All claims are reported to Placement.");
         snprintf(desk->trouble, sizeof(desk->trouble), "%s", words);
 }
 

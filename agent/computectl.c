@@ -54,7 +54,7 @@ static int print_verb_help(const CtlVerb *verb, const CtlStyle *style)
 
 static int print_help(const CtlStyle *style)
 {
-        puts("computectl [OPTIONS…] VERB\n"
+        puts("computectl [OPTIONS…] [VERB]\n"
              "\n"
              "Looks at compute-agent, which tells OpenStack Placement what this host has, and "
              "claims\nresources from it.");

@@ -319,12 +319,26 @@ bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *r
         return false;
 }
 
+/* The entry of a device by any of its names: it may have been cordoned by another one. */
+static CordonEntry *find_named(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                               const char *device)
+{
+        CordonEntry *entry = find_entry(cordon, device);
+        const Provider *meant = tree && device[0] ? find_provider(tree, root, device) : NULL;
+
+        for (size_t i = 0; !entry && meant && i < cordon->n_entries; i++)
+                if (cordon->entries[i].device[0] &&
+                    find_provider(tree, root, cordon->entries[i].device) == meant)
+                        entry = &cordon->entries[i];
+        return entry;
+}
+
 /* Asked by people */
 
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr)
 {
-        CordonEntry *entry = find_entry(cordon, device), kept = { 0 };
+        CordonEntry *entry = find_named(cordon, tree, root, device), kept = { 0 };
         char *new_reason, *new_who;
         int r;
 
@@ -366,9 +380,10 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
         return update_words(cordon) < 0 ? error_oom(reterr) : 0;
 }
 
-int cordon_lift(Cordon *cordon, const char *device, Error *reterr)
+int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
+                Error *reterr)
 {
-        CordonEntry *entry = find_entry(cordon, device);
+        CordonEntry *entry = find_named(cordon, tree, root, device);
         int r;
 
         if (!entry || entry->lifted)

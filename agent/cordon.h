@@ -30,8 +30,9 @@ DEFINE_CLEANUP(Cordon *, cordon_free);
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr);
 
-/* -ENOENT with words when it is not cordoned; else as above. */
-int cordon_lift(Cordon *cordon, const char *device, Error *reterr);
+/* By any name of the device. -ENOENT with words when it is not cordoned; else as above. */
+int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
+                Error *reterr);
 
 /* Takes what cordons did to devices off a tree, before anybody else edits it: what driver and
  * device ledger then do, and learn from it, is not mixed up with it. known: the tree is what

@@ -77,8 +77,8 @@ int ctl_audit_print(const json_t *document, const CtlStyle *style, FILE *output)
                 fprintf(output, "Placement, claims and guests agree: %" PRIu64 " consumer(s).\n",
                         ctl_json_u64(document, "holding"));
         if (in_flight > 0 && style->legend)
-                fprintf(output, "%" PRIu64 " more may still be on the way, and were left alone.\n",
-                        in_flight);
+                fprintf(output, "Skipped %" PRIu64 " recent consumer%s.\n", in_flight,
+                        in_flight == 1 ? "" : "s");
         return ctl_table_print(table, output);
 }
 

@@ -146,6 +146,31 @@ int ctl_claims_print(const json_t *document, bool history, const CtlStyle *style
         return 0;
 }
 
+static bool has(const json_t *array, const char *first, const char *second, const char *name)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach((json_t *)array, i, item)
+                if (strcmp(ctl_json_text(item, first), name) == 0 ||
+                    strcmp(ctl_json_text(item, second), name) == 0)
+                        return true;
+        return false;
+}
+
+void ctl_claims_keep(json_t *document, const char *name)
+{
+        json_t *claims = json_object_get(document, "claims");
+
+        for (size_t i = json_array_size(claims); i-- > 0;) {
+                const json_t *claim = json_array_get(claims, i);
+
+                if (!has(json_object_get(claim, "devices"), "device", "mdev", name) &&
+                    !has(json_object_get(claim, "allocations"), "name", "provider", name))
+                        (void)json_array_remove(claims, i);
+        }
+}
+
 int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output)
 {
         static const CtlColumn given[] = {

@@ -22,5 +22,9 @@
 /* history: with the columns of ended claims. -ENOMEM. */
 int ctl_claims_print(const json_t *document, bool history, const CtlStyle *style, FILE *output);
 
+/* Drops the claims that neither have the device (libvirt's name) nor hold anything of the provider
+ * (name or uuid) that name is. */
+void ctl_claims_keep(json_t *document, const char *name);
+
 /* A claim that was just made. -ENOMEM. */
 int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output);

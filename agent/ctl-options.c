@@ -223,9 +223,12 @@ static bool has_verb(const char *verbs, const char *verb)
         return false;
 }
 
+/* As systemctl does. */
+static const char *const without_verb[] = { "status", NULL };
+
 static int check_verb(const CtlOptions *options, const bool *given, Error *reterr)
 {
-        const char *verb = options->arguments[0] ? options->arguments[0] : "";
+        const char *verb = options->arguments[0];
 
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
                 if (given[i] && table[i].verb && !has_verb(table[i].verb, verb))
@@ -254,7 +257,11 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
                         return r;
         }
         ret->arguments = (const char *const *)argv + optind;
-        return ret->help || ret->version ? 0 : check_verb(ret, given, reterr);
+        if (ret->help || ret->version)
+                return 0;
+        if (!ret->arguments[0])
+                ret->arguments = without_verb;
+        return check_verb(ret, given, reterr);
 }
 
 void ctl_help_line(const char *left, const char *help, FILE *output)

@@ -128,7 +128,8 @@ int ctl_poll_connect(const char *config, const char *cloud, json_t **ret, Error 
 {
         const char *arguments[] = { PROGRAM, "--connect", cloud ? cloud : "", config, NULL };
 
-        return ask(arguments, "The way to Placement cannot be walked", CONNECT_FORMAT, ret, reterr);
+        return ask(arguments, "Could not check the connection to Placement", CONNECT_FORMAT, ret,
+                   reterr);
 }
 
 int ctl_poll_identity(const CtlIdentityQuestion *question, json_t **ret, Error *reterr)

@@ -125,9 +125,14 @@ int ctl_verb_claims(Ctl *ctl, Error *reterr)
 }
 
 /* Of the command line; checked before. */
+static int64_t id_of(const char *argument)
+{
+        return strtoll(argument, NULL, 10);
+}
+
 static int64_t claim_id(const Ctl *ctl)
 {
-        return strtoll(ctl->options.arguments[1], NULL, 10);
+        return id_of(ctl->options.arguments[1]);
 }
 
 int ctl_verb_show(Ctl *ctl, Error *reterr)
@@ -228,16 +233,16 @@ int ctl_verb_explain(Ctl *ctl, Error *reterr)
 }
 
 /* Says that the claim is now in a state. */
-static int print_state(const Ctl *ctl, const char *state, Error *reterr)
+static int print_state(const Ctl *ctl, int64_t id, const char *state, Error *reterr)
 {
         if (ctl_wants_json(ctl)) {
                 _cleanup_json_ json_t *document =
-                        json_pack("{sI ss}", "id", (json_int_t)claim_id(ctl), "state", state);
+                        json_pack("{sI ss}", "id", (json_int_t)id, "state", state);
 
                 return ctl_print_json(ctl, document, reterr);
         }
         if (!ctl->options.quiet)
-                printf("Claim %" PRId64 " is %s.\n", claim_id(ctl), state);
+                printf("Claim %" PRId64 " is %s.\n", id, state);
         return 0;
 }
 
@@ -249,20 +254,38 @@ int ctl_verb_confirm(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         r = ctl_need_answer(ctl_bus_confirm(bus, claim_id(ctl), reterr));
-        return r < 0 ? r : print_state(ctl, "confirmed", reterr);
+        return r < 0 ? r : print_state(ctl, claim_id(ctl), "confirmed", reterr);
 }
 
-int ctl_verb_release(Ctl *ctl, Error *reterr)
+static int release_one(const Ctl *ctl, sd_bus *bus, int64_t id, Error *reterr)
 {
         const char *reason = ctl->options.reason ? ctl->options.reason : RELEASE_REASON;
+        int r = ctl_need_answer(ctl_bus_release(bus, id, reason, ctl->options.allocations, reterr));
+
+        return r < 0 ? r : print_state(ctl, id, "released", reterr);
+}
+
+/* One that cannot be released does not keep the others: each failure but the last, which is the
+ * caller's to say, is said here. */
+int ctl_verb_release(Ctl *ctl, Error *reterr)
+{
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int failed = 0, r = ctl_connect(ctl, &bus, reterr);
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(
-                ctl_bus_release(bus, claim_id(ctl), reason, ctl->options.allocations, reterr));
-        return r < 0 ? r : print_state(ctl, "released", reterr);
+        for (const char *const *id = ctl->options.arguments + 1; *id; id++) {
+                Error error = ERROR_NULL;
+
+                r = release_one(ctl, bus, id_of(*id), &error);
+                if (r >= 0)
+                        continue;
+                if (failed < 0)
+                        fprintf(stderr, "computectl: %s\n", error_text(reterr, failed));
+                *reterr = error;
+                failed = r;
+        }
+        return failed;
 }
 
 int ctl_verb_move(Ctl *ctl, Error *reterr)
@@ -346,13 +369,21 @@ int ctl_check_explain(const CtlOptions *options, Error *reterr)
 
 int ctl_check_id(const CtlOptions *options, Error *reterr)
 {
-        const char *text = options->arguments[1];
-        size_t n = strlen(text);
+        for (const char *const *text = options->arguments + 1; *text; text++) {
+                size_t n = strlen(*text);
 
-        if (n == 0 || n > 18 || strspn(text, "0123456789") != n)
-                return error_setf(reterr, EINVAL,
-                                  "\"%.60s\" is not the number of a claim; \"computectl claims\" "
-                                  "shows them",
-                                  text);
+                if (n == 0 || n > 18 || strspn(*text, "0123456789") != n)
+                        return error_setf(reterr, EINVAL,
+                                          "\"%.60s\" is not the number of a claim; \"computectl "
+                                          "claims\" shows them",
+                                          *text);
+        }
         return 0;
+}
+
+int ctl_check_ids(const CtlOptions *options, Error *reterr)
+{
+        if (!options->arguments[1])
+                return error_setf(reterr, EINVAL, "%s: ID is missing", options->arguments[0]);
+        return ctl_check_id(options, reterr);
 }

@@ -18,3 +18,4 @@ int ctl_verb_who(Ctl *ctl, Error *reterr);
 int ctl_check_claim(const CtlOptions *options, Error *reterr);
 int ctl_check_explain(const CtlOptions *options, Error *reterr);
 int ctl_check_id(const CtlOptions *options, Error *reterr);
+int ctl_check_ids(const CtlOptions *options, Error *reterr);

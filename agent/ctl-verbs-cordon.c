@@ -2,15 +2,24 @@
 
 #include "agent/ctl-verbs-cordon.h"
 
+#include <string.h>
+#include <strings.h>
+
 #include "agent/ctl-bus.h"
 #include "agent/ctl-claims.h"
 #include "agent/ctl-json.h"
 #include "agent/ctl-verb-common.h"
+#include "agent/tree-json.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
 
 int ctl_check_cordon(const CtlOptions *options, Error *reterr)
 {
+        if (options->arguments[1] && !options->arguments[1][0])
+                return error_setf(reterr, EINVAL,
+                                  "%s: the name of the device is empty; without one it is for the "
+                                  "host",
+                                  options->arguments[0]);
         if (options->arguments[1] && options->arguments[2])
                 return error_setf(reterr, EINVAL, "%s: unexpected argument \"%.60s\"",
                                   options->arguments[0], options->arguments[2]);
@@ -64,6 +73,53 @@ int ctl_verb_uncordon(Ctl *ctl, Error *reterr)
         return change(ctl, "Uncordon", NULL, reterr);
 }
 
+static bool is_provider(const json_t *tree, const char *name)
+{
+        const json_t *provider;
+        size_t i;
+
+        json_array_foreach(json_object_get(tree, "providers"), i, provider)
+                if (strcmp(ctl_json_text(provider, "name"), name) == 0 ||
+                    strcmp(ctl_json_text(provider, "uuid"), name) == 0)
+                        return true;
+        return false;
+}
+
+static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *name)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (strcmp(snapshot->devices[i].name, name) == 0 ||
+                    strcasecmp(snapshot->devices[i].address, name) == 0)
+                        return &snapshot->devices[i];
+        return NULL;
+}
+
+/* Keeps the claims of a device or provider. A name that nothing has is an error: else a typing
+ * error would look drained. */
+static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        _cleanup_json_ json_t *tree = NULL, *host = NULL;
+        const SnapshotDevice *device;
+        int r = ctl_need_answer(ctl_fetch(ctl, "GetTree", false, TREE_FORMAT, &tree, reterr));
+
+        if (r >= 0)
+                r = ctl_need_answer(
+                        ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &host, reterr));
+        if (r >= 0)
+                r = snapshot_from_json(host, &snapshot, reterr);
+        if (r < 0)
+                return r;
+        device = find_device(snapshot, name);
+        if (!device && !is_provider(tree, name))
+                return error_setf(reterr, ENODEV,
+                                  "\"%.60s\" is no device of this host; \"computectl tree\" and "
+                                  "\"computectl discover\" show them",
+                                  name);
+        ctl_claims_keep(claims, device ? device->name : name);
+        return 0;
+}
+
 /* Whoever moves them asks until nobody is left. */
 int ctl_verb_drain(Ctl *ctl, Error *reterr)
 {
@@ -75,6 +131,8 @@ int ctl_verb_drain(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         r = ctl_need_answer(ctl_bus_list_claims(bus, false, &document, reterr));
+        if (r >= 0 && device_of(ctl)[0])
+                r = keep_device(ctl, device_of(ctl), document, reterr);
         if (r < 0)
                 return r;
         empty = json_array_size(json_object_get(document, "claims")) == 0;
@@ -82,7 +140,7 @@ int ctl_verb_drain(Ctl *ctl, Error *reterr)
         if (ctl_wants_json(ctl))
                 r = ctl_print_json(ctl, document, reterr);
         else if (empty && !ctl->options.quiet)
-                puts("Nobody is here.");
+                printf("No claims on %s.\n", device_of(ctl)[0] ? device_of(ctl) : "this host");
         else if (!ctl->options.quiet)
                 r = ctl_oom_or(ctl_claims_print(document, false, &ctl->style, stdout), reterr);
         return r < 0 ? r : empty ? EXIT_SUCCESS : CTL_DRAIN_SOMEBODY;

@@ -362,9 +362,9 @@ static int verb_reload(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Whether a verb asks the agent, which may be that of another host. */
-#define LOCAL  false
-#define REMOTE true
+#define LOCAL  0
+#define REMOTE CTL_VERB_REMOTE
+#define CHANGE (CTL_VERB_REMOTE | CTL_VERB_CHANGES)
 
 const CtlVerb ctl_verbs[] = {
         { "status", "", "Tell whether all is well (exit code 0, 3 or 4)", 0, REMOTE, NULL,
@@ -376,52 +376,58 @@ const CtlVerb ctl_verbs[] = {
         { "discover", "", "Show what the hypervisor has", 0, REMOTE, NULL, verb_discover },
         { "verify", "", "Compare the configuration with the hardware", 0, LOCAL, NULL,
           verb_verify },
-        { "sync", "", "Poll and publish now", 0, REMOTE, NULL, verb_sync },
-        { "reshape", "", "Move what guests hold to its new providers", 0, REMOTE, check_reshape,
+        { "sync", "", "Poll and publish now", 0, CHANGE, NULL, verb_sync },
+        { "reshape", "", "Move what guests hold to its new providers", 0, CHANGE, check_reshape,
           verb_reshape },
         { "migrate-inventory", "[FILE...]", "Do what a start does, without a start",
-          CTL_ANY_ARGUMENTS, LOCAL, check_migrate, verb_migrate },
-        { "identity", "ACTION", "Who this host is: show, check, adopt, rename", 1, LOCAL,
+          CTL_ANY_ARGUMENTS, CTL_VERB_CHANGES, check_migrate, verb_migrate },
+        { "identity", "ACTION", "Who this host is: show, check, adopt, rename", 1, CTL_VERB_CHANGES,
           ctl_check_identity, ctl_verb_identity },
-        { "reload", "", "Read the configuration again", 0, REMOTE, NULL, verb_reload },
+        { "reload", "", "Read the configuration again", 0, CHANGE, NULL, verb_reload },
         { "doctor", "", "Look for what is wrong, and tell what to do", 0, LOCAL, NULL,
           verb_doctor },
         { "cat-config", "", "Show the configuration files", 0, LOCAL, NULL, verb_cat_config },
         { "check-config", "", "Check the configuration files", 0, LOCAL, NULL, verb_check_config },
         { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, REMOTE, NULL,
           ctl_verb_audit },
-        { "heal", "", "Put right what audit finds", 0, REMOTE, NULL, ctl_verb_heal },
+        { "heal", "", "Put right what audit finds", 0, CHANGE, NULL, ctl_verb_heal },
         { "consumers", "", "List who holds what of this host in Placement", 0, REMOTE, NULL,
           ctl_verb_consumers },
         { "cordon", "[DEVICE]", "Promise nothing new of the host, or of a device",
-          CTL_ANY_ARGUMENTS, REMOTE, ctl_check_cordon, ctl_verb_cordon },
-        { "uncordon", "[DEVICE]", "Give it back", CTL_ANY_ARGUMENTS, REMOTE, ctl_check_cordon,
+          CTL_ANY_ARGUMENTS, CHANGE, ctl_check_cordon, ctl_verb_cordon },
+        { "uncordon", "[DEVICE]", "Give it back", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_cordon,
           ctl_verb_uncordon },
-        { "drain", "", "List who has to move (exit code 0 or 3)", 0, REMOTE, NULL, ctl_verb_drain },
+        { "drain", "[DEVICE]", "List who has to move (exit code 0 or 3)", CTL_ANY_ARGUMENTS, REMOTE,
+          ctl_check_cordon, ctl_verb_drain },
         { "claims", "", "List what is promised to guests", 0, REMOTE, NULL, ctl_verb_claims },
         { "show", "ID", "Show one claim with its devices", 1, REMOTE, ctl_check_id, ctl_verb_show },
         { "who", "DEVICE|cpu:N|cell:N|GUEST", "Tell who has it, or what a guest has", 1, REMOTE,
           NULL, ctl_verb_who },
         { "explain", "", "Tell why a request fits, or does not", CTL_ANY_ARGUMENTS, REMOTE,
           ctl_check_explain, ctl_verb_explain },
-        { "claim", "", "Promise resources to a guest", CTL_ANY_ARGUMENTS, REMOTE, ctl_check_claim,
+        { "claim", "", "Promise resources to a guest", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_claim,
           ctl_verb_claim },
-        { "confirm", "ID", "Keep a claim: the guest runs", 1, REMOTE, ctl_check_id,
+        { "confirm", "ID", "Keep a claim: the guest runs", 1, CHANGE, ctl_check_id,
           ctl_verb_confirm },
-        { "move", "FROM TO", "Hand a claim over to another consumer", 2, REMOTE, ctl_check_move,
+        { "move", "FROM TO", "Hand a claim over to another consumer", 2, CHANGE, ctl_check_move,
           ctl_verb_move },
-        { "release", "ID", "Give a claim back", 1, REMOTE, ctl_check_id, ctl_verb_release },
-        { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "What libvirt runs as its hook", 4, LOCAL,
-          NULL, ctl_verb_hook },
+        { "release", "ID...", "Give claims back", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_ids,
+          ctl_verb_release },
+        { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "What libvirt runs as its hook", 4,
+          CTL_VERB_CHANGES, NULL, ctl_verb_hook },
         { NULL, NULL, NULL, 0, LOCAL, NULL, NULL },
 };
 
+/* Only verbs that look: a typing error must not end in a command that changes something, as soon as
+ * it is pasted. */
 static int refuse_verb(const char *word, Error *reterr)
 {
         const char *names[ARRAY_SIZE(ctl_verbs)] = { NULL }, *nearest;
+        size_t n = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(ctl_verbs); i++)
-                names[i] = ctl_verbs[i].name;
+        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
+                if (!(verb->flags & CTL_VERB_CHANGES))
+                        names[n++] = verb->name;
         nearest = ctl_text_nearest(word, names);
         if (nearest)
                 return error_setf(reterr, EINVAL, "Unknown verb \"%.60s\"; did you mean \"%s\"?",
@@ -447,9 +453,9 @@ static int check_count(const CtlVerb *verb, const char *const *arguments, Error 
 
 static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *reterr)
 {
-        if (!options->host || (verb->remote && !options->config))
+        if (!options->host || ((verb->flags & CTL_VERB_REMOTE) && !options->config))
                 return 0;
-        if (verb->remote)
+        if (verb->flags & CTL_VERB_REMOTE)
                 return error_setf(reterr, EINVAL,
                                   "--config is a file of this host, and --host another one");
         return error_setf(reterr, EINVAL,
@@ -472,8 +478,6 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
         const CtlVerb *verb;
         int r;
 
-        if (!word)
-                return error_setf(reterr, EINVAL, "What is to be done? Give a verb");
         verb = ctl_verb_named(word);
         if (!verb)
                 return refuse_verb(word, reterr);

@@ -17,12 +17,15 @@ typedef struct Ctl {
 
 #define CTL_ANY_ARGUMENTS UINT_MAX
 
+#define CTL_VERB_REMOTE  1u /* asks the agent, so that it can ask that of --host */
+#define CTL_VERB_CHANGES 2u /* is not only a look */
+
 typedef struct CtlVerb {
         const char *name;
         const char *arguments; /* for the help, "" for none */
         const char *help;
         unsigned n_arguments; /* exactly, or CTL_ANY_ARGUMENTS; beside the verb's own name */
-        bool remote;          /* asks the agent, so that it can ask that of --host */
+        unsigned flags;
 
         /* NULL, or looks for wrong usage before anything is asked: -EINVAL with words. */
         int (*check)(const CtlOptions *options, Error *reterr);

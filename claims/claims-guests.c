@@ -613,7 +613,7 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
         if (r < 0)
                 return r;
         if (r > 0 || claim->state == CLAIM_STATE_RELEASED) {
-                error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that lives", id);
+                error_setf(reterr, ENOENT, "There is no active claim %" PRIi64, id);
                 return CLAIM_E_NOT_FOUND;
         }
         outcome = name_all_missing(claims, claim, domain, &devices, reterr);

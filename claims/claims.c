@@ -383,7 +383,7 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
 
 static int not_found(int64_t id, Error *reterr)
 {
-        error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that lives", id);
+        error_setf(reterr, ENOENT, "There is no active claim %" PRIi64, id);
         return CLAIM_E_NOT_FOUND;
 }
 

@@ -6,8 +6,13 @@ function flush_block(   i) {
 		print (i == 0 ? ".TP" : ".TQ")
 		print ".BR \"" options[i] "\""
 	}
+	if (n_options > 0 && text == "") {
+		print "No comment explains " options[0] > "/dev/stderr"
+		failed = 1
+		exit
+	}
 	if (n_options > 0 || in_section)
-		printf "%s", (text != "" ? text : (n_options > 0 ? "As its name says.\n" : ""))
+		printf "%s", text
 	text = ""
 	n_options = 0
 }
@@ -46,6 +51,9 @@ BEGIN { while ((getline line < head) > 0) print line }
 	next
 }
 END {
-	flush_block()
+	if (!failed)
+		flush_block()
+	if (failed)
+		exit 1
 	while ((getline line < tail) > 0) print line
 }

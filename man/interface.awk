@@ -22,7 +22,7 @@ function print_line(line,   word) {
 	if (line ~ /^@[a-z]+:/) {
 		word = substr(line, 2, index(line, ":") - 2)
 		print ".BR " word " :\n" escape(substr(line, length(word) + 4))
-	} else if (line ~ /^[A-Z][A-Za-z]+   *[a-z]/) {
+	} else if (line ~ /^[A-Z][A-Za-z]+   *[^ ]/) {
 		word = line
 		sub(/ .*/, "", word)
 		sub(/^[A-Za-z]+ +/, "", line)
@@ -46,7 +46,7 @@ function print_comment(   lines, n, i, line, paragraph) {
 			sub(/^[A-Za-z]+: */, "", line)
 		if (line == "")
 			continue
-		if (paragraph && line !~ /^[A-Z][A-Za-z]+   *[a-z]/)
+		if (paragraph && line !~ /^[A-Z][A-Za-z]+   *[^ ]/)
 			print par
 		else if (line ~ /^@/)
 			print ".br"

@@ -108,8 +108,8 @@ static int judge_stranger(const PlacementRequest *request, const HttpResponse *r
 static int judge_unauthorized(Error *reterr)
 {
         error_setf(reterr, EACCES,
-                   "Placement does not accept who we are (401): check auth_type and what goes with "
-                   "it in [placement]");
+                   "Placement rejects the credentials (401): check auth_type and what goes with it "
+                   "in [placement]");
         return REPORT_E_UNAUTHORIZED;
 }
 

@@ -189,7 +189,7 @@ static void test_confirm_and_expire(void **state)
         assert_int_equal(read->ended_usec, later);
         assert_holds(read, "VCPU=4 on host");
         assert_int_equal(claims_confirm(fixture->claims, three->id, &error), CLAIM_E_NOT_FOUND);
-        assert_string_equal(error.text, "There is no claim 3 that lives");
+        assert_string_equal(error.text, "There is no active claim 3");
         assert_int_equal(claims_extend(fixture->claims, three->id, later, &error),
                          CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_expire(fixture->claims, UINT64_MAX, &n, NULL), 0);

@@ -96,7 +96,7 @@ static void test_host(void **state)
 
         begin(&scene);
         assert_null(cordon_host_words(scene.cordon));
-        assert_int_equal(cordon_lift(scene.cordon, "", &error), -ENOENT);
+        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", &error), -ENOENT);
         assert_string_equal(error.text, "The host is not cordoned");
         assert_int_equal(set(&scene, "", NULL), 0);
         assert_string_equal(cordon_host_words(scene.cordon),
@@ -110,7 +110,7 @@ static void test_host(void **state)
         assert_non_null(cordon_host_words(scene.cordon));
         publish(&scene);
         assert_true(is_disabled(&scene));
-        assert_int_equal(cordon_lift(scene.cordon, "", NULL), 0);
+        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", NULL), 0);
         assert_null(cordon_host_words(scene.cordon));
         assert_false(covers(&scene, "host"));
         /* not lost when the agent is restarted before Placement was told */
@@ -133,7 +133,7 @@ static void test_a_trait_of_somebody_else_stays(void **state)
         assert_int_equal(string_set_add(&host_of(&scene)->traits, CORDON_TRAIT), 1);
         assert_int_equal(set(&scene, "", NULL), 0);
         publish(&scene);
-        assert_int_equal(cordon_lift(scene.cordon, "", NULL), 0);
+        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", NULL), 0);
         publish(&scene);
         publish(&scene);
         assert_true(is_disabled(&scene));
@@ -157,11 +157,24 @@ static void test_devices(void **state)
                 assert_int_equal(reserved(&scene, "host", "VCPU"), 0);
                 start(&scene);
                 publish(&scene);
-                assert_int_equal(cordon_lift(scene.cordon, names[i], NULL), 0);
+                assert_int_equal(
+                        cordon_lift(scene.cordon, scene.mirror, &scene.root, names[i], NULL), 0);
                 publish(&scene);
                 /* what was reserved before */
                 assert_int_equal(reserved(&scene, GPU, "VGPU"), 1);
                 publish(&scene);
+                assert_int_equal(cordon_count_devices(scene.cordon), 0);
+                end(&scene);
+        }
+        /* cordoned by one name, again by another: one cordon, which any name lifts */
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                begin(&scene);
+                assert_int_equal(set(&scene, names[i], NULL), 0);
+                assert_int_equal(set(&scene, names[(i + 1) % ARRAY_SIZE(names)], NULL), 0);
+                assert_int_equal(cordon_count_devices(scene.cordon), 1);
+                assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root,
+                                             names[(i + 2) % ARRAY_SIZE(names)], NULL),
+                                 0);
                 assert_int_equal(cordon_count_devices(scene.cordon), 0);
                 end(&scene);
         }
@@ -189,7 +202,7 @@ static void test_a_device_that_is_withheld(void **state)
         assert_int_equal(set(&scene, GPU, NULL), 0);
         publish(&scene);
         publish_withheld(&scene, true);
-        assert_int_equal(cordon_lift(scene.cordon, GPU, NULL), 0);
+        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, GPU, NULL), 0);
         for (int i = 0; i < 3; i++) {
                 publish_withheld(&scene, true);
                 assert_int_equal(vgpus(&scene)->reserved, 4);
@@ -215,7 +228,7 @@ static void test_what_others_reserve_meanwhile(void **state)
         assert_int_equal(cordon_apply(scene.cordon, scene.mirror, &scene.root, true, NULL), 0);
         assert_int_equal(vgpus(&scene)->reserved, 4);
         start(&scene);
-        assert_int_equal(cordon_lift(scene.cordon, GPU, NULL), 0);
+        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, GPU, NULL), 0);
         publish(&scene);
         assert_int_equal(vgpus(&scene)->reserved, 2);
         /* nothing is left of it: all that is reserved now is somebody else's */
@@ -237,7 +250,7 @@ static void test_a_first_picture(void **state)
         assert_true(is_disabled(&scene));
         string_set_remove(&host_of(&scene)->traits, CORDON_TRAIT);
         publish(&scene);
-        assert_int_equal(cordon_lift(scene.cordon, "", NULL), 0);
+        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", NULL), 0);
         publish(&scene);
         assert_false(is_disabled(&scene));
         end(&scene);

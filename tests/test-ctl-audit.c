@@ -25,7 +25,7 @@ static void test_findings(void **state)
                   { "Placement, claims and guests agree: 3 consumer(s).\n" } },
                 { FINDING("found", ""),
                   CTL_AUDIT_FINDINGS,
-                  { "release-share", "it leaks", "1 more may still be on the way" } },
+                  { "release-share", "it leaks", "Skipped 1 recent consumer." } },
                 { FINDING("healed", ""), CTL_AUDIT_REPAIRED, { "done", "it leaks", UUID } },
                 { FINDING("failed", "refused"),
                   CTL_AUDIT_FINDINGS,

@@ -112,7 +112,7 @@ class WithPlacement(unittest.TestCase):
         self.proxy.add(server_error(500, method='PUT', path='^/allocations/'))
         self.proxy.listen()
         wait_until(lambda: self.agent.ctl('sync', check=False) and
-                   'What claims owe to Placement waits: ' in self.agent.log(), 20, 'a try', step=0.2)
+                   'Cannot yet report all claims to Placement: ' in self.agent.log(), 20, 'a try', step=0.2)
         self.wait_metric('placement_owed{action="write"}', '1')
         shown = self.agent.status()
         self.assertEqual((shown['state'], shown['n_owed_writes'], shown['n_owed_removals'],
@@ -130,7 +130,7 @@ class WithPlacement(unittest.TestCase):
         self.wait_metric('placement_owed{action="remove"}', '1')
         self.proxy.listen()
         self.wait_metric('placement_owed{action="remove"}', '0')
-        self.assertIn('What claims owed to Placement is settled', self.agent.log())
+        self.assertIn('All claims are reported to Placement', self.agent.log())
         shown = self.agent.status()
         self.assertEqual((shown['state'], shown['n_owed_removals'], shown['owed_error']),
                          ('ok', 0, ''))
