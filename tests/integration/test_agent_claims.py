@@ -87,6 +87,16 @@ class TestRules(ClaimCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn('4711', done.stderr)
 
+    def test_release_of_several_does_what_can_be_done(self):
+        agent = self.start_agent()
+        ids = [json.loads(self.claim(agent, 'VCPU=1').stdout)['id'] for _ in range(3)]
+        done = agent.ctl('release', ids[0], 4711, ids[1], 4712, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout, 'Claim %d is released.\nClaim %d is released.\n' % tuple(ids[:2]))
+        for missing in ('4711', '4712'):
+            self.assertIn('no active claim ' + missing, done.stderr)
+        self.assertEqual([claim['id'] for claim in self.claims(agent)], ids[2:])
+
     def test_an_unprivileged_user_reads_but_does_not_change(self):
         agent = self.start_agent()
         claim = json.loads(self.claim(agent, 'VCPU=1').stdout)

@@ -103,11 +103,19 @@ class TestCordon(AgentCase):
         self.assertIn('ECC errors', done.stderr)
         self.assertIn('ECC errors', agent.ctl('status').stdout)
         self.assertEqual(self.named(agent), [GPU_A])
+        # Whose device: by each of its names; one that nothing has is a mistake, not empty.
+        for name in ('0000:41:00.0', 'pci_0000_41_00_0', GPU_A):
+            self.assertEqual(agent.ctl('drain', name).stdout, 'No claims on %s.\n' % name)
+        done = agent.ctl('drain', GPU_B, check=False)
+        self.assertEqual((done.returncode, done.stdout.count(claim['consumer'])), (3, 1), done.stdout)
+        done = agent.ctl('drain', '0000:41:00.9', check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertIn('"0000:41:00.9" is no device of this host', done.stderr)
         agent.stop()
         agent.start()
         agent.wait_state('synced')
         self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
-        agent.ctl('uncordon', '0000:41:00.0')
+        agent.ctl('uncordon', 'pci_0000_41_00_0')  # another of its names
         self.assertEqual(self.reserved(agent, GPU_A), (0, 4))
         self.claim(agent, 'VGPU=1')
         done = agent.ctl('cordon', '0000:ff:00.0', check=False)

@@ -95,8 +95,13 @@ class TestNobodyThere(CtlCase):
             self.assertEqual((done.returncode, done.stdout), (1, ''), verb)
             self.assertIn('bus', done.stderr, verb)
 
+    def test_no_verb_is_status(self):
+        done, status = self.run_ctl(), self.run_ctl('status')
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (status.returncode, status.stdout, status.stderr))
+
     def test_wrong_usage(self):
-        for args in ((), ('statsu',), ('status', 'x'), ('tree', '--histroy'), ('release',)):
+        for args in (('statsu',), ('relese',), ('status', 'x'), ('tree', '--histroy'), ('release',)):
             done = self.run_ctl(*args)
             self.assertEqual((done.returncode, done.stdout), (2, ''), args)
             self.assertIn('--help', done.stderr, args)
