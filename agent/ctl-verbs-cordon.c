@@ -9,7 +9,7 @@
 #include "agent/ctl-claims.h"
 #include "agent/ctl-json.h"
 #include "agent/ctl-verb-common.h"
-#include "agent/tree-json.h"
+#include "agent/documents.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
 
