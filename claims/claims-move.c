@@ -86,8 +86,7 @@ int claims_settle(Claims *claims, int64_t id, const Consumer *share, Error *rete
                         r = settle_once(claims, id, share, reterr);
                 claims->store->engine->drop_turn(claims->store);
                 if (r == STORE_E_NOT_FOUND) {
-                        error_setf(reterr, ENOENT, "There is no active claim %lld",
-                                   (long long)id);
+                        error_setf(reterr, ENOENT, "There is no active claim %lld", (long long)id);
                         return CLAIM_E_NOT_FOUND;
                 }
                 if (r != STORE_E_RACE)

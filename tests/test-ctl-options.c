@@ -23,109 +23,107 @@ static int parse(const char *const *words, CtlOptions *options, const CtlVerb **
         return r < 0 || options->help || options->version ? r : ctl_verb_find(options, verb, error);
 }
 
+static const struct {
+        const char *words[WORDS_MAX];
+        const char *verb;  /* NULL: refused */
+        const char *error; /* what its words contain */
+} usage_cases[] = {
+        { { "status" }, "status", NULL },
+        { { "-a", "tree", "--no-pager" }, "tree", NULL },
+        { { "tree", "--json=short" }, "tree", NULL },
+        { { "tree", "--json", "pretty" }, "tree", NULL },
+        { { "claims", "--history" }, "claims", NULL },
+        { { "release", "7", "--reason", "because" }, "release", NULL },
+        { { "confirm", "7" }, "confirm", NULL },
+        { { "release", "7", "8", "9" }, "release", NULL },
+        { { "release", "7", "x" }, NULL, "\"x\" is not the number of a claim" },
+        { { "drain" }, "drain", NULL },
+        { { "drain", "pci_0000_41_00_0" }, "drain", NULL },
+        { { "drain", "" }, NULL, "drain: the name of the device is empty" },
+        { { "cordon", "" }, NULL, "cordon: the name of the device is empty" },
+        { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=2" }, "claim", NULL },
+        { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=2", "--xml" }, "claim", NULL },
+        { { "show", "7", "--xml" }, "show", NULL },
+        { { "who", "0000:41:00.0" }, "who", NULL },
+        { { "explain", "--resources", "VCPU=2", "--isolate" }, "explain", NULL },
+        { { "claims", "--problems" }, "claims", NULL },
+        { { "discover", "-c", "x.conf" }, "discover", NULL },
+        { { "-c", "x.conf" }, NULL, "alone" },
+        { { "verify", "--config=x.conf" }, "verify", NULL },
+        { { "tree", "-c", "x" },
+          NULL,
+          "option of discover, verify, doctor, cat-config, check-config, "
+          "migrate-inventory, "
+          "identity, hook alone" },
+        { { "who" }, NULL, "cell:N|GUEST is missing" },
+        { { "tree", "--svg" }, "tree", NULL },
+        { { "discover", "--svg" }, NULL, "option of tree alone" },
+        { { "watch", "--json=short" }, "watch", NULL },
+        { { "-H", "root@h", "status" }, "status", NULL },
+        { { "status", "--host=h:22" }, "status", NULL },
+        { { "discover", "-H", "h", "-c", "x" }, NULL, "--config" },
+        { { "verify", "-H", "h" }, NULL, "ssh h computectl verify" },
+        { { "doctor", "-H", "h" }, NULL, "ssh h computectl doctor" },
+        { { "cat-config", "-H", "h" }, NULL, "runs on" },
+        { { "check-config", "-H", "h" }, NULL, "runs on" },
+        { { "status", "-H" }, NULL, "takes a value" },
+        { { "show", "x" }, NULL, "not the number of a claim" },
+        { { "explain" }, NULL, "--resources" },
+        { { "claims", "--xml" }, NULL, "option of claim, show alone" },
+        { { "sho", "--xml" }, NULL, "--xml" },
+        { { NULL }, "status", NULL },
+        { { "--json=short" }, "status", NULL },
+        { { "--reason", "x" }, NULL, "--reason is an option of" },
+        { { "statsu" }, NULL, "did you mean \"status\"" },
+        { { "relese" }, NULL, "Unknown verb \"relese\"" },
+        { { "cordn" }, NULL, "Unknown verb \"cordn\"" },
+        { { "claim" }, NULL, "--consumer=UUID is missing" },
+        { { "clams" }, NULL, "did you mean \"claims\"" },
+        { { "frobnicate" }, NULL, "Unknown verb" },
+        { { "status", "now" }, NULL, "unexpected argument \"now\"" },
+        { { "release", "seven" }, NULL, "not the number of a claim" },
+        { { "release", "" }, NULL, "not the number of a claim" },
+        { { "release", "99999999999999999999" }, NULL, "not the number of a claim" },
+        { { "confirm", "7", "8" }, NULL, "unexpected argument \"8\"" },
+        { { "release" }, NULL, "release: ID is missing" },
+        { { "status", "--jsn" }, NULL, "did you mean --json" },
+        { { "claim", "--consumr=7" }, NULL, "option --consumr; did you mean --consumer?" },
+        { { "status", "--json=xml" }, NULL, "pretty, short or off" },
+        { { "status", "--json" }, NULL, "takes a value" },
+        { { "status", "-z" }, NULL, "Unknown option -z" },
+        { { "status", "--history" }, NULL, "option of claims alone" },
+        { { "tree", "--consumer=x" }, NULL, "option of claim alone" },
+        { { "claim" }, NULL, "--consumer" },
+        { { "claim" }, NULL, "--resources or --group" },
+        { { "claim", "VCPU=2" },
+          NULL,
+          "claim: what it needs is an option: --resources=VCPU=2; and --consumer=UUID is "
+          "missing" },
+        { { "claim", "--consumer", CONSUMER, "gpu:VGPU=1" },
+          NULL,
+          "claim: what it needs is an option: --group=gpu:VGPU=1" },
+        { { "claim", "now" }, NULL, "claim: unexpected argument \"now\"" },
+        { { "explain", "VCPU=2", "MEMORY_MB=1" },
+          NULL,
+          "explain: what it needs is an option: --resources=VCPU=2" },
+        { { "claim", "--consumer", CONSUMER }, NULL, "--resources" },
+};
+
 static void test_usage_table(void **state)
 {
-        static const struct {
-                const char *words[WORDS_MAX];
-                const char *verb;  /* NULL: refused */
-                const char *error; /* what its words contain */
-        } cases[] = {
-                { { "status" }, "status", NULL },
-                { { "-a", "tree", "--no-pager" }, "tree", NULL },
-                { { "tree", "--json=short" }, "tree", NULL },
-                { { "tree", "--json", "pretty" }, "tree", NULL },
-                { { "claims", "--history" }, "claims", NULL },
-                { { "release", "7", "--reason", "because" }, "release", NULL },
-                { { "confirm", "7" }, "confirm", NULL },
-                { { "release", "7", "8", "9" }, "release", NULL },
-                { { "release", "7", "x" }, NULL, "\"x\" is not the number of a claim" },
-                { { "drain" }, "drain", NULL },
-                { { "drain", "pci_0000_41_00_0" }, "drain", NULL },
-                { { "drain", "" }, NULL, "drain: the name of the device is empty" },
-                { { "cordon", "" }, NULL, "cordon: the name of the device is empty" },
-                { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=2" }, "claim", NULL },
-                { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=2", "--xml" },
-                  "claim",
-                  NULL },
-                { { "show", "7", "--xml" }, "show", NULL },
-                { { "who", "0000:41:00.0" }, "who", NULL },
-                { { "explain", "--resources", "VCPU=2", "--isolate" }, "explain", NULL },
-                { { "claims", "--problems" }, "claims", NULL },
-                { { "discover", "-c", "x.conf" }, "discover", NULL },
-                { { "-c", "x.conf" }, NULL, "alone" },
-                { { "verify", "--config=x.conf" }, "verify", NULL },
-                { { "tree", "-c", "x" },
-                  NULL,
-                  "option of discover, verify, doctor, cat-config, check-config, "
-                  "migrate-inventory, "
-                  "identity, hook alone" },
-                { { "who" }, NULL, "cell:N|GUEST is missing" },
-                { { "tree", "--svg" }, "tree", NULL },
-                { { "discover", "--svg" }, NULL, "option of tree alone" },
-                { { "watch", "--json=short" }, "watch", NULL },
-                { { "-H", "root@h", "status" }, "status", NULL },
-                { { "status", "--host=h:22" }, "status", NULL },
-                { { "discover", "-H", "h", "-c", "x" }, NULL, "--config" },
-                { { "verify", "-H", "h" }, NULL, "ssh h computectl verify" },
-                { { "doctor", "-H", "h" }, NULL, "ssh h computectl doctor" },
-                { { "cat-config", "-H", "h" }, NULL, "runs on" },
-                { { "check-config", "-H", "h" }, NULL, "runs on" },
-                { { "status", "-H" }, NULL, "takes a value" },
-                { { "show", "x" }, NULL, "not the number of a claim" },
-                { { "explain" }, NULL, "--resources" },
-                { { "claims", "--xml" }, NULL, "option of claim, show alone" },
-                { { "sho", "--xml" }, NULL, "--xml" },
-                { { NULL }, "status", NULL },
-                { { "--json=short" }, "status", NULL },
-                { { "--reason", "x" }, NULL, "--reason is an option of" },
-                { { "statsu" }, NULL, "did you mean \"status\"" },
-                { { "relese" }, NULL, "Unknown verb \"relese\"" },
-                { { "cordn" }, NULL, "Unknown verb \"cordn\"" },
-                { { "claim" }, NULL, "--consumer=UUID is missing" },
-                { { "clams" }, NULL, "did you mean \"claims\"" },
-                { { "frobnicate" }, NULL, "Unknown verb" },
-                { { "status", "now" }, NULL, "unexpected argument \"now\"" },
-                { { "release", "seven" }, NULL, "not the number of a claim" },
-                { { "release", "" }, NULL, "not the number of a claim" },
-                { { "release", "99999999999999999999" }, NULL, "not the number of a claim" },
-                { { "confirm", "7", "8" }, NULL, "unexpected argument \"8\"" },
-                { { "release" }, NULL, "release: ID is missing" },
-                { { "status", "--jsn" }, NULL, "did you mean --json" },
-                { { "claim", "--consumr=7" }, NULL, "option --consumr; did you mean --consumer?" },
-                { { "status", "--json=xml" }, NULL, "pretty, short or off" },
-                { { "status", "--json" }, NULL, "takes a value" },
-                { { "status", "-z" }, NULL, "Unknown option -z" },
-                { { "status", "--history" }, NULL, "option of claims alone" },
-                { { "tree", "--consumer=x" }, NULL, "option of claim alone" },
-                { { "claim" }, NULL, "--consumer" },
-                { { "claim" }, NULL, "--resources or --group" },
-                { { "claim", "VCPU=2" },
-                  NULL,
-                  "claim: what it needs is an option: --resources=VCPU=2; and --consumer=UUID is "
-                  "missing" },
-                { { "claim", "--consumer", CONSUMER, "gpu:VGPU=1" },
-                  NULL,
-                  "claim: what it needs is an option: --group=gpu:VGPU=1" },
-                { { "claim", "now" }, NULL, "claim: unexpected argument \"now\"" },
-                { { "explain", "VCPU=2", "MEMORY_MB=1" },
-                  NULL,
-                  "explain: what it needs is an option: --resources=VCPU=2" },
-                { { "claim", "--consumer", CONSUMER }, NULL, "--resources" },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(usage_cases); i++) {
                 _cleanup_(ctl_options_done) CtlOptions options = { 0 };
                 const CtlVerb *verb = NULL;
                 Error error = ERROR_NULL;
-                int r = parse(cases[i].words, &options, &verb, &error);
+                int r = parse(usage_cases[i].words, &options, &verb, &error);
 
-                if (cases[i].verb) {
+                if (usage_cases[i].verb) {
                         if (r < 0)
                                 fail_msg("case %zu: %s", i, error.text);
-                        assert_string_equal(verb->name, cases[i].verb);
+                        assert_string_equal(verb->name, usage_cases[i].verb);
                 } else {
                         assert_int_equal(r, -EINVAL);
-                        assert_contains(error.text, cases[i].error);
+                        assert_contains(error.text, usage_cases[i].error);
                 }
         }
 }

@@ -123,7 +123,9 @@ static void test_placed(void **state)
                 { GPUS, NULL, "_G:VGPU=1", "gpu_b VGPU=1", NULL, 0, "_G VGPU=1 on gpu_b", false },
                 /* What was promised here counts, whatever Placement thinks. */
                 { GPUS, "gpu_b VGPU 4", "VGPU=1", "gpu_b VGPU=1", NULL, NO_ROOM,
-                  "VGPU: Placement gave this consumer 1 of gpu_b, where claims of this host hold 4 of 4", false },
+                  "VGPU: Placement gave this consumer 1 of gpu_b, where claims of this host hold 4 "
+                  "of 4",
+                  false },
                 { GPUS, NULL, "VGPU=1", "host VGPU=1", NULL, NO_ROOM, "VGPU: host has none of it",
                   false },
                 { GPUS, NULL, "VGPU=1", "gpu_b VGPU=2", NULL, OTHER,
