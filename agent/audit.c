@@ -257,18 +257,6 @@ static int find_reason(const AuditLook *look, const Claim *claim, const Consumer
         return 0;
 }
 
-/* Devices and cells say where it is; what nothing binds is where Placement has it. */
-static bool is_bound(const Claim *claim, const char *resource_class)
-{
-        for (size_t i = 0; i < claim->n_allocations; i++)
-                for (size_t j = 0; j < claim->n_devices; j++)
-                        if (uuid_equal(&claim->devices[j].provider,
-                                       &claim->allocations[i].provider) &&
-                            resources_get(&claim->allocations[i].resources, resource_class) > 0)
-                                return true;
-        return claim->layout.n_cells > 0;
-}
-
 static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         for (size_t i = 0; i < consumer->n_allocations; i++) {
@@ -314,7 +302,7 @@ static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer
                            "%" PRIu64,
                            claim->id, claim->consumer.text, claim_sum(claim, name), name,
                            audit_sum_here(input, consumer, name));
-        if (!why[0] && !is_bound(claim, name))
+        if (!why[0] && !claim_binds(claim, name))
                 snprintf(why, sizeof(why), "nothing of its guest is bound to either");
         return add(look, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
                    "claim %" PRId64 " of %s has its %s elsewhere than on %.60s, where Placement "

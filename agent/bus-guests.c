@@ -156,6 +156,7 @@ int bus_guest_released(sd_bus_message *call, ClaimService *service, ClaimDesk *d
         if (r < 0)
                 return r;
         if (strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0) {
+                claim_service_note_stopped(service, &claim->consumer);
                 r = claim_desk_release(desk, claim->id, reason, false, &words);
                 if (r != 0)
                         return bus_claims_error(service, error, r, &words);

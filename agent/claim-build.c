@@ -21,18 +21,6 @@ static bool is_possible(const Build *build, const Uuid *uuid, const char *resour
                provider_find_inventory(provider, resource_class);
 }
 
-/* Devices and cells say where it is. */
-static bool is_bound(const Claim *claim, const char *resource_class)
-{
-        for (size_t i = 0; i < claim->n_allocations; i++)
-                for (size_t j = 0; j < claim->n_devices; j++)
-                        if (uuid_equal(&claim->devices[j].provider,
-                                       &claim->allocations[i].provider) &&
-                            resources_get(&claim->allocations[i].resources, resource_class) > 0)
-                                return true;
-        return claim->layout.n_cells > 0 && claim_sum(claim, resource_class) > 0;
-}
-
 /* All that Placement has of the class in this tree; false when a part of it cannot be here. */
 static bool sum_possible(const Build *build, const char *resource_class, uint64_t *ret)
 {
@@ -87,7 +75,7 @@ static int take_class(const Build *build, const char *resource_class)
                 return 0;
         if (told == 0 && !(possible && is_untold(build, resource_class, placed)))
                 return 0;
-        if (possible && !is_bound(build->claim, resource_class) && (told == 0 || told == placed))
+        if (possible && !claim_binds(build->claim, resource_class) && (told == 0 || told == placed))
                 return take(build->consumer->allocations, build->consumer->n_allocations,
                             resource_class, build->tree, build->share);
         return take(build->claim->allocations, build->claim->n_allocations, resource_class, NULL,

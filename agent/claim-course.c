@@ -24,10 +24,10 @@ ClaimWriteCourse claim_course_of_write(int result, int status)
                        : CLAIM_WRITE_UNKNOWN;
 }
 
-ClaimDebtCourse claim_course_of_debt(ClaimStanding standing, bool here, bool same)
+ClaimDebtCourse claim_course_of_debt(ClaimStanding standing, bool here, bool same, bool gone)
 {
         if (!here)
-                return CLAIM_DEBT_PAY;
+                return gone ? CLAIM_DEBT_PLACED : CLAIM_DEBT_PAY;
         return standing == CLAIM_STANDING_SENT && same ? CLAIM_DEBT_PAID : CLAIM_DEBT_PLACED;
 }
 
@@ -39,7 +39,9 @@ ClaimDepartureCourse claim_course_of_departure(const ClaimDepartureState *state)
                 return state->unsure && state->age_usec < CLAIM_WRITE_LATE_USEC
                                ? CLAIM_DEPARTURE_WAIT
                                : CLAIM_DEPARTURE_END;
-        return fresh || state->ours ? CLAIM_DEPARTURE_REMOVE : CLAIM_DEPARTURE_KEEP;
+        if (!fresh && !state->ours)
+                return CLAIM_DEPARTURE_KEEP;
+        return state->lives ? CLAIM_DEPARTURE_WAIT : CLAIM_DEPARTURE_REMOVE;
 }
 
 ClaimMoveCourse claim_course_of_move(const ClaimMoveState *state)

@@ -28,14 +28,15 @@ typedef enum ClaimDebtCourse {
         CLAIM_DEBT_PLACED, /* somebody else placed it */
 } ClaimDebtCourse;
 
-/* here: the consumer holds something of this host; same: exactly what the claim has. */
-ClaimDebtCourse claim_course_of_debt(ClaimStanding standing, bool here, bool same);
+/* here: the consumer holds something of this host; same: exactly what the claim has; gone: it holds
+ * something elsewhere, and its guest, which was here, does not run here any more. */
+ClaimDebtCourse claim_course_of_debt(ClaimStanding standing, bool here, bool same, bool gone);
 
 typedef enum ClaimDepartureCourse {
         CLAIM_DEPARTURE_END,
         CLAIM_DEPARTURE_REMOVE,
         CLAIM_DEPARTURE_KEEP, /* end it, and leave what somebody else put there */
-        CLAIM_DEPARTURE_WAIT, /* a write of ours may still arrive */
+        CLAIM_DEPARTURE_WAIT, /* a write of ours may still arrive, or its guest still lives */
 } ClaimDepartureCourse;
 
 typedef struct ClaimDepartureState {
@@ -44,6 +45,7 @@ typedef struct ClaimDepartureState {
         bool inherited;    /* another claim of the consumer has it */
         bool late;         /* it could not be looked at when the claim ended */
         bool unsure;       /* what became of the claim's write was not known */
+        bool lives;        /* its guest is here, and gets a claim that has this share */
         uint64_t age_usec; /* since the claim ended */
 } ClaimDepartureState;
 

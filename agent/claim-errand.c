@@ -83,6 +83,18 @@ static int pay_debt(ClaimTask *task, const HostView *view, Error *reterr)
                                        task, reterr);
 }
 
+/* Evacuated: its consumer holds something elsewhere, and its guest, which was here, does not run
+ * here. */
+static bool is_gone(const ClaimTask *task)
+{
+        const HostFacts *facts = claim_service_facts(task->counter->service);
+        const HostDomain *domain =
+                facts ? host_facts_find_domain(facts, &task->claim->consumer) : NULL;
+
+        return task->claim->state == CLAIM_STATE_CONFIRMED && task->seen->n_allocations > 0 &&
+               !(domain && domain->running);
+}
+
 /* Ends the task itself when there is nothing to send. */
 static int go_on_with_debt(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
@@ -90,7 +102,7 @@ static int go_on_with_debt(ClaimTask *task, Claims *claims, const HostView *view
 
         switch (claim_course_of_debt(task->claim->standing,
                                      claim_share_has(view, claims_node(claims), task->seen),
-                                     claim_share_is(task->claim, task->seen))) {
+                                     claim_share_is(task->claim, task->seen), is_gone(task))) {
         case CLAIM_DEBT_PAY:
                 return pay_debt(task, view, reterr);
         case CLAIM_DEBT_PAID:
@@ -137,21 +149,27 @@ static void on_departed(int result, ConsumersAnswer *answer, const Error *error,
                 end_departure(task);
 }
 
-/* Another claim of the consumer has what it holds. One that is owed has not: it is written behind
- * this. */
-static bool has_heir(Claims *claims, const Uuid *consumer)
+/* Another claim of the consumer has what it holds. One that is owed (ret_owed) has not, but gets
+ * it.
+ */
+static bool has_heir(Claims *claims, const Uuid *consumer, Claim **ret_owed)
 {
         for (int target = 0; target < 2; target++) {
                 _cleanup_(claim_freep) Claim *claim = NULL;
 
-                if (claims_find(claims, consumer, target, &claim, NULL) == 0 &&
-                    claim->standing != CLAIM_STANDING_OWED)
+                if (claims_find(claims, consumer, target, &claim, NULL) != 0)
+                        continue;
+                if (claim->standing != CLAIM_STANDING_OWED)
                         return true;
+                if (!*ret_owed)
+                        *ret_owed = TAKE_PTR(claim);
         }
         return false;
 }
 
-static int remove_share(ClaimTask *task, Claims *claims, Error *reterr)
+/* What an owed claim (NULL: none) holds is written in its place by the same request: a guest that
+ * lives is not without its share in between. The departure is inherited then. */
+static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *reterr)
 {
         const HostView *view;
         int r = claims_host(claims, &view, reterr);
@@ -159,6 +177,12 @@ static int remove_share(ClaimTask *task, Claims *claims, Error *reterr)
         if (r != 0)
                 return r;
         (void)claim_share_remove(view, claims_node(claims), task->claim, task->seen);
+        if (*owed) {
+                claim_free(task->claim);
+                task->claim = TAKE_PTR(*owed);
+                task->kind = CLAIM_TASK_DEBT;
+                return pay_debt(task, view, reterr);
+        }
         log_debug("Removing what consumer %s held of this host.", task->consumer.text);
         return consumers_write(&task->call, task->session, task->seen, NULL, on_departed, task,
                                reterr);
@@ -167,13 +191,15 @@ static int remove_share(ClaimTask *task, Claims *claims, Error *reterr)
 /* Ends the task itself when there is nothing to send. */
 static int depart(ClaimTask *task, Claims *claims, Error *reterr)
 {
+        _cleanup_(claim_freep) Claim *owed = NULL;
+
         /* Not again after a conflict. */
         if (!task->claim)
                 (void)claims_get(claims, task->departure.claim, &task->claim, NULL);
         switch (claim_task_departure(task, claims, &task->departure, task->claim, task->late,
-                                     has_heir(claims, &task->consumer))) {
+                                     has_heir(claims, &task->consumer, &owed))) {
         case CLAIM_DEPARTURE_REMOVE:
-                return remove_share(task, claims, reterr);
+                return remove_share(task, claims, &owed, reterr);
         case CLAIM_DEPARTURE_KEEP:
                 log_notice("Consumer %s was placed here again before its release was told to "
                            "Placement: that stays.",

@@ -68,13 +68,16 @@ static bool has_just_stopped(const Work *work, const Uuid *consumer)
         return false;
 }
 
-/* Where the claim's consumer has something here, Placement need not be told of it. */
+/* Where the claim's consumer has something here, Placement need not be told of it; but for what an
+ * earlier claim of the agent's left there. */
 static int note_read(Claims *claims, const Claim *claim, const ClaimTold *told, bool here,
                      Error *reterr)
 {
+        ClaimDeparture left;
         int r;
 
-        if (claim->standing != CLAIM_STANDING_NONE && !here)
+        if (claim->standing != CLAIM_STANDING_NONE &&
+            (!here || claims_next_departure(claims, 0, &claim->consumer, &left, NULL) == 0))
                 return 0;
         r = claims_set_standing(claims, claim->id, claim->standing, CLAIM_STANDING_NONE, told,
                                 reterr);

@@ -469,6 +469,12 @@ static bool is_urgent(const ClaimService *service)
         return service->urgent_usec > 0 && service->facts.taken_usec >= service->urgent_usec;
 }
 
+/* Its guests are those of another host. */
+static bool is_recorded(const ClaimService *service)
+{
+        return strcmp(service->snapshot->driver, "static") == 0;
+}
+
 static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
         Error error = ERROR_NULL;
@@ -484,7 +490,7 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
                 .urgent = is_urgent(service),
                 .touched = service->touched,
                 .n_touched = service->n_touched,
-                .recorded = strcmp(service->snapshot->driver, "static") == 0,
+                .recorded = is_recorded(service),
         };
         int r;
 
@@ -642,6 +648,28 @@ void claim_service_set_started_only(ClaimService *service, bool started_only)
 bool claim_service_is_started_only(const ClaimService *service)
 {
         return service->started_only;
+}
+
+bool claim_service_has_guest(ClaimService *service, const Uuid *consumer)
+{
+        const HostDomain *domain = host_facts_find_domain(&service->facts, consumer);
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        bool away = false;
+
+        if (!domain || !service->claims || is_recorded(service) ||
+            (service->started_only && !domain->running))
+                return false;
+        for (size_t i = 0; i < service->n_away && !domain->running; i++)
+                away = away || uuid_equal(&service->away[i], consumer);
+        return !away && claims_list_guest(service->claims, consumer, &list, NULL) == 0 &&
+               list.n_claims == 0;
+}
+
+void claim_service_note_stopped(ClaimService *service, const Uuid *guest)
+{
+        for (size_t i = 0; i < service->facts.n_domains; i++)
+                if (uuid_equal(&service->facts.domains[i].uuid, guest))
+                        service->facts.domains[i].running = false;
 }
 
 void claim_service_set_owes_guests(ClaimService *service, bool owes)

@@ -53,7 +53,14 @@ void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
 void claim_service_set_started_only(ClaimService *service, bool started_only);
 bool claim_service_is_started_only(const ClaimService *service);
 
-/* Is Placement to be told of claims that guests made by starting (claims_set_owes_guests())? */
+/* Is there a guest of the consumer on this host that no claim tells of, as far as the last poll
+ * says? Then it gets one. Blocks on the disk. */
+bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
+
+/* It stopped just now, whatever the last poll says. */
+void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
+
+/* Is Placement to be told of claims that guests make by starting (claims_set_owes_guests())? */
 void claim_service_set_owes_guests(ClaimService *service, bool owes);
 
 /* The host that claims are fitted to; copied. */

@@ -444,19 +444,6 @@ static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
         };
 }
 
-static void on_cleared(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
-{
-        ClaimTask *task = userdata;
-
-        task->call = NULL;
-        if (result == REPORT_DONE || answer->status == 409) {
-                if (!claim_task_retry(task))
-                        claim_task_fail(task, CLAIM_E_BUSY, error);
-        } else {
-                claim_task_fail(task, claim_task_outcome(result), error);
-        }
-}
-
 uint64_t claim_task_now_usec(void)
 {
         struct timespec now;
@@ -481,6 +468,8 @@ ClaimDepartureCourse claim_task_departure(const ClaimTask *task, Claims *claims,
                 .inherited = inherited,
                 .late = late,
                 .unsure = departure->unsure,
+                .lives = task->kind == CLAIM_TASK_DEPARTURE &&
+                         claim_service_has_guest(task->counter->service, &task->consumer),
                 .age_usec = age_usec(ended),
         };
         const HostView *view;
@@ -515,23 +504,8 @@ static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
         return false;
 }
 
-static void clear(ClaimTask *task, Claims *claims, const Claim *ended)
-{
-        Error error = ERROR_NULL;
-        const HostView *view;
-        int r = claims_host(claims, &view, &error);
-
-        if (r == 0) {
-                (void)claim_share_remove(view, claims_node(claims), ended, task->seen);
-                r = consumers_write(&task->call, task->session, task->seen, NULL, on_cleared, task,
-                                    &error);
-        }
-        if (r != 0)
-                claim_task_fail(task, r, &error);
-}
-
-/* What is left is taken over, if it is what is asked for; else it has to go first. It is written as
- * it is, lest a removal that was given up arrives yet. */
+/* What is left is taken over, if it is what is asked for, and written as it is, lest a removal that
+ * was given up arrives yet; else what is chosen takes its place. */
 static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
 {
         ClaimPlacing placing = what_is_placed(task, view, CLAIM_STANDING_PENDING);
@@ -541,7 +515,8 @@ static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view,
                 task->is_there = true;
                 put(task);
         } else {
-                clear(task, claims, ended);
+                (void)claim_share_remove(view, claims_node(claims), ended, task->seen);
+                write_claim(task);
         }
 }
 

@@ -200,6 +200,17 @@ uint64_t claim_sum(const Claim *claim, const char *resource_class)
         return sum;
 }
 
+bool claim_binds(const Claim *claim, const char *resource_class)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                for (size_t j = 0; j < claim->n_devices; j++)
+                        if (uuid_equal(&claim->devices[j].provider,
+                                       &claim->allocations[i].provider) &&
+                            resources_get(&claim->allocations[i].resources, resource_class) > 0)
+                                return true;
+        return claim->layout.n_cells > 0 && claim_sum(claim, resource_class) > 0;
+}
+
 int claim_list_add(ClaimList *list, Claim *claim)
 {
         if (array_grow(&list->claims, sizeof(Claim *), list->n_claims, &list->n_allocated) < 0)

@@ -133,6 +133,10 @@ bool claim_has_mdev(const Claim *claim, const Uuid *mdev);
 /* The sum of a class over all providers. */
 uint64_t claim_sum(const Claim *claim, const char *resource_class);
 
+/* Do the claim's devices or cells say from which provider it has the class? What nothing binds is
+ * where Placement has it. */
+bool claim_binds(const Claim *claim, const char *resource_class);
+
 typedef struct ClaimList {
         Claim **claims;
         size_t n_claims;

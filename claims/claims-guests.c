@@ -282,6 +282,19 @@ static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
         }
 }
 
+/* Is Placement to be told? Of a guest that is about to start if somebody said so. What is met
+ * running somebody else may have placed, or deleted meanwhile: of that only when the agent wrote it
+ * for an earlier claim, and has not taken it away yet. */
+static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)
+{
+        StoreDeparture left;
+        int r = runs ? claims->store->engine->next_departure(claims->store, 0, guest, &left, reterr)
+                     : 0;
+
+        *ret = runs ? r == 0 : claims->owes_guests;
+        return MIN(r, 0);
+}
+
 static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *reterr)
 {
         Claims *claims = adoption->claims;
@@ -290,7 +303,7 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                                        .resources = adoption->request };
         uint64_t now = claims_now_usec();
         _cleanup_free_ char *text = claim_request_format(&adoption->request);
-        const StoreClaim claim = {
+        StoreClaim claim = {
                 .request = &request,
                 .request_text = text,
                 .host = claims->host,
@@ -302,11 +315,15 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                 .devices = adoption->devices.devices,
                 .n_devices = adoption->devices.n_devices,
                 .layout = &adoption->layout,
-                .standing = claims->owes_guests ? CLAIM_STANDING_OWED : CLAIM_STANDING_NONE,
         };
+        bool owed;
+        int r = is_owed(claims, &adoption->domain->uuid, runs, &owed, reterr);
 
         if (!text)
                 return error_oom(reterr);
+        if (r < 0)
+                return r;
+        claim.standing = owed ? CLAIM_STANDING_OWED : CLAIM_STANDING_NONE;
         return claims->store->engine->insert(claims->store, &claim, claims->view, &adoption->fit,
                                              ret, reterr);
 }

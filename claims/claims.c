@@ -491,6 +491,12 @@ int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error
                 claims->store->engine->list_device(claims->store, device, ret, reterr));
 }
 
+int claims_list_guest(Claims *claims, const Uuid *guest, ClaimList *ret, Error *reterr)
+{
+        return claims_finish(
+                claims->store->engine->list_guest(claims->store, guest->text, ret, reterr));
+}
+
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr)
 {
         return claims_finish(claims->store->engine->list_some(claims->store, after, ret, reterr));

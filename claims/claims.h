@@ -156,6 +156,10 @@ int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr);
  * the uuid of the mdev. ret must be zeroed. */
 int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error *reterr);
 
+/* The claims that live and are a guest's: its own, and what was handed to a migration. ret must be
+ * zeroed. */
+int claims_list_guest(Claims *claims, const Uuid *guest, ClaimList *ret, Error *reterr);
+
 /* The next of the claims that live, behind that number (0: the first ones), at most CLAIMS_LOT of
  * them: to list very many without holding up others. None is left when there is none in it. ret
  * must be zeroed. */
@@ -202,8 +206,9 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
  * device for it, it is of this boot then all the same. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
 
-/* From now on claims_adopt() and claims_prepare() make claims of which Placement is to be told
- * (CLAIM_STANDING_OWED), or not. */
+/* From now on claims_prepare() makes claims of which Placement is to be told (CLAIM_STANDING_OWED),
+ * or not. claims_adopt() does where an earlier claim of the guest left a departure: what the agent
+ * wrote there is the new claim's. */
 void claims_set_owes_guests(Claims *claims, bool owes);
 
 /* Borrowed: the boot and the node that new claims are of. */

@@ -55,6 +55,7 @@ typedef enum StatementId {
         STATEMENT_READ_ENDED_DEVICES,
         STATEMENT_TAKEN,
         STATEMENT_LIST_DEVICE,
+        STATEMENT_LIST_GUEST,
         STATEMENT_READ_SHARE,
         STATEMENT_READ_PART,
         STATEMENT_DELETE_PART,
@@ -127,6 +128,7 @@ int sqlite_store_find(Store *store, const Uuid *consumer, bool resize_target, Cl
 int sqlite_store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
 int sqlite_store_list(Store *store, bool history, ClaimList *ret, Error *reterr);
 int sqlite_store_list_device(Store *store, const char *device, ClaimList *ret, Error *reterr);
+int sqlite_store_list_guest(Store *store, const char *guest, ClaimList *ret, Error *reterr);
 int sqlite_store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr);
 int sqlite_store_list_ended(Store *store, ClaimList *ret, Error *reterr);
 int sqlite_store_list_pending(Store *store, ClaimList *ret, Error *reterr);

@@ -136,6 +136,8 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_devices"
                 " WHERE device = ?1 OR address = ?1 OR (mdev_uuid = ?1 AND mdev_uuid <> ''))"
                 " ORDER BY c.id",
+        [STATEMENT_LIST_GUEST] =
+                "SELECT " CLAIM_COLUMNS " WHERE c.instance_uuid = ?1 OR c.guest = ?1 ORDER BY c.id",
         [STATEMENT_READ_SHARE] = "SELECT a.request_group, a.used FROM allocations a" OF_PROVIDER
                                  " ORDER BY a.request_group LIMIT 1",
         [STATEMENT_READ_PART] =

@@ -159,6 +159,11 @@ typedef struct StoreEngine {
          * must be zeroed. */
         int (*list_device)(Store *store, const char *device, ClaimList *ret, Error *reterr);
 
+        /* Living claims of a guest: its own, and what was handed to a migration. ret must be
+         * zeroed.
+         */
+        int (*list_guest)(Store *store, const char *guest, ClaimList *ret, Error *reterr);
+
         /* The next CLAIMS_LOT living claims behind that number. ret must be zeroed. */
         int (*list_some)(Store *store, int64_t after, ClaimList *ret, Error *reterr);
 

@@ -50,20 +50,22 @@ static void test_debt(void **state)
 {
         static const struct {
                 ClaimStanding standing;
-                bool here, same;
+                bool here, same, gone;
                 ClaimDebtCourse course;
         } cases[] = {
-                { CLAIM_STANDING_OWED, false, false, CLAIM_DEBT_PAY },
-                { CLAIM_STANDING_SENT, false, false, CLAIM_DEBT_PAY },
-                { CLAIM_STANDING_SENT, true, true, CLAIM_DEBT_PAID },
-                { CLAIM_STANDING_SENT, true, false, CLAIM_DEBT_PLACED },
+                { CLAIM_STANDING_OWED, false, false, false, CLAIM_DEBT_PAY },
+                { CLAIM_STANDING_SENT, false, false, false, CLAIM_DEBT_PAY },
+                { CLAIM_STANDING_SENT, true, true, false, CLAIM_DEBT_PAID },
+                { CLAIM_STANDING_SENT, true, false, false, CLAIM_DEBT_PLACED },
+                /* Its guest was evacuated. */
+                { CLAIM_STANDING_OWED, false, false, true, CLAIM_DEBT_PLACED },
                 /* Nothing was sent: it is a scheduler's, however like ours it is. */
-                { CLAIM_STANDING_OWED, true, true, CLAIM_DEBT_PLACED },
+                { CLAIM_STANDING_OWED, true, true, false, CLAIM_DEBT_PLACED },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_course_of_debt(cases[i].standing, cases[i].here, cases[i].same) !=
-                    cases[i].course)
+                if (claim_course_of_debt(cases[i].standing, cases[i].here, cases[i].same,
+                                         cases[i].gone) != cases[i].course)
                         fail_msg("case %zu", i);
 }
 
@@ -82,6 +84,15 @@ static void test_departure(void **state)
                 { "the same, after a long answer",
                   { .here = true, .age_usec = CLAIM_DEPARTURE_SOON_USEC },
                   CLAIM_DEPARTURE_KEEP },
+                { "its guest is here, and gets a claim again",
+                  { .here = true, .ours = true, .lives = true },
+                  CLAIM_DEPARTURE_WAIT },
+                { "the same, and somebody placed it anew",
+                  { .here = true, .late = true, .lives = true },
+                  CLAIM_DEPARTURE_KEEP },
+                { "its guest is here, and another claim has it",
+                  { .here = true, .ours = true, .lives = true, .inherited = true },
+                  CLAIM_DEPARTURE_END },
                 { "late, and nobody wrote it",
                   { .here = true, .ours = true, .late = true, .age_usec = UINT64_MAX },
                   CLAIM_DEPARTURE_REMOVE },

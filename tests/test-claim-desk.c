@@ -24,6 +24,7 @@ struct ClaimService {
         Error error;
         size_t n_in_hand;
         unsigned n_healed; /* so many times a healer has the consumer */
+        bool has_guest;    /* each consumer, and no claim of it */
 };
 
 Claims *claim_service_get(ClaimService *service)
@@ -43,6 +44,11 @@ void claim_service_check(ClaimService *service, int result)
 const HostFacts *claim_service_facts(const ClaimService *service)
 {
         return NULL;
+}
+
+bool claim_service_has_guest(ClaimService *service, const Uuid *consumer)
+{
+        return service->has_guest;
 }
 
 void claim_service_touch(ClaimService *service, int64_t claim)
@@ -707,6 +713,116 @@ static void test_dismissed(void **state)
         }
 }
 
+/* Runs the loop until nothing happens; false when the instance held nothing in between. */
+static bool holds_always(Agent *agent)
+{
+        Uuid instance = make_uuid("i");
+        char held[256];
+        bool always = true;
+
+        do {
+                fake_placement_format(&instance, held);
+                always = always && held[0];
+        } while (sd_event_run(agent->event, 0) > 0);
+        return always;
+}
+
+/* Another claim is made of the guest, and has what the first one left, or what it says itself. */
+static void test_released_though_its_guest_lives(void **state)
+{
+        static const char *const again[] = { "VCPU=2", "VCPU=4", "VCPU=2,VGPU=1" };
+        static const char *const held[] = { "host VCPU=2", "host VCPU=4",
+                                            "host VCPU=2,gpu VGPU=1" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(again); i++) {
+                const ClaimPlacing owed = { .standing = CLAIM_STANDING_OWED };
+                ClaimRequest request = { .consumer = make_uuid("i"),
+                                         .consumer_type = CLAIM_TYPE_GUEST };
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                char text[256];
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                agent.service.has_guest = true;
+                assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+                claim_desk_settle(agent.desk);
+                assert_true(holds_always(&agent));
+                assert_int_equal(claim_desk_count_debts(agent.desk).n_departures, 1);
+
+                agent.service.has_guest = false;
+                make_request(&request.resources, again[i]);
+                assert_int_equal(claims_claim_placed(agent.fixture->claims, &request, &owed, &claim,
+                                                     NULL, NULL),
+                                 0);
+                claim_desk_settle(agent.desk);
+                assert_true(holds_always(&agent));
+                claim_desk_settle(agent.desk);
+                assert_true(holds_always(&agent));
+                fake_placement_format(&request.consumer, text);
+                assert_string_equal(text, held[i]);
+                assert_false(has_debts(&agent));
+
+                /* It is the agent's own still. */
+                assert_true(do_step(&agent, &(Step){ RELEASE, "i", NULL }));
+                settle(&agent);
+                assert_int_equal(fake_placement_count(), 0);
+                resource_request_done(&request.resources);
+                agent_end(&agent);
+        }
+}
+
+/* Who asks again before that was told: it has one share or the other at each moment. */
+static void test_released_and_claimed_otherwise(void **state)
+{
+        Uuid instance = make_uuid("i");
+        Answer answer = { 0 };
+        ClaimRequest request = { .consumer = instance, .consumer_type = "INSTANCE" };
+        char text[256];
+        Agent agent;
+
+        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+        assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+        assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+        make_request(&request.resources, "VCPU=4");
+        claim_desk_claim(agent.desk, &request, on_done, &answer);
+        assert_true(holds_always(&agent));
+        assert_true(answer.there);
+        assert_int_equal(answer.result, 0);
+        settle(&agent);
+        fake_placement_format(&instance, text);
+        assert_string_equal(text, "host VCPU=4");
+        resource_request_done(&request.resources);
+        agent_end(&agent);
+}
+
+/* Owed since Placement was away; the guest was here, and is on another host meanwhile. */
+static void test_what_was_evacuated_is_owed_no_more(void **state)
+{
+        Uuid instance = make_uuid("i");
+
+        for (int confirmed = 0; confirmed < 2; confirmed++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                char text[256];
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                fake_placement_trouble(FAKE_TROUBLE_ERROR, 0, true);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                assert_int_equal(claims_find(agent.fixture->claims, &instance, false, &claim, NULL),
+                                 0);
+                if (confirmed)
+                        assert_int_equal(claims_confirm(agent.fixture->claims, claim->id, NULL), 0);
+                fake_placement_put(&instance, "other VCPU=2");
+                recover(&agent, AT_ONCE);
+                fake_placement_format(&instance, text);
+                /* Who was not here yet may be on its way. */
+                assert_string_equal(text, confirmed ? "other VCPU=2" : "host VCPU=2,other VCPU=2");
+                assert_false(has_debts(&agent));
+                agent_end(&agent);
+        }
+}
+
 /* Each mode's word for a Placement that is away, or has not placed it. */
 static void test_modes(void **state)
 {
@@ -755,6 +871,9 @@ int main(void)
                 TEST(test_trouble_at_every_request),
                 TEST(test_claimed_behind_a_release),
                 TEST(test_placed_behind_a_release),
+                TEST(test_released_though_its_guest_lives),
+                TEST(test_released_and_claimed_otherwise),
+                TEST(test_what_was_evacuated_is_owed_no_more),
                 TEST(test_twice_at_once),
                 TEST(test_one_after_the_other),
                 TEST(test_behind_a_healer),

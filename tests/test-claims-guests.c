@@ -326,6 +326,28 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* It may have been deleted elsewhere: what the agent did not write it does not write again. */
+static void test_a_guest_that_is_met_running_is_owed_nothing(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        facts_guest(&facts, 'g', "1");
+        claims_set_owes_guests(fixture->claims, true);
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &claim, NULL),
+                         CLAIM_DONE);
+        assert_int_equal(claim->standing, CLAIM_STANDING_NONE);
+
+        /* What it wrote for an earlier claim is the new one's. */
+        free(run_sql(fixture->path, "UPDATE claims SET standing = 'written'"));
+        assert_int_equal(claims_release(fixture->claims, claim->id, "by hand", NULL), CLAIM_DONE);
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &again, NULL),
+                         CLAIM_DONE);
+        assert_int_equal(again->standing, CLAIM_STANDING_OWED);
+}
+
 static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
 {
         static const struct {
@@ -409,6 +431,7 @@ int main(void)
                 TEST(test_adoption_of_what_does_not_fit),
                 TEST(test_checking_again),
                 TEST(test_a_guest_that_starts_gets_what_it_names),
+                TEST(test_a_guest_that_is_met_running_is_owed_nothing),
                 TEST(test_a_guest_that_does_not_fit_gets_nothing),
                 TEST(test_a_claim_of_somebody_else_is_kept),
         };
