@@ -433,22 +433,14 @@ static void tell_settled(ClaimDesk *desk)
         desk->worked = false;
 }
 
-static int64_t last_departure(Claims *claims)
-{
-        ClaimDeparture departure = { 0 };
-
-        while (claims_next_departure(claims, departure.id, NULL, &departure, NULL) == 0)
-                ;
-        return departure.id;
-}
-
 /* What is there waits, and somebody may write there meanwhile. */
 static void note_late(ClaimDesk *desk)
 {
         Claims *claims = claim_service_get(desk->counter.service);
+        ClaimDebts debts;
 
-        if (claims)
-                desk->late_departure = last_departure(claims);
+        if (claims && claims_count_debts(claims, &debts, NULL) == 0)
+                desk->late_departure = debts.last_departure;
 }
 
 /* A refusal is this one's alone; where Placement or the disk is away, all others wait, too. */

@@ -101,7 +101,7 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
 
         if (!daemon->engine.config->metrics_file || daemon->mode != DAEMON_SERVE)
                 return;
-        if (claims && claims_list(claims, false, &list, NULL) != 0)
+        if (claims && claims_list_with_devices(claims, &list, NULL) != 0)
                 claim_list_done(&list);
         debts = count_debts(daemon);
         n_claims = claim_service_count(daemon->claims);

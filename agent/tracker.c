@@ -38,12 +38,16 @@ typedef enum TrackerPhase {
         PHASE_REFRESHING,
         PHASE_PUBLISHING,
         PHASE_AUDITING,
+        PHASE_COMPARING,
+        PHASE_ENDING,
 } TrackerPhase;
 
 struct Tracker {
         TrackerConfig config;
         sd_event *event;
         sd_event_source *cycle_timer; /* when the next cycle begins */
+        sd_event_source *end;         /* the rest of this one */
+        uint64_t pause_max_usec;      /* before the next one */
         HostPoll *poll;
         Snapshot *snapshot; /* the last good one, borrowed from poll */
         Reporter *reporter; /* made with the first snapshot, which knows the name of the root */
@@ -116,20 +120,34 @@ static void arm_cycle_timer(Tracker *tracker, uint64_t pause_usec)
         (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
 }
 
+/* Claims and guests are compared, and all are told, with the next turns of the loop: with very many
+ * claims each takes a while. */
 static void end_cycle(Tracker *tracker)
 {
-        /* What is withheld is given back in time, also where nothing else begins a cycle. */
-        uint64_t pause_usec = next_pause_usec(tracker);
-        uint64_t due_in_usec = tracker->config.device_watch
-                                       ? device_watch_due_in_usec(tracker->config.device_watch)
-                                       : UINT64_MAX;
+        tracker->phase = PHASE_COMPARING;
+        (void)sd_event_source_set_enabled(tracker->end, SD_EVENT_ONESHOT);
+}
 
-        tracker->phase = PHASE_IDLE;
+static void compare_claims(Tracker *tracker)
+{
+        tracker->phase = PHASE_ENDING;
         /* Not before Placement told its uuids, or did not answer: claims name providers by them. */
         if (!tracker->config.dry_run)
                 claim_service_reconcile(tracker->config.claims,
                                         tracker->config.reporter ? RECONCILE_AWAY : RECONCILE_ALONE,
                                         NULL);
+        (void)sd_event_source_set_enabled(tracker->end, SD_EVENT_ONESHOT);
+}
+
+static void tell_end(Tracker *tracker)
+{
+        /* What is withheld is given back in time, also where nothing else begins a cycle. */
+        uint64_t pause_usec = MIN(next_pause_usec(tracker), tracker->pause_max_usec);
+        uint64_t due_in_usec = tracker->config.device_watch
+                                       ? device_watch_due_in_usec(tracker->config.device_watch)
+                                       : UINT64_MAX;
+
+        tracker->phase = PHASE_IDLE;
         tracker->status.n_cycles++;
         if (!tracker->cycle_error.code && tracker->status.hypervisor_error.code)
                 tracker->cycle_error = tracker->status.hypervisor_error;
@@ -137,6 +155,17 @@ static void end_cycle(Tracker *tracker)
         tracker->again = false;
         notify_changed(tracker);
         cycle_waiters_tell(&tracker->waiters, tracker, &tracker->cycle_error);
+}
+
+static int on_end(sd_event_source *source, void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        if (tracker->phase == PHASE_COMPARING)
+                compare_claims(tracker);
+        else
+                tell_end(tracker);
+        return 0;
 }
 
 static void keep_sync_error(Tracker *tracker)
@@ -491,8 +520,8 @@ static void reconcile(Tracker *tracker)
         if (r >= 0 && is_settling(tracker)) {
                 error_setf(&error, EAGAIN, "Devices of this host are still waited for");
                 auditor_give_up(tracker->auditor, &error);
+                tracker->pause_max_usec = SETTLE_POLL_USEC;
                 end_cycle(tracker);
-                arm_cycle_timer(tracker, SETTLE_POLL_USEC);
                 return;
         }
         if (r >= 0 && is_quiet(tracker)) {
@@ -576,6 +605,7 @@ static void begin_cycle(Tracker *tracker)
         tracker->phase = PHASE_POLLING;
         tracker->cycle_error = ERROR_NULL;
         tracker->spoke = false;
+        tracker->pause_max_usec = UINT64_MAX;
         cycle_waiters_begin(&tracker->waiters);
         if (host_poll_begin(tracker->poll, tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES,
                             &error) < 0)
@@ -636,6 +666,13 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                                        TIMER_ACCURACY, on_cycle_timer, tracker);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot set up a timer: %s", strerror(-r));
+        r = sd_event_add_defer(event, &tracker->end, on_end, tracker);
+        /* In turn with calls (agent/bus-gate.c). */
+        if (r >= 0)
+                r = sd_event_source_set_priority(tracker->end, SD_EVENT_PRIORITY_NORMAL + 10);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot end cycles: %s", strerror(-r));
+        (void)sd_event_source_set_enabled(tracker->end, SD_EVENT_OFF);
         *ret = TAKE_PTR(tracker);
         return 0;
 }
@@ -645,6 +682,7 @@ Tracker *tracker_free(Tracker *tracker)
         if (!tracker)
                 return NULL;
         sd_event_source_disable_unref(tracker->cycle_timer);
+        sd_event_source_disable_unref(tracker->end);
         host_poll_free(tracker->poll);
         claim_witness_free(tracker->witness);
         reshape_control_free(tracker->reshape);

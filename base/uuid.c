@@ -3,20 +3,31 @@
 #include "base/uuid.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <uuid/uuid.h>
 
 int uuid_from_text(const char *text, Uuid *ret)
 {
-        uuid_t bytes;
-        Uuid uuid;
+        static const char digits[UCHAR_MAX + 1] = {
+                ['0'] = '0', ['1'] = '1', ['2'] = '2', ['3'] = '3', ['4'] = '4', ['5'] = '5',
+                ['6'] = '6', ['7'] = '7', ['8'] = '8', ['9'] = '9', ['a'] = 'a', ['b'] = 'b',
+                ['c'] = 'c', ['d'] = 'd', ['e'] = 'e', ['f'] = 'f', ['A'] = 'a', ['B'] = 'b',
+                ['C'] = 'c', ['D'] = 'd', ['E'] = 'e', ['F'] = 'f',
+        };
+        Uuid uuid = UUID_NULL;
 
-        /* uuid_parse() reads no further than 36 characters on some versions: check the length here.
-         */
-        if (!text || strnlen(text, UUID_TEXT_LENGTH + 1) != UUID_TEXT_LENGTH ||
-            uuid_parse(text, bytes) < 0)
+        if (!text)
                 return -EINVAL;
-        uuid_unparse_lower(bytes, uuid.text);
+        for (size_t i = 0; i < UUID_TEXT_LENGTH; i++) {
+                bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+                uuid.text[i] = dash ? '-' : digits[(unsigned char)text[i]];
+                if (dash ? text[i] != '-' : uuid.text[i] == '\0')
+                        return -EINVAL;
+        }
+        if (text[UUID_TEXT_LENGTH] != '\0')
+                return -EINVAL;
         *ret = uuid;
         return 0;
 }

@@ -50,9 +50,10 @@ ClaimStanding claim_standing_from_text(const char *text);
 
 /* What Placement is still to be told. */
 typedef struct ClaimDebts {
-        uint64_t n_claims;     /* to be written */
-        uint64_t n_departures; /* ended: what is there is to be removed */
-        uint64_t n_handovers;  /* to be another consumer's */
+        uint64_t n_claims;      /* to be written */
+        uint64_t n_departures;  /* ended: what is there is to be removed */
+        uint64_t n_handovers;   /* to be another consumer's */
+        int64_t last_departure; /* the highest id of one; 0: there is none */
 } ClaimDebts;
 
 static inline uint64_t claim_debts_sum(const ClaimDebts *debts)

@@ -491,6 +491,11 @@ int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error
                 claims->store->engine->list_device(claims->store, device, ret, reterr));
 }
 
+int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr)
+{
+        return claims_finish(claims->store->engine->list_with_devices(claims->store, ret, reterr));
+}
+
 int claims_list_guest(Claims *claims, const Uuid *guest, ClaimList *ret, Error *reterr)
 {
         return claims_finish(

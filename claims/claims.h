@@ -156,6 +156,9 @@ int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr);
  * the uuid of the mdev. ret must be zeroed. */
 int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error *reterr);
 
+/* The claims that live and have devices, oldest first. ret must be zeroed. */
+int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr);
+
 /* The claims that live and are a guest's: its own, and what was handed to a migration. ret must be
  * zeroed. */
 int claims_list_guest(Claims *claims, const Uuid *guest, ClaimList *ret, Error *reterr);

@@ -466,20 +466,3 @@ int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret)
                 fit_verdicts_done(ret);
         return r;
 }
-
-int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
-                        FitEffort *effort, FitVerdicts *ret, Error *reterr)
-{
-        _cleanup_(fit_problem_freep) FitProblem *problem = NULL;
-        _cleanup_(fit_done) Fit fit = FIT_NULL;
-        int r = fit_problem_new(&problem, view, node, request, NULL, effort);
-
-        if (r == 0) {
-                fit_problem_give(problem, NULL);
-                r = fit_verdicts_make(problem, ret);
-        }
-        if (r < 0)
-                return error_oom(reterr);
-        /* What was too hard to prepare is too hard to fit, which has the words. */
-        return fit_groups(view, node, request, NULL, effort, &fit, reterr);
-}

@@ -471,6 +471,24 @@ int fit_groups(const HostView *view, const char *node, const ResourceRequest *re
         return r;
 }
 
+int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
+                        FitEffort *effort, FitVerdicts *ret, Error *reterr)
+{
+        _cleanup_(fit_trial_freep) FitTrial *trial = NULL;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        Error words = ERROR_NULL;
+
+        if (fit_trial_new(&trial, view, node, request, NULL, effort) < 0)
+                return error_oom(reterr);
+        /* What was too hard to prepare is too hard to fit, which has the words. */
+        if (!fit_effort_is_spent(effort)) {
+                fit_problem_give(trial->problem, NULL);
+                if (fit_verdicts_make(trial->problem, ret) < 0)
+                        return error_oom(reterr);
+        }
+        return try_once(trial, NULL, &fit, reterr ? reterr : &words);
+}
+
 int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
                 Error *reterr)
 {

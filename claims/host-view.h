@@ -45,8 +45,9 @@ typedef struct HostView {
         size_t n_cell_usages, n_cell_usages_allocated;
         HostLimit *limits; /* by provider; made for each fit, see claims_count_devices() */
         size_t n_limits, n_limits_allocated;
-        CpuSet held;   /* host CPUs that a claim has for itself */
-        int64_t epoch; /* changes whenever the tree in the store changes */
+        CpuSet held;              /* host CPUs that a claim has for itself */
+        int64_t epoch;            /* changes whenever the tree in the store changes */
+        int64_t by_others, by_us; /* of the store: what was written before this was read */
 } HostView;
 
 /* Takes the tree, also on failure; it must not change any more. -ENOMEM. */

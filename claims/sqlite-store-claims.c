@@ -343,6 +343,11 @@ int sqlite_store_list_device(Store *base, const char *device, ClaimList *ret, Er
         return list_from(base, STATEMENT_LIST_DEVICE, device, ret, reterr);
 }
 
+int sqlite_store_list_with_devices(Store *base, ClaimList *ret, Error *reterr)
+{
+        return list_from(base, STATEMENT_LIST_WITH_DEVICES, NULL, ret, reterr);
+}
+
 int sqlite_store_list_guest(Store *base, const char *guest, ClaimList *ret, Error *reterr)
 {
         return list_from(base, STATEMENT_LIST_GUEST, guest, ret, reterr);

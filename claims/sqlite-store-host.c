@@ -28,12 +28,12 @@ static int column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, 
         return 0;
 }
 
-static int read_epoch(SqliteStore *store, int64_t *ret, Error *reterr)
+static int read_integer(SqliteStore *store, StatementId id, int64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r;
 
-        r = sqlite_store_query(store, STATEMENT_READ_EPOCH, &statement, reterr, "");
+        r = sqlite_store_query(store, id, &statement, reterr, "");
         if (r < 0)
                 return r;
         r = sqlite_step(store->sqlite, statement, reterr);
@@ -291,13 +291,21 @@ static int refresh_view(SqliteStore *store, HostView *view, Error *reterr)
         return r < 0 ? r : sqlite_store_read_cell_usages(store, view, reterr);
 }
 
-static int load_view(SqliteStore *store, HostView **view, Error *reterr)
+/* What was written so far, by others and by this connection. What is not committed yet counts as
+ * nothing that stays. */
+static int read_stamp(SqliteStore *store, int64_t *ret_others, int64_t *ret_us, Error *reterr)
+{
+        *ret_us = store->has_turn ? -1 : sqlite3_total_changes64(store->sqlite->db);
+        return read_integer(store, STATEMENT_READ_VERSION, ret_others, reterr);
+}
+
+static int read_changes(SqliteStore *store, HostView **view, Error *reterr)
 {
         HostView *fresh;
         int64_t epoch;
         int r;
 
-        r = read_epoch(store, &epoch, reterr);
+        r = read_integer(store, STATEMENT_READ_EPOCH, &epoch, reterr);
         if (r < 0)
                 return r;
         if (*view && (*view)->epoch == epoch) {
@@ -313,6 +321,24 @@ static int load_view(SqliteStore *store, HostView **view, Error *reterr)
         fresh->epoch = epoch;
         host_view_free(*view);
         *view = fresh;
+        return 0;
+}
+
+/* Nothing is read where nothing was written since. */
+static int load_view(SqliteStore *store, HostView **view, Error *reterr)
+{
+        int64_t by_others, by_us;
+        int r = read_stamp(store, &by_others, &by_us, reterr);
+
+        if (r < 0)
+                return r;
+        if (*view && by_us >= 0 && (*view)->by_others == by_others && (*view)->by_us == by_us)
+                return 0;
+        r = read_changes(store, view, reterr);
+        if (r < 0)
+                return r;
+        (*view)->by_others = by_others;
+        (*view)->by_us = by_us;
         return 0;
 }
 

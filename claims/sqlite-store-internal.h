@@ -11,6 +11,7 @@
 
 typedef enum StatementId {
         STATEMENT_READ_EPOCH,
+        STATEMENT_READ_VERSION,
         STATEMENT_READ_PROVIDERS,
         STATEMENT_READ_INVENTORIES,
         STATEMENT_READ_TRAITS,
@@ -55,6 +56,7 @@ typedef enum StatementId {
         STATEMENT_READ_ENDED_DEVICES,
         STATEMENT_TAKEN,
         STATEMENT_LIST_DEVICE,
+        STATEMENT_LIST_WITH_DEVICES,
         STATEMENT_LIST_GUEST,
         STATEMENT_READ_SHARE,
         STATEMENT_READ_PART,
@@ -128,6 +130,7 @@ int sqlite_store_find(Store *store, const Uuid *consumer, bool resize_target, Cl
 int sqlite_store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
 int sqlite_store_list(Store *store, bool history, ClaimList *ret, Error *reterr);
 int sqlite_store_list_device(Store *store, const char *device, ClaimList *ret, Error *reterr);
+int sqlite_store_list_with_devices(Store *store, ClaimList *ret, Error *reterr);
 int sqlite_store_list_guest(Store *store, const char *guest, ClaimList *ret, Error *reterr);
 int sqlite_store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr);
 int sqlite_store_list_ended(Store *store, ClaimList *ret, Error *reterr);

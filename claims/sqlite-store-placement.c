@@ -68,7 +68,8 @@ int sqlite_store_count_debts(Store *base, ClaimDebts *ret, Error *reterr)
                                   store->sqlite->path);
         *ret = (ClaimDebts){ .n_claims = (uint64_t)sqlite3_column_int64(statement, 0),
                              .n_departures = (uint64_t)sqlite3_column_int64(statement, 1),
-                             .n_handovers = (uint64_t)sqlite3_column_int64(statement, 2) };
+                             .n_handovers = (uint64_t)sqlite3_column_int64(statement, 2),
+                             .last_departure = sqlite3_column_int64(statement, 3) };
         return 0;
 }
 

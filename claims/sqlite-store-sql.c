@@ -26,6 +26,7 @@
 #define IS_UNDER_WAY "standing IN ('pending', 'owed', 'sent')"
 
 const char *const sqlite_store_sql[_STATEMENT_MAX] = {
+        [STATEMENT_READ_VERSION] = "PRAGMA data_version",
         [STATEMENT_READ_EPOCH] = "SELECT epoch FROM provider_epoch",
         [STATEMENT_READ_PROVIDERS] =
                 "SELECT p.id, p.uuid, p.name, above.uuid, p.generation, p.withheld"
@@ -136,6 +137,9 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_devices"
                 " WHERE device = ?1 OR address = ?1 OR (mdev_uuid = ?1 AND mdev_uuid <> ''))"
                 " ORDER BY c.id",
+        [STATEMENT_LIST_WITH_DEVICES] =
+                "SELECT " CLAIM_COLUMNS
+                " WHERE c.id IN (SELECT claim_id FROM claim_devices) ORDER BY c.id",
         [STATEMENT_LIST_GUEST] =
                 "SELECT " CLAIM_COLUMNS " WHERE c.instance_uuid = ?1 OR c.guest = ?1 ORDER BY c.id",
         [STATEMENT_READ_SHARE] = "SELECT a.request_group, a.used FROM allocations a" OF_PROVIDER
@@ -215,7 +219,8 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_COUNT_DEBTS] =
                 "SELECT (SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY
                 " AND standing <> 'pending'),"
-                " (SELECT COUNT(*) FROM departures), (SELECT COUNT(*) FROM consumer_moves)",
+                " (SELECT COUNT(*) FROM departures), (SELECT COUNT(*) FROM consumer_moves),"
+                " (SELECT ifnull(max(id), 0) FROM departures)",
         [STATEMENT_NEXT_DEPARTURE] = "SELECT id, claim_id, consumer, told_generation,"
                                      " told_elsewhere, unsure, told_until FROM departures"
                                      " WHERE id > ?1"

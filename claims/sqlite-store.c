@@ -564,6 +564,7 @@ static const StoreEngine sqlite_engine = {
         .get = sqlite_store_get,
         .list = sqlite_store_list,
         .list_device = sqlite_store_list_device,
+        .list_with_devices = sqlite_store_list_with_devices,
         .list_guest = sqlite_store_list_guest,
         .list_some = sqlite_store_list_some,
         .list_ended = sqlite_store_list_ended,

@@ -159,6 +159,9 @@ typedef struct StoreEngine {
          * must be zeroed. */
         int (*list_device)(Store *store, const char *device, ClaimList *ret, Error *reterr);
 
+        /* Living claims that have devices. ret must be zeroed. */
+        int (*list_with_devices)(Store *store, ClaimList *ret, Error *reterr);
+
         /* Living claims of a guest: its own, and what was handed to a migration. ret must be
          * zeroed.
          */

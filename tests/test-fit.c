@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
@@ -427,6 +428,18 @@ static void test_explain(void **state)
         }
 }
 
+/* What the machine does meanwhile is not the request's fault. */
+static void test_the_time_is_the_thread_s_own(void **state)
+{
+        FitEffort waits = fit_effort_begin(20 * USEC_PER_MSEC), runs = fit_effort_begin(1);
+
+        usleep(60 * USEC_PER_MSEC);
+        assert_true(fit_effort_spend(&waits, 2000));
+        while (fit_effort_spend(&runs, 2000))
+                assert_true(runs.work < FIT_WORK_MAX);
+        assert_true(runs.late);
+}
+
 /* E8: in_tree takes a group's providers from the tree of any of its members. */
 static void test_in_tree(void **state)
 {
@@ -489,13 +502,21 @@ static void test_same_subtree(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_in_tree),       cmocka_unit_test(test_same_subtree),
-                cmocka_unit_test(test_unsuffixed),    cmocka_unit_test(test_traits),
-                cmocka_unit_test(test_groups),        cmocka_unit_test(test_trees),
-                cmocka_unit_test(test_withheld),      cmocka_unit_test(test_many_devices),
-                cmocka_unit_test(test_bound),         cmocka_unit_test(test_bound_of_subtrees),
-                cmocka_unit_test(test_bound_in_time), cmocka_unit_test(test_many_verdicts),
-                cmocka_unit_test(test_force),         cmocka_unit_test(test_explain),
+                cmocka_unit_test(test_in_tree),
+                cmocka_unit_test(test_same_subtree),
+                cmocka_unit_test(test_unsuffixed),
+                cmocka_unit_test(test_traits),
+                cmocka_unit_test(test_groups),
+                cmocka_unit_test(test_trees),
+                cmocka_unit_test(test_withheld),
+                cmocka_unit_test(test_many_devices),
+                cmocka_unit_test(test_bound),
+                cmocka_unit_test(test_bound_of_subtrees),
+                cmocka_unit_test(test_bound_in_time),
+                cmocka_unit_test(test_many_verdicts),
+                cmocka_unit_test(test_force),
+                cmocka_unit_test(test_explain),
+                cmocka_unit_test(test_the_time_is_the_thread_s_own),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
