@@ -129,7 +129,8 @@ typedef struct DriverOps {
 struct Driver {
         const DriverOps *ops;
         const DriverConfig *config;
-        void *state; /* the driver's own */
+        void *state;   /* the driver's own */
+        bool replaced; /* another has its place: done() waits for nothing */
 };
 
 /* Stops the threads, unless another driver took its place. A thread that hangs inside the

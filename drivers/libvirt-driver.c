@@ -43,7 +43,6 @@ typedef struct LibvirtState {
         unsigned keepalive_count;
         int order_fd;
         VirtThread *thread;
-        bool replaced; /* another has its place: main thread */
 
         pthread_mutex_t lock; /* guards what follows */
         bool requested;       /* a poll is wanted that has not begun */
@@ -318,8 +317,6 @@ static int libvirt_init(Driver *driver, const DriverConfig *config, Driver *befo
                 state_unref(state);
                 return error_setf(reterr, r, "Cannot start the virt thread: %s", strerror(-r));
         }
-        if (before)
-                ((LibvirtState *)before->state)->replaced = true;
         driver->state = TAKE_PTR(state);
         return 0;
 }
@@ -332,7 +329,7 @@ static void libvirt_done(Driver *driver)
         state->stopping = true;
         pthread_mutex_unlock(&state->lock);
         (void)eventfd_write(state->order_fd, 1);
-        virt_thread_leave(state->thread, state, !state->replaced);
+        virt_thread_leave(state->thread, state, !driver->replaced);
         state_unref(state);
 }
 

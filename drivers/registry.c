@@ -44,6 +44,8 @@ int driver_new(Driver **ret, const char *name, const DriverConfig *config, Drive
         r = ops->init(driver, config, before && before->ops == ops ? before : NULL, reterr);
         if (r < 0)
                 return r;
+        if (before)
+                before->replaced = true;
         *ret = TAKE_PTR(driver);
         return 0;
 }

@@ -12,5 +12,6 @@
 #include "drivers/cpu-plan.h"
 #include "drivers/verify.h"
 
-/* Adds at most one finding for a guest. -ENOMEM. */
+/* Adds one finding for each kind of fault, with the number of guests that have it and the names of
+ * the first. -ENOMEM. */
 int verify_guests(const CpuPlan *cpus, const Snapshot *snapshot, Findings *findings);

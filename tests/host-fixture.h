@@ -27,11 +27,11 @@ static inline Snapshot *host_new(const char *members)
         _cleanup_json_ json_t *json = NULL;
         Snapshot *snapshot = NULL;
         Error error = ERROR_NULL;
-        char text[8192];
+        _cleanup_free_ char *text = NULL;
 
-        assert_true(snprintf(text, sizeof(text),
+        assert_true(asprintf(&text,
                              "{\"format\": \"compute-agent-host/1\", \"nodename\": \"cn1\"%s%s}",
-                             members[0] ? ", " : "", members) < (int)sizeof(text));
+                             members[0] ? ", " : "", members) > 0);
         if (json_parse(text, strlen(text), &json, &error) < 0 ||
             snapshot_from_json(json, &snapshot, &error) < 0)
                 fail_msg("%s: %s", text, error.text);

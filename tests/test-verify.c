@@ -254,12 +254,43 @@ static void test_errors_come_first(void **state)
         assert_int_equal(json_array_size(json_object_get(json, "findings")), findings.n_items);
 }
 
+/* As many guests as a host has are one finding of each kind, not one each. */
+static void test_many_guests_are_one_finding(void **state)
+{
+        _cleanup_free_ char *text = NULL;
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+        _cleanup_(findings_done) Findings findings = { 0 };
+        DriverConfig config = config_make(type_b, 0);
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+
+        fputs(GOOD EMULATORS ", \"domains\": [", file);
+        for (unsigned i = 0; i < 490; i++)
+                fprintf(file,
+                        "%s{\"uuid\": \"00000000-0000-4000-8000-%012u\", \"name\": \"g%u\", "
+                        "\"state\": \"running\", \"vcpus\": 1, \"pins\": [%s]}",
+                        i > 0 ? ", " : "", i, i, i % 2 ? "" : PIN(0, "2"));
+        fputs("]", file);
+        fclose(file);
+        host = host_new(text);
+        set_whole_cores(&config);
+        assert_int_equal(verify_host(&config, host, &findings), 0);
+        assert_int_equal(findings.n_items, 2);
+        assert_string_equal(findings.items[0].text,
+                            "245 guests (g0, g2, g4, g6, g8, …) are pinned to CPUs that are not in "
+                            "it, CPU 0 of the first to CPU 2: add those, or move the guests");
+        assert_string_equal(findings.items[1].text,
+                            "245 guests (g1, g3, g5, g7, g9, …) are not pinned and may run on "
+                            "dedicated CPUs: start them again on the shared ones, or move them");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
                 cmocka_unit_test(test_like_pci_siblings),
                 cmocka_unit_test(test_errors_come_first),
+                cmocka_unit_test(test_many_guests_are_one_finding),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

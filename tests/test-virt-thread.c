@@ -425,6 +425,28 @@ static void test_beside_one_that_hangs(void **state)
         silent_end(&silent);
 }
 
+/* A reload may also choose another driver. */
+static void test_another_kind_than_one_that_hangs(void **state)
+{
+        Driver *hung = NULL, *driver = NULL;
+        DriverConfig configs[2];
+        Error error = ERROR_NULL;
+        Silent silent;
+        double start;
+
+        silent_begin(&silent);
+        open_driver(silent.uri, &configs[0], &hung);
+        check_hangs(hung);
+        configs[1] = config_make(types, ARRAY_SIZE(types));
+        configs[1].static_path = "/nonexistent";
+        assert_int_equal(driver_new(&driver, "static", &configs[1], hung, &error), 0);
+        start = now_seconds();
+        driver_free(hung);
+        assert_true(now_seconds() - start < 1.5);
+        driver_free(driver);
+        silent_end(&silent);
+}
+
 static void test_takes_over(void **state)
 {
         Driver *before = NULL, *driver = NULL;
@@ -498,6 +520,7 @@ int main(void)
                 cmocka_unit_test(test_free_does_not_hang),
                 cmocka_unit_test(test_one_after_another_that_hangs),
                 cmocka_unit_test(test_beside_one_that_hangs),
+                cmocka_unit_test(test_another_kind_than_one_that_hangs),
                 cmocka_unit_test(test_takes_over),
                 cmocka_unit_test(test_idle_free_is_quick),
                 cmocka_unit_test(test_threads_block_signals),
