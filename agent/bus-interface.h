@@ -80,9 +80,9 @@
  * while nobody answers), SyncState s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t,
  * LastPollUSec t, HypervisorError s, NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t,
  * HostCordoned s, DevicesCordoned s (who, when and why; "": in use), DevicesWithheld s (which, and
- * why), ClaimError s (why claims cannot be taken, "" when they can), ReshapeAccess s, NOwedWrites
- * u, NOwedRemovals u, NOwedMoves u (what Placement is still to be told of claims), OwedError s (why
- * it was not), StatusText s */
+ * why), HostUnread s (what of the host could not be read, "": all was), ClaimError s (why claims
+ * cannot be taken, "" when they can), ReshapeAccess s, NOwedWrites u, NOwedRemovals u, NOwedMoves u
+ * (what Placement is still to be told of claims), OwedError s (why it was not), StatusText s */
 
 #define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"

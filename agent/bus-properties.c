@@ -87,6 +87,24 @@ int bus_get_withheld(sd_bus *bus, const char *path, const char *interface, const
         return text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
 }
 
+int bus_get_unread(sd_bus *bus, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        const BusFacts *facts = userdata;
+        const Snapshot *snapshot = tracker_get_snapshot(facts->config.tracker);
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+
+        if (!file)
+                return -ENOMEM;
+        for (size_t i = 0; snapshot && i < snapshot->problems.n_items; i++)
+                fprintf(file, "%s%s", i > 0 ? "; " : "", snapshot->problems.items[i]);
+        if (fclose(file) != 0)
+                return -ENOMEM;
+        return sd_bus_message_append(reply, "s", text);
+}
+
 int bus_get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {

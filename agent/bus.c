@@ -311,6 +311,7 @@ static const sd_bus_vtable vtable[] = {
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("DevicesWithheld", "s", bus_get_withheld, 0,
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("HostUnread", "s", bus_get_unread, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("StatusText", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncStateSinceUSec", "t", bus_get_number, 0,
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
@@ -541,7 +542,7 @@ void bus_service_changed(BusService *service)
         (void)sd_bus_emit_properties_changed(
                 service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "Hook", "SyncState",
                 "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "ReshapeAccess",
-                "HostCordoned", "DevicesCordoned", "DevicesWithheld", "StatusText", "LastSyncUSec",
-                "LastPollUSec", "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims",
-                "NOwedWrites", "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
+                "HostCordoned", "DevicesCordoned", "DevicesWithheld", "HostUnread", "StatusText",
+                "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites", "NConflicts", "NProviders",
+                "NClaims", "NOwedWrites", "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
 }

@@ -135,7 +135,7 @@ static int add_cells(const DriverConfig *config, const Snapshot *snapshot, HostF
         int r = 0;
 
         /* A configuration that does not fit the host is the driver's to complain about. */
-        if (cpu_plan_make(config, snapshot, &plan, NULL) == -ENOMEM)
+        if (cpu_plan_make(config, snapshot, &plan, NULL, NULL) == -ENOMEM)
                 return -ENOMEM;
         facts->small_page_kib = huge_pages_ordinary_size(snapshot);
         for (size_t i = 0; r == 0 && i < snapshot->n_cells; i++) {
@@ -158,6 +158,7 @@ int claim_facts_make_domain(const SnapshotDomain *domain, const HostFacts *facts
                 .uuid = domain->uuid,
                 .name = domain->name,
                 .running = domain->state != DOMAIN_SHUTOFF,
+                .unread = domain->unread,
                 .vcpus = domain->vcpus,
                 .memory_mb = domain->memory_kib / 1024 + (domain->memory_kib % 1024 > 0),
                 .mdevs = domain->mdevs,

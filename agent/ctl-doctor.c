@@ -115,6 +115,20 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
                               facts->snapshot->n_domains);
 }
 
+/* What the poll could not read, each by itself. */
+static int judge_parts(const CtlFacts *facts, json_t *findings)
+{
+        int r = 0;
+
+        for (size_t i = 0; facts->snapshot && i < facts->snapshot->problems.n_items && r >= 0; i++)
+                r = ctl_doctor_add(
+                        findings, "host", "warning",
+                        "All else is told, and this is left as it was; it is read again "
+                        "with each poll, and what guests may have with \"computectl sync\"",
+                        "%s", facts->snapshot->problems.items[i]);
+        return r;
+}
+
 static bool offers_type(const Snapshot *snapshot, const char *type)
 {
         for (size_t i = 0; i < snapshot->n_devices; i++)
@@ -292,9 +306,9 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static int (*const judges[])(const CtlFacts *, json_t *) = {
-                judge_config,   judge_service,   judge_hypervisor, judge_devices,
-                judge_storage,  judge_placement, judge_reshape,    judge_connection,
-                judge_identity, judge_hook,      judge_clock,      judge_disk,
+                judge_config,  judge_service,   judge_hypervisor, judge_parts,      judge_devices,
+                judge_storage, judge_placement, judge_reshape,    judge_connection, judge_identity,
+                judge_hook,    judge_clock,     judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 

@@ -38,6 +38,7 @@ const CtlStatusProperty ctl_status_properties[] = {
         { "HostCordoned", "host_cordoned", 's' },
         { "DevicesCordoned", "devices_cordoned", 's' },
         { "DevicesWithheld", "devices_withheld", 's' },
+        { "HostUnread", "host_unread", 's' },
         { "StatusText", "status", 's' },
         { "Hook", "hook", 's' },
         { NULL, NULL, 0 },
@@ -218,7 +219,8 @@ static int print_out_of_use(const json_t *status, const CtlStyle *style, FILE *o
                 const char *label, *key;
         } lines[] = { { "Cordoned", "host_cordoned" },
                       { "Cordoned", "devices_cordoned" },
-                      { "Withheld", "devices_withheld" } };
+                      { "Withheld", "devices_withheld" },
+                      { "Unread", "host_unread" } };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(lines); i++)

@@ -201,12 +201,33 @@ static void on_changed(Tracker *tracker, void *userdata)
         end_without_shape(daemon, tracker);
 }
 
+/* A guest that could not be read, and has no claim that says what it has, may have any device. */
+static int check_read(Daemon *daemon, const Snapshot *snapshot, Error *reterr)
+{
+        Claims *claims = claim_service_get(daemon->claims);
+
+        for (size_t i = 0; claims && i < snapshot->n_domains; i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+
+                if (snapshot->domains[i].unread && claims_find(claims, &snapshot->domains[i].uuid,
+                                                               false, &claim, NULL) != CLAIM_DONE)
+                        return error_setf(reterr, EBADMSG,
+                                          "guest %.60s cannot be read (computectl status says why)",
+                                          snapshot->domains[i].name);
+        }
+        return 0;
+}
+
 static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;
+        Error unread = *error;
 
-        if (daemon->desk && tracker == daemon->engine.tracker)
-                claim_desk_looked(daemon->desk, began_usec, error);
+        if (!daemon->desk || tracker != daemon->engine.tracker)
+                return;
+        if (!unread.code)
+                (void)check_read(daemon, tracker_get_snapshot(tracker), &unread);
+        claim_desk_looked(daemon->desk, began_usec, &unread);
 }
 
 /* --once and --dry-run. */

@@ -23,7 +23,8 @@ static const char *trouble_words(const StatusFacts *facts)
         const Error *error = status->hypervisor_error.code ? &status->hypervisor_error
                              : facts->claim_error->code    ? facts->claim_error
                              : status->sync_error.code     ? &status->sync_error
-                                                           : &status->device_error;
+                             : status->device_error.code   ? &status->device_error
+                                                           : &status->part_error;
 
         return error->code ? error->text : facts->debt_trouble;
 }

@@ -127,6 +127,8 @@ void tracker_status_note_synced(TrackerStatus *status)
                 set_sync_state(status, SYNC_STALE, &error, true);
         } else if (status->device_error.code) {
                 set_sync_state(status, SYNC_STALE, &status->device_error, true);
+        } else if (status->part_error.code) {
+                set_sync_state(status, SYNC_STALE, &status->part_error, true);
         } else {
                 set_sync_state(status, SYNC_SYNCED, NULL, true);
         }
@@ -160,6 +162,23 @@ void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const 
                           LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
                           "Not all of this host is told as configured: %s", error->text);
         status->device_error = *error;
+}
+
+void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
+                               StringSet *told)
+{
+        status->part_error = ERROR_NULL;
+        for (size_t i = 0; i < problems->n_items; i++)
+                if (!string_set_contains(told, problems->items[i]))
+                        log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
+                                  LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
+                                  "A part of this host could not be read: %s", problems->items[i]);
+        if (problems->n_items == 1)
+                error_setf(&status->part_error, EBADMSG, "%s", problems->items[0]);
+        else if (problems->n_items > 1)
+                error_setf(&status->part_error, EBADMSG, "%.200s (and %zu more)",
+                           problems->items[0], problems->n_items - 1);
+        (void)string_set_copy(told, problems);
 }
 
 void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, bool known)

@@ -5,6 +5,7 @@
  * changes, not at each retry. It decides nothing. Main thread. */
 
 #include "base/error.h"
+#include "base/string-set.h"
 #include "base/uuid.h"
 #include "report/reshaper-probe.h"
 
@@ -31,6 +32,8 @@ typedef struct TrackerStatus {
                               */
         Error reshape_error; /* why the last reshape failed; code 0: it did not */
         Error device_error;  /* why some devices are not told as configured; code 0: all are */
+        Error part_error; /* what of the host could not be read, the first and how many more; code
+                             0: all was */
         uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
         uint64_t last_sync_usec; /* CLOCK_REALTIME of the last cycle that ended synced, 0: not since
                                   * the start */
@@ -56,6 +59,10 @@ void tracker_status_note_synced(TrackerStatus *status);
 void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed);
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
 void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error);
+
+/* problems: what the last poll could not read; told: what of it was logged already, made equal. */
+void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
+                               StringSet *told);
 
 /* error NULL: it answers. known: an earlier poll succeeded. */
 void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, bool known);

@@ -69,6 +69,7 @@ struct Tracker {
         Error cycle_error;
         CycleWaiters waiters;
         TrackerStatus status;
+        StringSet told_problems; /* of the snapshot, that were logged */
 };
 
 static const ReporterStatistics no_statistics;
@@ -562,8 +563,11 @@ static void end_poll(Tracker *tracker, const Error *error)
                 tracker->maker.nodename = host_poll_get_nodename(tracker->poll);
                 claim_service_set_node(tracker->config.claims, tracker->maker.nodename);
         }
-        if (tracker->snapshot)
+        if (tracker->snapshot) {
                 tracker->status.last_poll_usec = tracker->snapshot->taken_realtime_usec;
+                tracker_status_note_parts(&tracker->status, &tracker->config.root,
+                                          &tracker->snapshot->problems, &tracker->told_problems);
+        }
         note_hypervisor(tracker, error);
         if (tracker->phase == PHASE_POLLING)
                 reconcile(tracker);
@@ -690,6 +694,7 @@ Tracker *tracker_free(Tracker *tracker)
         reporter_free(tracker->reporter);
         provider_tree_free(tracker->tree);
         cycle_waiters_done(&tracker->waiters);
+        string_set_done(&tracker->told_problems);
         sd_event_unref(tracker->event);
         free(tracker);
         return NULL;

@@ -65,6 +65,8 @@ typedef struct HostDomain {
         Uuid uuid;
         const char *name;
         bool running; /* or paused: it holds what it has */
+        bool unread; /* it is there, and what it has is not known: whatever claim it has stays as it
+                        is, and none is made of it */
         uint64_t vcpus;
         uint64_t memory_mb;
         const Uuid *mdevs;

@@ -560,12 +560,13 @@ static int look_at_guest(const ReconcileInput *input, const Claim *claim, const 
                          Reconcile *ret)
 {
         if (claim->state == CLAIM_STATE_CLAIMED)
-                return claim->expires_usec > 0 && claim->expires_usec <= input->facts->taken_usec
+                return !domain->unread && claim->expires_usec > 0 &&
+                                       claim->expires_usec <= input->facts->taken_usec
                                ? add_action(ret, RECONCILE_CONFIRM, &claim->consumer, claim->id,
                                             domain)
                                : 0;
         /* While it is resized, either of the two may be what it has. */
-        if (has_claim(input, &claim->consumer, claim))
+        if (domain->unread || has_claim(input, &claim->consumer, claim))
                 return 0;
         return compare(input, claim, domain, &ret->problems);
 }
@@ -650,6 +651,15 @@ static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memor
                 bool ask = input->word == RECONCILE_CAN_ASK &&
                            answer_about(input, &domain->uuid) == ANSWER_NONE;
 
+                if (domain->unread) {
+                        if (!has_claim(input, &domain->uuid, NULL) &&
+                            reconcile_add_problem(&ret->problems, &domain->uuid, 0,
+                                                  "guest %.60s has no claim, and cannot be read to "
+                                                  "make one",
+                                                  domain->name) < 0)
+                                return -ENOMEM;
+                        continue;
+                }
                 if (!has_claim(input, &domain->uuid, NULL) && !is_away(input, domain) &&
                     (domain->running || !input->started_only) &&
                     add_action(ret, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0,

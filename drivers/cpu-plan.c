@@ -93,8 +93,9 @@ int cpu_plan_check(const DriverConfig *config, Error *reterr)
         return read_plan(config, &plan, reterr);
 }
 
-static int check_there(const char *option, const CpuSet *set, const CpuSet *there, const char *word,
-                       Error *reterr)
+/* Takes out what is not there. */
+static int keep_there(const char *option, CpuSet *set, const CpuSet *there, const char *word,
+                      Error *problem, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT;
         _cleanup_free_ char *missing_text = NULL, *there_text = NULL;
@@ -106,17 +107,23 @@ static int check_there(const char *option, const CpuSet *set, const CpuSet *ther
         for (unsigned cpu = 0; cpu < CPU_SET_MAX; cpu++)
                 if (cpu_set_contains(there, cpu))
                         cpu_set_remove(&missing, cpu);
+                else
+                        cpu_set_remove(set, cpu);
         missing_text = cpu_set_format(&missing);
         there_text = cpu_set_format(there);
         if (!missing_text || !there_text)
                 return error_oom(reterr);
-        return error_setf(reterr, EINVAL,
-                          "%s names CPU %.60s, but %s are %.60s: take it out of the set, or bring "
-                          "it online",
-                          option, missing_text, word, there_text);
+        if (cpu_set_count(set) > 0)
+                reterr = problem && !problem->code ? problem : NULL;
+        (void)error_setf(reterr, EINVAL,
+                         "%s names CPU %.60s, but %s are %.60s: take it out of the set, or bring "
+                         "it online",
+                         option, missing_text, word, there_text);
+        return cpu_set_count(set) > 0 ? 0 : -EINVAL;
 }
 
-int cpu_plan_make(const DriverConfig *config, const Snapshot *snapshot, CpuPlan *ret, Error *reterr)
+int cpu_plan_make(const DriverConfig *config, const Snapshot *snapshot, CpuPlan *ret,
+                  Error *problem, Error *reterr)
 {
         bool power = config->cpu_power_management && cpu_set_count(&snapshot->present_cpus) > 0;
         _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
@@ -124,12 +131,12 @@ int cpu_plan_make(const DriverConfig *config, const Snapshot *snapshot, CpuPlan 
 
         r = read_plan(config, &plan, reterr);
         if (r == 0)
-                r = check_there(is_set(config->vcpu_pin_set) ? PIN_SET : SHARED, &plan.shared,
-                                &snapshot->online_cpus, "online", reterr);
+                r = keep_there(is_set(config->vcpu_pin_set) ? PIN_SET : SHARED, &plan.shared,
+                               &snapshot->online_cpus, "online", problem, reterr);
         if (r == 0)
-                r = check_there(DEDICATED, &plan.dedicated,
-                                power ? &snapshot->present_cpus : &snapshot->online_cpus,
-                                power ? "present" : "online", reterr);
+                r = keep_there(DEDICATED, &plan.dedicated,
+                               power ? &snapshot->present_cpus : &snapshot->online_cpus,
+                               power ? "present" : "online", problem, reterr);
         if (r < 0)
                 return r;
         if (cpu_set_count(&plan.shared) == 0 && cpu_set_count(&plan.dedicated) == 0 &&

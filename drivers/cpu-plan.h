@@ -18,8 +18,8 @@ void cpu_plan_done(CpuPlan *plan);
  * vcpu_pin_set beside cpu_dedicated_set; -ENOMEM. */
 int cpu_plan_check(const DriverConfig *config, Error *reterr);
 
-/* The same checks, and -EINVAL for CPUs that are not online (with cpu_power_management, not
- * present: it takes unused dedicated CPUs offline). ret must be initialised; untouched on failure.
- */
+/* The same checks. CPUs that are not online (with cpu_power_management, not present: it takes
+ * unused dedicated CPUs offline) are left out, and problem (may be NULL) says so if it has no words
+ * yet; -EINVAL when none of a set is left. ret must be initialised; untouched on failure. */
 int cpu_plan_make(const DriverConfig *config, const Snapshot *snapshot, CpuPlan *ret,
-                  Error *reterr);
+                  Error *problem, Error *reterr);

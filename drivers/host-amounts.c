@@ -9,12 +9,15 @@ static uint64_t round_up_to_gb(uint64_t mb)
         return mb / 1024 + (mb % 1024 != 0);
 }
 
-static int check_reserved(const ClassAmount *amount, Error *reterr)
+int class_amount_limit(ClassAmount *amount, Error *reterr)
 {
-        if (amount->total == 0 || amount->reserved <= amount->total)
+        uint64_t reserved = amount->reserved;
+
+        if (amount->total == 0 || reserved <= amount->total)
                 return 0;
+        amount->reserved = amount->total;
         return error_setf(reterr, EINVAL, "%s reserves %llu of %s, but the host has only %llu",
-                          amount->reserved_option, (unsigned long long)amount->reserved,
+                          amount->reserved_option, (unsigned long long)reserved,
                           amount->resource_class, (unsigned long long)amount->total);
 }
 
@@ -24,8 +27,8 @@ static uint64_t memory_mb(const DriverConfig *config, const Snapshot *snapshot)
                                               : snapshot->memory_kib / 1024;
 }
 
-int host_amounts_make(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
-                      HostAmounts *ret, Error *reterr)
+void host_amounts_make(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+                       HostAmounts *ret)
 {
         /* memory in files cannot be promised twice, whatever Placement has come to say */
         double ram_ratio = config->file_backed_memory > 0 ? 1.0 : config->ram_allocation_ratio;
@@ -41,16 +44,10 @@ int host_amounts_make(const DriverConfig *config, const Snapshot *snapshot, cons
                           round_up_to_gb(config->reserved_host_disk_mb),
                           config->disk_allocation_ratio, config->initial_disk_allocation_ratio },
         };
-        int r;
 
         amounts.memory.total = MIN(amounts.memory.total, INVENTORY_MAX_AMOUNT);
         amounts.disk.total = MIN(amounts.disk.total, INVENTORY_MAX_AMOUNT);
-        if ((r = check_reserved(&amounts.vcpu, reterr)) < 0 ||
-            (r = check_reserved(&amounts.memory, reterr)) < 0 ||
-            (r = check_reserved(&amounts.disk, reterr)) < 0)
-                return r;
         *ret = amounts;
-        return 0;
 }
 
 static double choose_ratio(const ClassAmount *amount, const Provider *provider,

@@ -21,9 +21,13 @@ typedef struct HostAmounts {
         ClassAmount vcpu, pcpu, memory, disk;
 } HostAmounts;
 
-/* -EINVAL when more is reserved than there is. */
-int host_amounts_make(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
-                      HostAmounts *ret, Error *reterr);
+/* What is reserved is as configured, be it more than there is. */
+void host_amounts_make(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+                       HostAmounts *ret);
+
+/* Where more is reserved than there is, all is: -EINVAL with words then. Placement would refuse the
+ * record else, and with it all other classes. */
+int class_amount_limit(ClassAmount *amount, Error *reterr);
 
 /* The record of an amount that is not 0. The allocation ratio is the configured one; where none is,
  * the one that provider has, so that an operator's change in Placement survives; where it has none,

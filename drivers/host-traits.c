@@ -27,13 +27,15 @@ typedef struct Traits {
         void *userdata;
 } Traits;
 
-/* A trait of what emulators tell, on where at least one says so. */
+/* A trait of what emulators tell, on where at least one says so. It is not off as long as one was
+ * not read. */
 static int tell_emulated(const Traits *traits, const char *trait, bool on)
 {
         return traits->visit(trait,
-                             traits->snapshot->n_emulators == 0 ? TRAIT_UNKNOWN
-                             : on                               ? TRAIT_ON
-                                                                : TRAIT_OFF,
+                             traits->snapshot->n_emulators == 0       ? TRAIT_UNKNOWN
+                             : on                                     ? TRAIT_ON
+                             : traits->snapshot->emulators_incomplete ? TRAIT_UNKNOWN
+                                                                      : TRAIT_OFF,
                              traits->userdata);
 }
 
@@ -95,6 +97,7 @@ static int tell_cpu(const Traits *traits)
                 r = traits->visit(table[i].trait,
                                   snapshot->cpu_features.n_items == 0 ? TRAIT_UNKNOWN
                                   : has_feature(snapshot, &table[i])  ? TRAIT_ON
+                                  : snapshot->features_incomplete     ? TRAIT_UNKNOWN
                                                                       : TRAIT_OFF,
                                   traits->userdata);
         /* it is on the providers of memory encryption now (facts C5.3) */

@@ -22,14 +22,16 @@ typedef struct DevicePoll {
 static int add_device(DevicePoll *poll, const SnapshotDevice *device, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
+        Error error = ERROR_NULL;
+        int r;
 
         if (array_grow(&snapshot->devices, sizeof(SnapshotDevice), snapshot->n_devices,
                        &poll->n_devices_allocated) < 0 ||
             snapshot_device_copy(&snapshot->devices[snapshot->n_devices], device) < 0)
                 return error_oom(reterr);
         /* libvirt knows nothing of this, and sends no event when it changes */
-        return vgpu_types_read(VGPU_TYPES_FOLDER, &snapshot->devices[snapshot->n_devices++],
-                               reterr);
+        r = vgpu_types_read(VGPU_TYPES_FOLDER, &snapshot->devices[snapshot->n_devices++], &error);
+        return r < 0 ? libvirt_leave_out(poll->connection, snapshot, r, &error, reterr) : 0;
 }
 
 static int add_mdev(DevicePoll *poll, const SnapshotMdev *mdev)
@@ -44,13 +46,14 @@ static int add_mdev(DevicePoll *poll, const SnapshotMdev *mdev)
         return 0;
 }
 
-/* 1 when it was read, 0 when it is gone. */
+/* 1 when it was read, 0 when it is gone, or cannot be read. */
 static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *name,
                        const NodeDevice **ret, Error *reterr)
 {
         _cleanup_free_ char *xml = virNodeDeviceGetXMLDesc(handle, 0);
         _cleanup_(node_device_done) NodeDevice device = { 0 };
-        int r;
+        Error error = ERROR_NULL;
+        int r = 0;
 
         if (!xml && (libvirt_error_is_gone() || libvirt_error_is_unexplained())) {
                 /* should it not be gone, the next poll is to find it again */
@@ -58,10 +61,14 @@ static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *na
                 return 0;
         }
         if (!xml)
-                return libvirt_error(reterr, "Cannot read a device");
-        r = node_device_parse(xml, &device, reterr);
-        if (r < 0)
-                return r;
+                r = libvirt_error(&error, "Node device");
+        if (r == 0)
+                r = node_device_parse(xml, &device, &error);
+        if (r < 0) {
+                poll_cache_mark_device(poll->cache, name);
+                error_prefixf(&error, r, "Device %.60s cannot be read", name);
+                return libvirt_leave_out(poll->connection, poll->snapshot, r, &error, reterr);
+        }
         return poll_cache_put_device(poll->cache, name, &device, ret) < 0 ? error_oom(reterr) : 1;
 }
 
@@ -103,7 +110,11 @@ static int read_again(DevicePoll *poll, const NodeDevice **device, Error *reterr
                 return error_oom(reterr);
         handle = virNodeDeviceLookupByName(poll->connection, name);
         if (!handle)
-                return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Cannot find a device");
+                return libvirt_error_is_gone()
+                               ? 0
+                               : error_prefixf(reterr,
+                                               libvirt_error(reterr, "Cannot find a device"),
+                                               "%.60s", name);
         r = read_device(poll, handle, name, device, reterr);
         virNodeDeviceFree(handle);
         return r;

@@ -2,7 +2,9 @@
 
 #include "drivers/libvirt-domains.h"
 
+#include <errno.h>
 #include <libvirt/virterror.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "drivers/domain.h"
@@ -11,6 +13,7 @@
 #define STATE_UNKNOWN (-1)
 
 typedef struct DomainPoll {
+        virConnectPtr connection;
         PollCache *cache;
         Snapshot *snapshot;
         size_t n_allocated;
@@ -43,6 +46,44 @@ static int read_state(virDomainPtr handle, int *state, int *ret_persistent)
         return *ret_persistent < 0 ? -1 : 0;
 }
 
+/* As much as can be known of one that cannot be read. It is not kept: the next poll tries again. */
+static int add_unread(DomainPoll *poll, virDomainPtr handle, int state, const char *uuid)
+{
+        Snapshot *snapshot = poll->snapshot;
+        SnapshotDomain domain = { .unread = true };
+        const char *name = virDomainGetName(handle);
+        virDomainInfo info;
+
+        if (uuid_from_text(uuid, &domain.uuid) < 0)
+                return 0;
+        if (virDomainGetInfo(handle, &info) == 0) {
+                state = info.state;
+                domain.vcpus = info.nrVirtCpu;
+                domain.memory_kib = info.maxMem;
+        }
+        domain.state = state == STATE_UNKNOWN ? DOMAIN_PAUSED : translate_state(handle, state);
+        domain.name = strdup(name ? name : "");
+        if (!domain.name || array_grow(&snapshot->domains, sizeof(SnapshotDomain),
+                                       snapshot->n_domains, &poll->n_allocated) < 0) {
+                free(domain.name);
+                return -ENOMEM;
+        }
+        snapshot->domains[snapshot->n_domains++] = domain;
+        return 0;
+}
+
+static int leave_out(DomainPoll *poll, virDomainPtr handle, int state, const char *uuid, int r,
+                     Error *error, Error *reterr)
+{
+        const char *name = virDomainGetName(handle);
+
+        error_prefixf(error, r, "Guest %.60s (%s) cannot be read", name ? name : "?", uuid);
+        r = libvirt_leave_out(poll->connection, poll->snapshot, r, error, reterr);
+        if (r == 0 && add_unread(poll, handle, state, uuid) < 0)
+                r = error_oom(reterr);
+        return r;
+}
+
 /* 1 when it was read, 0 when it is gone. */
 static int read_domain(DomainPoll *poll, virDomainPtr handle, int state, const char *uuid,
                        const SnapshotDomain **ret, Error *reterr)
@@ -52,7 +93,7 @@ static int read_domain(DomainPoll *poll, virDomainPtr handle, int state, const c
         int persistent, r;
 
         if (read_state(handle, &state, &persistent) < 0 || !(xml = virDomainGetXMLDesc(handle, 0)))
-                return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Cannot read a domain");
+                return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Domain");
         r = domain_parse(xml, &domain, reterr);
         if (r < 0)
                 return r;
@@ -67,15 +108,18 @@ static int poll_domain(DomainPoll *poll, virDomainPtr handle, int state, Error *
         Snapshot *snapshot = poll->snapshot;
         char uuid[VIR_UUID_STRING_BUFLEN];
         const SnapshotDomain *domain;
+        Error error = ERROR_NULL;
         int r = 1;
 
         if (virDomainGetUUIDString(handle, uuid) < 0)
                 return libvirt_error(reterr, "Cannot get the uuid of a domain");
         domain = poll_cache_find_domain(poll->cache, uuid);
         if (!domain || (state != STATE_UNKNOWN && domain->state != translate_state(handle, state)))
-                r = read_domain(poll, handle, state, uuid, &domain, reterr);
-        if (r <= 0)
-                return r;
+                r = read_domain(poll, handle, state, uuid, &domain, &error);
+        if (r < 0)
+                return leave_out(poll, handle, state, uuid, r, &error, reterr);
+        if (r == 0)
+                return 0;
         if (array_grow(&snapshot->domains, sizeof(SnapshotDomain), snapshot->n_domains,
                        &poll->n_allocated) < 0 ||
             snapshot_domain_copy(&snapshot->domains[snapshot->n_domains], domain) < 0)
@@ -113,7 +157,7 @@ static int poll_listed(virConnectPtr connection, DomainPoll *poll, Error *reterr
 int libvirt_poll_domains(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
                          Error *reterr)
 {
-        DomainPoll poll = { .cache = cache, .snapshot = snapshot };
+        DomainPoll poll = { .connection = connection, .cache = cache, .snapshot = snapshot };
         virDomainStatsRecordPtr *records = NULL;
         int n, r = 0;
 

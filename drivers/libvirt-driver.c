@@ -88,6 +88,7 @@ static LibvirtAddress get_address(const LibvirtState *state)
 typedef struct Link {
         LibvirtConnection *connection;
         LibvirtFacts *facts;
+        Error facts_error; /* why they could not be read anew when that was asked for */
 } Link;
 
 static void link_done(Link *link)
@@ -101,17 +102,28 @@ static void link_done(Link *link)
  * what was read before stays. */
 static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
 {
+        Error error = ERROR_NULL;
         const LibvirtAddress address = get_address(state);
         LibvirtFacts *facts = NULL;
         virConnectPtr handle;
-        int r = libvirt_connect(&handle, &address, 0, reterr);
+        int r = libvirt_connect(&handle, &address, 0, &error);
 
         if (r == 0) {
-                r = libvirt_facts_read(&facts, handle, &state->facts_options, reterr);
+                r = libvirt_facts_read(&facts, handle, &state->facts_options, &error);
                 virConnectClose(handle);
         }
-        if (r < 0)
-                return link->facts ? 0 : r;
+        link->facts_error = ERROR_NULL;
+        if (r < 0 && link->facts) {
+                link->facts_error = error;
+                error_prefixf(&link->facts_error, r,
+                              "What guests may have cannot be read anew, and is told as before");
+                return 0;
+        }
+        if (r < 0) {
+                if (reterr)
+                        *reterr = error;
+                return r;
+        }
         libvirt_facts_free(link->facts);
         link->facts = facts;
         return 0;
@@ -142,7 +154,9 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
 
         r = libvirt_poll(connection, libvirt_connection_cache(link->connection), kind,
                          pool ? NULL : state->instances_path, &snapshot, reterr);
-        if (r == 0 && libvirt_facts_apply(link->facts, snapshot) < 0)
+        if (r == 0 && (libvirt_facts_apply(link->facts, snapshot) < 0 ||
+                       (link->facts_error.code &&
+                        snapshot_add_problem(snapshot, link->facts_error.text) < 0)))
                 r = error_oom(reterr);
         if (r < 0)
                 return r;

@@ -90,6 +90,16 @@ bool libvirt_error_is_unexplained(void)
         return error && error->code == VIR_ERR_INTERNAL_ERROR && error->domain == VIR_FROM_NONE;
 }
 
+int libvirt_leave_out(virConnectPtr connection, Snapshot *snapshot, int r, const Error *error,
+                      Error *reterr)
+{
+        if (r != -ENOMEM && virConnectIsAlive(connection) == 1)
+                return snapshot_add_problem(snapshot, error->text) < 0 ? error_oom(reterr) : 0;
+        if (reterr)
+                *reterr = *error;
+        return r;
+}
+
 bool libvirt_error_is_unsupported(void)
 {
         int code = virGetLastErrorCode();

@@ -18,6 +18,8 @@ struct LibvirtFacts {
         SnapshotEmulator *emulators;
         size_t n_emulators;
         size_t n_emulators_allocated;
+        bool features_incomplete, emulators_incomplete;
+        StringSet problems;
 };
 
 LibvirtFacts *libvirt_facts_free(LibvirtFacts *facts)
@@ -28,35 +30,65 @@ LibvirtFacts *libvirt_facts_free(LibvirtFacts *facts)
                 snapshot_emulator_done(&facts->emulators[i]);
         free(facts->emulators);
         string_set_done(&facts->cpu_features);
+        string_set_done(&facts->problems);
         free(facts);
         return NULL;
 }
 
-/* A refusal is an answer; a connection that broke is none. */
-static int check_alive(virConnectPtr connection, const char *what, Error *reterr)
+static int add_problem(LibvirtFacts *facts, const Error *error, bool *incomplete, Error *reterr)
 {
-        if (virConnectIsAlive(connection) != 1)
-                return libvirt_error(reterr, what);
-        log_debug("%s: %s", what, virGetLastErrorMessage());
+        *incomplete = true;
+        if (facts->problems.n_items >= SNAPSHOT_PROBLEMS_MAX)
+                return 0;
+        return string_set_add(&facts->problems, error->text) < 0 ? error_oom(reterr) : 0;
+}
+
+/* A call failed. That the hypervisor does not do it is an answer; a connection that broke is none,
+ * and all else is a problem: what is not known may be there. */
+static int note_failure(LibvirtFacts *facts, virConnectPtr connection, const char *what,
+                        const char *name, bool *incomplete, Error *reterr)
+{
+        bool unsupported = libvirt_error_is_unsupported();
+        Error error = ERROR_NULL;
+        int r = libvirt_error(&error, what);
+
+        if (virConnectIsAlive(connection) != 1) {
+                if (reterr)
+                        *reterr = error;
+                return r;
+        }
+        /* who may not ask may ask for none: that is one problem */
+        if (r != -EACCES)
+                error_prefixf(&error, r, "%.60s", name);
+        if (!unsupported)
+                return add_problem(facts, &error, incomplete, reterr);
+        log_debug("%s", error.text);
         return 0;
 }
 
 /* CPU features */
 
-static int add_baseline(virConnectPtr connection, const char *arch, const char *model,
-                        const char *vendor, const StringSet *beside, StringSet *ret, Error *reterr)
+static int add_baseline(LibvirtFacts *facts, virConnectPtr connection, const char *arch,
+                        const char *model, const char *vendor, const StringSet *beside,
+                        Error *reterr)
 {
         _cleanup_free_ char *xml = cpu_model_format(arch, model, vendor, beside);
         _cleanup_free_ char *expanded = NULL;
         const char *models[] = { xml };
+        Error error = ERROR_NULL;
+        int r;
 
         if (!xml)
                 return 0;
         expanded = virConnectBaselineCPU(connection, models, 1,
                                          VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES);
         if (!expanded)
-                return check_alive(connection, "Cannot get the features of a CPU model", reterr);
-        return cpu_model_read_features(expanded, ret, reterr);
+                return note_failure(facts, connection, "Cannot get the features of the CPU model",
+                                    model, &facts->features_incomplete, reterr);
+        r = cpu_model_read_features(expanded, &facts->cpu_features, &error);
+        return r < 0 && r != -ENOMEM
+                       ? add_problem(facts, &error, &facts->features_incomplete, reterr)
+                       : r;
 }
 
 static int read_host_features(LibvirtFacts *facts, virConnectPtr connection,
@@ -64,9 +96,9 @@ static int read_host_features(LibvirtFacts *facts, virConnectPtr connection,
 {
         /* libvirt knows no baseline of CPUs that have no model */
         if (capabilities->cpu_model[0] && strcmp(capabilities->cpu_arch, "aarch64") != 0) {
-                int r = add_baseline(connection, capabilities->cpu_arch, capabilities->cpu_model,
-                                     capabilities->cpu_vendor, &capabilities->cpu_features,
-                                     &facts->cpu_features, reterr);
+                int r = add_baseline(facts, connection, capabilities->cpu_arch,
+                                     capabilities->cpu_model, capabilities->cpu_vendor,
+                                     &capabilities->cpu_features, reterr);
 
                 if (r < 0 || facts->cpu_features.n_items > 0)
                         return r;
@@ -84,12 +116,11 @@ static int read_model_features(LibvirtFacts *facts, virConnectPtr connection,
         const char *fallback = cpu_model_of_arch(arch);
 
         if (options->cpu_mode == DRIVER_CPU_NONE)
-                return fallback ? add_baseline(connection, arch, fallback, NULL, NULL,
-                                               &facts->cpu_features, reterr)
-                                : 0;
+                return fallback
+                               ? add_baseline(facts, connection, arch, fallback, NULL, NULL, reterr)
+                               : 0;
         for (char **model = options->cpu_models; model && *model; model++) {
-                int r = add_baseline(connection, arch, *model, NULL, NULL, &facts->cpu_features,
-                                     reterr);
+                int r = add_baseline(facts, connection, arch, *model, NULL, NULL, reterr);
 
                 if (r < 0)
                         return r;
@@ -152,13 +183,19 @@ static int read_emulator(LibvirtFacts *facts, virConnectPtr connection, const Gu
         _cleanup_free_ char *xml =
                 virConnectGetDomainCapabilities(connection, guest->path[0] ? guest->path : NULL,
                                                 guest->arch, machine, domain_type, 0);
+        Error error = ERROR_NULL;
         int r;
 
         if (!xml)
-                return check_alive(connection, "Cannot get the domain capabilities", reterr);
-        r = domain_capabilities_parse(xml, &emulator, reterr);
-        if (r < 0)
-                return r;
+                return note_failure(facts, connection, "Cannot get what guests may have",
+                                    guest->arch, &facts->emulators_incomplete, reterr);
+        r = domain_capabilities_parse(xml, &emulator, &error);
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        if (r < 0) {
+                error_prefixf(&error, r, "What %.40s guests may have cannot be read", guest->arch);
+                return add_problem(facts, &error, &facts->emulators_incomplete, reterr);
+        }
         if (has_emulator(facts, &emulator))
                 return 0;
         if (array_grow(&facts->emulators, sizeof(SnapshotEmulator), facts->n_emulators,
@@ -238,6 +275,11 @@ static int copy_emulator(SnapshotEmulator *ret, const SnapshotEmulator *from)
 int libvirt_facts_apply(const LibvirtFacts *facts, Snapshot *snapshot)
 {
         snapshot->libvirt_version = facts->libvirt_version;
+        snapshot->features_incomplete = facts->features_incomplete;
+        snapshot->emulators_incomplete = facts->emulators_incomplete;
+        for (size_t i = 0; i < facts->problems.n_items; i++)
+                if (snapshot_add_problem(snapshot, facts->problems.items[i]) < 0)
+                        return -ENOMEM;
         if (string_set_copy(&snapshot->cpu_features, &facts->cpu_features) < 0)
                 return -ENOMEM;
         if (facts->n_emulators == 0)

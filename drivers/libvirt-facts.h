@@ -21,8 +21,9 @@ typedef struct LibvirtFactsOptions {
 
 typedef struct LibvirtFacts LibvirtFacts;
 
-/* What a hypervisor does not support or refuses to say is left out. Negative errno with words when
- * the connection broke. */
+/* What a hypervisor does not support is left out; what it refuses to say, or says in words that
+ * cannot be read, is a problem (snapshot_add_problem()) and makes the list incomplete. Negative
+ * errno with words when the connection broke. */
 int libvirt_facts_read(LibvirtFacts **ret, virConnectPtr connection,
                        const LibvirtFactsOptions *options, Error *reterr);
 LibvirtFacts *libvirt_facts_free(LibvirtFacts *facts);

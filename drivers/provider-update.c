@@ -40,16 +40,26 @@ static void update_done(Update *update)
         mdev_plan_done(&update->mdevs);
 }
 
+static void limit_amounts(HostAmounts *amounts, Error *problem)
+{
+        ClassAmount *const all[] = { &amounts->vcpu, &amounts->memory, &amounts->disk };
+
+        for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+                (void)class_amount_limit(all[i], problem->code ? NULL : problem);
+}
+
 static int make_plans(Update *update, Error *reterr)
 {
         const DriverConfig *config = update->config;
         const Snapshot *snapshot = update->snapshot;
         int r;
 
-        if ((r = cpu_plan_make(config, snapshot, &update->cpus, reterr)) < 0 ||
-            (r = host_amounts_make(config, snapshot, &update->cpus, &update->amounts, reterr)) <
-                    0 ||
-            (r = numa_check(config, snapshot, &update->cpus, &update->problem, reterr)) < 0)
+        r = cpu_plan_make(config, snapshot, &update->cpus, &update->problem, reterr);
+        if (r < 0)
+                return r;
+        host_amounts_make(config, snapshot, &update->cpus, &update->amounts);
+        limit_amounts(&update->amounts, &update->problem);
+        if ((r = numa_check(config, snapshot, &update->cpus, &update->problem, reterr)) < 0)
                 return r;
         if (mdev_plan_make(config, snapshot, &update->mdevs) < 0)
                 return error_oom(reterr);

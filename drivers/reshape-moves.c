@@ -118,6 +118,14 @@ static int compare_moves(const void *a, const void *b)
         return order != 0 ? order : uuid_order(&one->from->uuid, &other->from->uuid);
 }
 
+/* NULL for one that cannot be read, too: what it has is as it was placed. */
+static const SnapshotDomain *find_guest(const Moves *moves, const Uuid *uuid)
+{
+        const SnapshotDomain *guest = snapshot_find_domain(moves->host->snapshot, uuid);
+
+        return guest && !guest->unread ? guest : NULL;
+}
+
 static int add_move(Moves *moves, Consumer *consumer, const Provider *from, ReshapeRule rule)
 {
         const Resources *held = consumer_find(consumer, &from->uuid);
@@ -125,7 +133,7 @@ static int add_move(Moves *moves, Consumer *consumer, const Provider *from, Resh
         Move move = {
                 .consumer = consumer,
                 .from = from,
-                .guest = snapshot_find_domain(moves->host->snapshot, guest),
+                .guest = find_guest(moves, guest),
                 .rule = rule,
                 .amount = held ? resources_get(held, moves->resource_class) : 0,
         };

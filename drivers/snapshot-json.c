@@ -101,7 +101,7 @@ static const Field cell_fields[] = {
 
 static const Field emulator_fields[] = {
         REQUIRED("arch", FIELD_TEXT, SnapshotEmulator, arch),
-        REQUIRED("machine", FIELD_TEXT, SnapshotEmulator, machine),
+        OPTIONAL("machine", FIELD_TEXT, SnapshotEmulator, machine),
         STRINGS("disk_buses", SnapshotEmulator, disk_buses),
         STRINGS("video_models", SnapshotEmulator, video_models),
         STRINGS("filesystem_drivers", SnapshotEmulator, filesystem_drivers),
@@ -169,6 +169,7 @@ static const Field domain_fields[] = {
         OPTIONAL("name", FIELD_TEXT, SnapshotDomain, name),
         REQUIRED("state", FIELD_STATE, SnapshotDomain, state),
         OPTIONAL("persistent", FIELD_BOOL, SnapshotDomain, persistent),
+        OPTIONAL("unread", FIELD_BOOL, SnapshotDomain, unread),
         OPTIONAL("vcpus", FIELD_U64, SnapshotDomain, vcpus),
         OPTIONAL("memory_kib", FIELD_U64, SnapshotDomain, memory_kib),
         ARRAY("mdevs", SnapshotDomain, mdevs, uuid_fields),
@@ -192,6 +193,9 @@ static const Field snapshot_fields[] = {
         OPTIONAL("online_cpus", FIELD_CPU_SET, Snapshot, online_cpus),
         OPTIONAL("present_cpus", FIELD_CPU_SET, Snapshot, present_cpus),
         STRINGS("cpu_features", Snapshot, cpu_features),
+        OPTIONAL("features_incomplete", FIELD_BOOL, Snapshot, features_incomplete),
+        OPTIONAL("emulators_incomplete", FIELD_BOOL, Snapshot, emulators_incomplete),
+        STRINGS("problems", Snapshot, problems),
         OPTIONAL("disk_total_bytes", FIELD_U64, Snapshot, disk_total_bytes),
         OPTIONAL("taken_realtime_usec", FIELD_U64, Snapshot, taken_realtime_usec),
         ARRAY("cells", Snapshot, cells, cell_fields),

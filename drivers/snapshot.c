@@ -113,6 +113,7 @@ static void snapshot_free(Snapshot *snapshot)
         cpu_set_done(&snapshot->online_cpus);
         cpu_set_done(&snapshot->present_cpus);
         string_set_done(&snapshot->cpu_features);
+        string_set_done(&snapshot->problems);
         free(snapshot->driver);
         free(snapshot->nodename);
         free(snapshot->arch);
@@ -134,6 +135,13 @@ int snapshot_new(Snapshot **ret)
                 return -ENOMEM;
         *ret = TAKE_PTR(snapshot);
         return 0;
+}
+
+int snapshot_add_problem(Snapshot *snapshot, const char *text)
+{
+        return snapshot->problems.n_items < SNAPSHOT_PROBLEMS_MAX
+                       ? string_set_add(&snapshot->problems, text)
+                       : 0;
 }
 
 /* The count is the one thing in a sealed snapshot that changes: hence the casts. */

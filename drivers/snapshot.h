@@ -21,10 +21,11 @@
 #include "base/uuid.h"
 #include "drivers/pci-address.h"
 
-#define SNAPSHOT_FORMAT   "compute-agent-host/1" /* "format" member of the JSON form */
-#define NUMA_NODE_NONE    (-1)
-#define SNAPSHOT_TEXT_MAX 4096  /* bytes of any string */
-#define SNAPSHOT_LIST_MAX 65536 /* items of any list */
+#define SNAPSHOT_FORMAT       "compute-agent-host/1" /* "format" member of the JSON form */
+#define NUMA_NODE_NONE        (-1)
+#define SNAPSHOT_TEXT_MAX     4096  /* bytes of any string */
+#define SNAPSHOT_LIST_MAX     65536 /* items of any list */
+#define SNAPSHOT_PROBLEMS_MAX 64
 
 typedef struct PageSize {
         uint64_t size_kib;
@@ -121,7 +122,8 @@ typedef struct SnapshotDomain {
         char *name;
         DomainState state;
         bool persistent;
-        uint64_t vcpus;      /* that it may have at most */
+        bool unread;    /* it is there, but what it has could not be read: a problem says why */
+        uint64_t vcpus; /* that it may have at most */
         uint64_t memory_kib; /* the same */
         CpuSet cpus; /* host CPUs of guest CPUs that have no pin, <vcpu cpuset>; empty: not told */
         DomainPin *pins; /* sorted by vcpu; of CPUs that are pinned, which may be none */
@@ -142,7 +144,7 @@ typedef struct SnapshotDomain {
  * words are libvirt's. */
 typedef struct SnapshotEmulator {
         char *arch;    /* "x86_64" */
-        char *machine; /* "pc-q35-7.2" */
+        char *machine; /* "pc-q35-7.2", "" of a hypervisor without machine types */
         StringSet disk_buses;
         StringSet video_models;
         StringSet filesystem_drivers;
@@ -177,7 +179,12 @@ typedef struct Snapshot {
         SnapshotCell *cells;
         size_t n_cells; /* 0: the host tells no cells */
         SnapshotEmulator *emulators;
-        size_t n_emulators; /* 0: not told */
+        size_t n_emulators;        /* 0: not told */
+        bool emulators_incomplete; /* some of them could not be read, or none of them: what none is
+                                      said to have may be there all the same */
+        bool features_incomplete;  /* the same of cpu_features */
+        StringSet problems;        /* what could not be read, in words, each with its name and with
+                                      why; all else was read */
         SnapshotDevice *devices;
         size_t n_devices;
         SnapshotMdev *mdevs;
@@ -203,6 +210,9 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
  * -EBADMSG when something is listed twice.
  */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
+
+/* Tells of a part that could not be read; beyond SNAPSHOT_PROBLEMS_MAX none is added. -ENOMEM. */
+int snapshot_add_problem(Snapshot *snapshot, const char *text);
 
 /* The mdevs of a device, borrowed, *ret_n of them; of a sealed snapshot. In O(log n). */
 const SnapshotMdev *snapshot_mdevs_of(const Snapshot *snapshot, const char *device, size_t *ret_n);

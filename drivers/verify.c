@@ -109,18 +109,24 @@ static int verify_update(const DriverConfig *config, const Snapshot *snapshot, C
 {
         Error error = ERROR_NULL, problem = ERROR_NULL;
         HostAmounts amounts;
+        ClassAmount *const classes[] = { &amounts.vcpu, &amounts.memory, &amounts.disk };
         int r;
 
         r = verify_config(config, findings);
         if (r < 0 || findings->n_items > 0)
                 return r;
-        r = cpu_plan_make(config, snapshot, cpus, &error);
+        r = cpu_plan_make(config, snapshot, cpus, &problem, &error);
         if (r < 0)
                 return add_error(findings, r, &error);
-        r = add_error(findings, host_amounts_make(config, snapshot, cpus, &amounts, &error),
-                      &error);
-        if (r < 0)
-                return r;
+        if (problem.code && add_error(findings, -problem.code, &problem) < 0)
+                return -ENOMEM;
+        problem = ERROR_NULL;
+        host_amounts_make(config, snapshot, cpus, &amounts);
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+                r = add_error(findings, class_amount_limit(classes[i], &error), &error);
+                if (r < 0)
+                        return r;
+        }
         r = add_error(findings, numa_check(config, snapshot, cpus, &problem, &error), &error);
         return r < 0 || !problem.code ? r : add_error(findings, -problem.code, &problem);
 }

@@ -18,6 +18,7 @@ struct XmlDocument {
 /* What a parser has seen so far; hangs on its context. */
 typedef struct Limits {
         size_t n_items;
+        size_t n_skipped; /* open elements that are skipped, each within the other */
         bool too_many;
         bool has_doctype;
 } Limits;
@@ -35,13 +36,19 @@ static void refuse_doctype(void *context, const xmlChar *name, const xmlChar *ex
         xmlStopParser(parser);
 }
 
-static void count_element(void *context, const xmlChar *name, const xmlChar *prefix,
+/* An element of a namespace is somebody else's (<metadata> holds nothing else), and so is all that
+ * it holds: it is neither kept nor counted, for there may be any number of it. */
+static void begin_element(void *context, const xmlChar *name, const xmlChar *prefix,
                           const xmlChar *uri, int n_namespaces, const xmlChar **namespaces,
                           int n_attributes, int n_defaulted, const xmlChar **attributes)
 {
         xmlParserCtxt *parser = context;
         Limits *limits = parser->_private;
 
+        if (uri || limits->n_skipped > 0) {
+                limits->n_skipped++;
+                return;
+        }
         limits->n_items += 1 + (size_t)n_attributes + (size_t)n_namespaces;
         if (limits->n_items > XML_ITEMS_MAX) {
                 limits->too_many = true;
@@ -50,6 +57,27 @@ static void count_element(void *context, const xmlChar *name, const xmlChar *pre
         }
         xmlSAX2StartElementNs(context, name, prefix, uri, n_namespaces, namespaces, n_attributes,
                               n_defaulted, attributes);
+}
+
+static void end_element(void *context, const xmlChar *name, const xmlChar *prefix,
+                        const xmlChar *uri)
+{
+        xmlParserCtxt *parser = context;
+        Limits *limits = parser->_private;
+
+        if (limits->n_skipped > 0)
+                limits->n_skipped--;
+        else
+                xmlSAX2EndElementNs(context, name, prefix, uri);
+}
+
+static void add_text(void *context, const xmlChar *text, int length)
+{
+        const xmlParserCtxt *parser = context;
+        const Limits *limits = parser->_private;
+
+        if (limits->n_skipped == 0)
+                xmlSAX2Characters(context, text, length);
 }
 
 static int explain_failure(xmlParserCtxt *parser, const Limits *limits, Error *reterr)
@@ -78,7 +106,10 @@ static int parse_document(const char *text, size_t size, xmlDoc **ret, Error *re
                 return error_oom(reterr);
         parser->_private = &limits;
         parser->sax->internalSubset = refuse_doctype;
-        parser->sax->startElementNs = count_element;
+        parser->sax->startElementNs = begin_element;
+        parser->sax->endElementNs = end_element;
+        parser->sax->characters = add_text;
+        parser->sax->ignorableWhitespace = add_text;
         parser->sax->comment = NULL;
         parser->sax->processingInstruction = NULL;
         doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, "UTF-8",

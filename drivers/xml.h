@@ -5,8 +5,9 @@
  * in it.
  *
  * The one place that calls libxml2. No network, no document type, no entities but the five of XML
- * itself; bounds on size, depth and number of elements. Nodes and texts are borrowed from the
- * document. Any thread; nothing is shared between documents. */
+ * itself; bounds on size, depth and number of elements. Elements of a namespace, which are not
+ * libvirt's own (what others keep in <metadata>), are as if they were not there. Nodes and texts
+ * are borrowed from the document. Any thread; nothing is shared between documents. */
 
 #include "base/error.h"
 

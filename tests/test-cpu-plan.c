@@ -38,16 +38,17 @@ static void test_sets_c3(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
                 DriverConfig config = config_make(NULL, 0);
-                Error error = ERROR_NULL;
+                Error error = ERROR_NULL, problem = ERROR_NULL;
 
                 config.cpu_shared_set = cases[i].shared;
                 config.cpu_dedicated_set = cases[i].dedicated;
                 config.vcpu_pin_set = cases[i].pin;
                 config.cpu_power_management = cases[i].power;
-                if (cpu_plan_make(&config, host, &plan, &error) < 0)
+                if (cpu_plan_make(&config, host, &plan, &problem, &error) < 0)
                         fail_msg("case %zu: %s", i, error.text);
                 expect_set(&plan.shared, cases[i].expected_shared, "shared");
                 expect_set(&plan.dedicated, cases[i].expected_dedicated, "dedicated");
+                assert_int_equal(problem.code, 0);
                 assert_int_equal(cpu_plan_check(&config, NULL), 0);
         }
 }
@@ -75,15 +76,13 @@ static void test_refusals_c3(void **state)
                 { NULL, "a", NULL, 0, false, false, "[compute] cpu_dedicated_set", "0-3,^2,8" },
                 { NULL, NULL, "5-4", 0, false, false, "vcpu_pin_set", "0-3,^2,8" },
                 { "x", NULL, "4", 0, false, false, "[compute] cpu_shared_set", "0-3,^2,8" },
-                { "6-8", NULL, NULL, 0, false, true, "cpu_shared_set names CPU 8, but online",
-                  "take it out" },
-                { NULL, "7-9", NULL, 0, false, true, "cpu_dedicated_set names CPU 8-9, but online",
+                { NULL, "8-9", NULL, 0, false, true, "cpu_dedicated_set names CPU 8-9, but online",
                   "bring it online" },
-                { NULL, "9-12", NULL, 0, true, true, "CPU 10-12, but present are 0-9",
+                { NULL, "10-12", NULL, 0, true, true, "CPU 10-12, but present are 0-9",
                   "take it out" },
                 { "8", NULL, NULL, 0, true, true, "cpu_shared_set names CPU 8, but online are 0-7",
                   "take it out" },
-                { NULL, NULL, "0-8", 0, false, true, "vcpu_pin_set names CPU 8", "take it out" },
+                { NULL, NULL, "8", 0, false, true, "vcpu_pin_set names CPU 8", "take it out" },
         };
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(CPUS("0-7", "0-9"));
 
@@ -97,10 +96,47 @@ static void test_refusals_c3(void **state)
                 config.vcpu_pin_set = cases[i].pin;
                 config.reserved_host_cpus = cases[i].reserved;
                 config.cpu_power_management = cases[i].power;
-                assert_int_equal(cpu_plan_make(&config, host, &plan, &error), -EINVAL);
+                assert_int_equal(cpu_plan_make(&config, host, &plan, NULL, &error), -EINVAL);
                 if (!strstr(error.text, cases[i].words) || !strstr(error.text, cases[i].advice))
                         fail_msg("case %zu: %s", i, error.text);
                 assert_int_equal(cpu_plan_check(&config, NULL), cases[i].needs_host ? 0 : -EINVAL);
+        }
+}
+
+/* A CPU that goes offline costs itself: the others of its set are told. */
+static void test_cpus_that_are_away(void **state)
+{
+        static const struct {
+                const char *shared, *dedicated, *pin;
+                bool power;
+                const char *expected_shared, *expected_dedicated, *words;
+        } cases[] = {
+                { "6-8", NULL, NULL, false, "6-7", "",
+                  "[compute] cpu_shared_set names CPU 8, but online are 0-7" },
+                { "0-3", "7-9", NULL, false, "0-3", "7",
+                  "[compute] cpu_dedicated_set names CPU 8-9, but online are 0-7" },
+                { NULL, "9-12", NULL, true, "", "9", "CPU 10-12, but present are 0-9" },
+                { NULL, NULL, "0-8", false, "0-7", "", "vcpu_pin_set names CPU 8" },
+                /* the first is told */
+                { "0-3,8", "7,9", NULL, false, "0-3", "7", "cpu_shared_set names CPU 8" },
+        };
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(CPUS("0-7", "0-9"));
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
+                DriverConfig config = config_make(NULL, 0);
+                Error error = ERROR_NULL, problem = ERROR_NULL;
+
+                config.cpu_shared_set = cases[i].shared;
+                config.cpu_dedicated_set = cases[i].dedicated;
+                config.vcpu_pin_set = cases[i].pin;
+                config.cpu_power_management = cases[i].power;
+                if (cpu_plan_make(&config, host, &plan, &problem, &error) < 0)
+                        fail_msg("case %zu: %s", i, error.text);
+                expect_set(&plan.shared, cases[i].expected_shared, "shared");
+                expect_set(&plan.dedicated, cases[i].expected_dedicated, "dedicated");
+                if (!strstr(problem.text, cases[i].words))
+                        fail_msg("case %zu: %s", i, problem.text);
         }
 }
 
@@ -150,7 +186,7 @@ static void test_memory_amounts_a4(void **state)
                         record.allocation_ratio = cases[i].present;
                         assert_int_equal(provider_set_inventory(root, "MEMORY_MB", &record), 0);
                 }
-                assert_int_equal(host_amounts_make(&config, host, &none, &amounts, NULL), 0);
+                host_amounts_make(&config, host, &none, &amounts);
                 record = class_amount_record(&amounts.memory, root, NULL);
                 assert_int_equal(record.total, cases[i].total);
                 assert_int_equal(record.reserved, cases[i].reserved);
@@ -163,6 +199,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sets_c3),
                 cmocka_unit_test(test_refusals_c3),
+                cmocka_unit_test(test_cpus_that_are_away),
                 cmocka_unit_test(test_reserved_cpus_beside_pin_set_c3),
                 cmocka_unit_test(test_memory_amounts_a4),
         };

@@ -53,7 +53,7 @@ static void test_verdict_table(void **state)
                                     cases[i].state);
                 assert_int_equal(ctl_status_exit(status), cases[i].code);
                 assert_true(json_string_length(json_object_get(status, "summary")) > 0);
-                assert_int_equal(json_object_size(status), 3 + 26); /* always every member */
+                assert_int_equal(json_object_size(status), 3 + 27); /* always every member */
         }
 }
 
@@ -130,11 +130,13 @@ static void test_cordons_are_shown(void **state)
         _cleanup_(capture_done) Capture capture;
 
         print("{" WELL ", \"sync_state\": \"synced\", \"host_cordoned\": \"by ann\","
-              " \"devices_cordoned\": \"gpu by bob\", \"devices_withheld\": \"card (missing)\"}",
+              " \"devices_cordoned\": \"gpu by bob\", \"devices_withheld\": \"card (missing)\","
+              " \"host_unread\": \"Guest g cannot be read\"}",
               STYLE_PIPE, &capture);
         assert_contains(capture.text, "Cordoned: by ann");
         assert_contains(capture.text, "Cordoned: gpu by bob");
         assert_contains(capture.text, "Withheld: card (missing)");
+        assert_contains(capture.text, "Unread: Guest g cannot be read");
 }
 
 static void test_what_is_owed_is_shown(void **state)

@@ -73,6 +73,21 @@ static void test_sparse(void **state)
         assert_false(bare.sev_es);
 }
 
+/* Containers have no machine types. */
+static void test_no_machine(void **state)
+{
+        SnapshotEmulator emulator = { 0 };
+
+        assert_int_equal(domain_capabilities_parse("<domainCapabilities><path>/usr/lib/lxc</path>"
+                                                   "<domain>lxc</domain><arch>x86_64</arch>"
+                                                   "</domainCapabilities>",
+                                                   &emulator, NULL),
+                         0);
+        assert_string_equal(emulator.arch, "x86_64");
+        assert_string_equal(emulator.machine, "");
+        snapshot_emulator_done(&emulator);
+}
+
 static void test_refused(void **state)
 {
         static const char *const cases[] = {
@@ -80,7 +95,6 @@ static void test_refused(void **state)
                 "x",
                 "<capabilities/>",
                 "<domainCapabilities/>",
-                "<domainCapabilities><arch>x</arch></domainCapabilities>",
                 "<domainCapabilities><machine>x</machine></domainCapabilities>",
                 HEAD
                 "<features><sev supported='yes'><maxGuests>-1</maxGuests></sev></features>" TAIL,
@@ -103,6 +117,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_whole),
                 cmocka_unit_test(test_sparse),
+                cmocka_unit_test(test_no_machine),
                 cmocka_unit_test(test_refused),
         };
 

@@ -225,6 +225,26 @@ static void test_ownership_c10(void **state)
 }
 
 /* What a host does not tell is neither claimed nor denied. */
+/* Some of it was read: what is said is so, and what is not said may be. */
+static void test_incomplete_takes_nothing(void **state)
+{
+        static const char *const expected[] = {
+                "+HW_CPU_X86_AVX",           "+HW_CPU_X86_AVX2",         "+COMPUTE_STORAGE_BUS_IDE",
+                "+COMPUTE_STORAGE_BUS_SATA", "-COMPUTE_STORAGE_BUS_USB", NULL
+        };
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(
+                X86("\"cpu_features\": [\"avx\"], \"features_incomplete\": true, "
+                    "\"emulators_incomplete\": true, ") EMULATOR(", \"disk_buses\": [\"ide\"]"));
+        Provider *root;
+        _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
+        DriverConfig config = config_make(NULL, 0);
+
+        assert_int_equal(string_set_add(&root->traits, "HW_CPU_X86_AVX2"), 1);
+        assert_int_equal(string_set_add(&root->traits, "COMPUTE_STORAGE_BUS_SATA"), 1);
+        assert_int_equal(host_traits_update(&config, host, root), 0);
+        expect(root, "incomplete", expected);
+}
+
 static void test_unknown_is_left_alone(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(X86("\"online_cpus\": \"0\""));
@@ -273,6 +293,7 @@ int main(int argc, char *argv[])
                 cmocka_unit_test(test_table_c8),
                 cmocka_unit_test(test_ownership_c10),
                 cmocka_unit_test(test_unknown_is_left_alone),
+                cmocka_unit_test(test_incomplete_takes_nothing),
                 cmocka_unit_test(test_cpu_traits_are_in_order),
         };
 

@@ -145,19 +145,24 @@ static void test_root_table(void **state)
         }
 }
 
+/* It costs that class, all of which is reserved, and not the tree. */
 static void test_reserved_too_much(void **state)
 {
         static const struct {
                 uint64_t cpus, mb, disk_mb;
+                uint64_t cpus_reserved, mb_reserved, gb_reserved;
                 const char *words;
         } cases[] = {
-                { 3, 0, 0, "reserved_host_cpus reserves 3 of VCPU, but the host has only 2" },
-                { 0, 1025, 0, "reserved_host_memory_mb" },
-                { 0, 0, 1025, "reserved_host_disk_mb reserves 2 of DISK_GB" },
+                { 3, 0, 0, 2, 0, 0,
+                  "reserved_host_cpus reserves 3 of VCPU, but the host has only 2" },
+                { 0, 1025, 0, 0, 1024, 0, "reserved_host_memory_mb" },
+                { 0, 0, 1025, 0, 0, 1, "reserved_host_disk_mb reserves 2 of DISK_GB" },
+                { 3, 1025, 1025, 2, 1024, 1, "reserved_host_cpus" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                Provider *root;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
                 DriverConfig config = config_make(NULL, 0);
 
                 config.reserved_host_cpus = cases[i].cpus;
@@ -166,7 +171,10 @@ static void test_reserved_too_much(void **state)
                 update(&config,
                        "\"online_cpus\": \"0-1\", \"memory_kib\": 1048576,"
                        " \"disk_total_bytes\": 1073741824",
-                       tree, NULL, -EINVAL, cases[i].words);
+                       tree, NULL, DRIVER_UPDATED_IN_PART, cases[i].words);
+                expect_inventory(root, "VCPU", 2, cases[i].cpus_reserved, 4.0);
+                expect_inventory(root, "MEMORY_MB", 1024, cases[i].mb_reserved, 1.0);
+                expect_inventory(root, "DISK_GB", 1, cases[i].gb_reserved, 1.0);
         }
 }
 

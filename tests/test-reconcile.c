@@ -186,6 +186,37 @@ static void test_table(void **state)
         }
 }
 
+/* Of a guest that cannot be read nothing is said: its claim stays as it is, and none is made. */
+static void test_unread_guest(void **state)
+{
+        static const struct {
+                Row claim;
+                const char *problem;
+        } rows[] = {
+                { { 'g', CONFIRMED, .vcpus = 7, .vgpus = 1, .mdevs = "9" }, NULL },
+                { { 'g', CLAIMED, .expires_sec = 1000, .vcpus = 7 }, NULL },
+                { { 0 }, "guest g has no claim, and cannot be read" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(claim_list_done) ClaimList claims = { 0 };
+                _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
+                _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+                FactsFixture facts;
+
+                make_facts(&facts);
+                facts_guest(&facts, 'g', "");
+                facts.facts.domains[0].unread = true;
+                if (rows[i].claim.consumer)
+                        add_claim(&claims, &rows[i].claim);
+                run(&claims, &facts.facts, &memory, EXPIRY, &reconcile);
+                assert_int_equal(reconcile.n_actions, 0);
+                assert_int_equal(reconcile.problems.n_items, rows[i].problem ? 1 : 0);
+                if (rows[i].problem)
+                        assert_non_null(strstr(reconcile.problems.items[0].text, rows[i].problem));
+        }
+}
+
 /* An orphan is released when its guest was missed for all of the expiry time, and not before. */
 static void test_orphan(void **state)
 {
@@ -843,6 +874,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
+                cmocka_unit_test(test_unread_guest),
                 cmocka_unit_test(test_started_only),
                 cmocka_unit_test(test_away),
                 cmocka_unit_test(test_layouts),

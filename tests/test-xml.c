@@ -29,6 +29,22 @@ static void test_walk(void **state)
         assert_null(xml_next(NULL, "b"));
 }
 
+static void test_namespaces(void **state)
+{
+        _cleanup_(xml_document_freep) XmlDocument *document = NULL;
+        const XmlNode *root;
+
+        assert_int_equal(xml_parse("<a><m> <x:b xmlns:x='u' type='p'>one<b>two</b> </x:b></m>"
+                                   "<b type='q'>three</b></a>",
+                                   "a", &document, NULL),
+                         0);
+        root = xml_root(document);
+        assert_null(xml_child(xml_child(root, "m"), "b"));
+        assert_string_equal(xml_text(xml_child(root, "m")), " ");
+        assert_string_equal(xml_text(xml_child(root, "b")), "three");
+        assert_null(xml_next(xml_child(root, "b"), "b"));
+}
+
 static void test_hostile(void **state)
 {
         static const struct {
@@ -89,6 +105,12 @@ static void test_bounds(void **state)
                 { "<a>", "<b x='' y=''/>", XML_ITEMS_MAX / 3 + 1, "</a>", "more than 200000" },
                 { "<a>", "x", XML_SIZE_MAX, "</a>", "longer than" },
                 { "<a>", "<!-- -->", 500000, "</a>", NULL },
+                /* what others keep there, with a namespace */
+                { "<a><metadata><x:y xmlns:x='u'>", "<x:z w='1'/>", 500000, "</x:y></metadata></a>",
+                  NULL },
+                { "<a><y xmlns='u'>", "<z w='1'/>", 500000, "</y></a>", NULL },
+                { "<a><x:y xmlns:x='u'>", "<z w='1'/>", 500000, "</x:y></a>", NULL },
+                { "<a><x:y xmlns:x='u'>", "<z>", 100000, "", "Not XML" },
                 { "<a>", "<b>", 100000, "", "Not XML" }, /* deep */
                 { "<", "n", 1000000, "/>", "Not XML" },
                 { "<a ", "n", 1000000, "='1'/>", "Not XML" },
@@ -192,9 +214,10 @@ static void test_copy(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_walk),   cmocka_unit_test(test_hostile),
-                cmocka_unit_test(test_bounds), cmocka_unit_test(test_numbers),
-                cmocka_unit_test(test_memory), cmocka_unit_test(test_copy),
+                cmocka_unit_test(test_walk),    cmocka_unit_test(test_namespaces),
+                cmocka_unit_test(test_hostile), cmocka_unit_test(test_bounds),
+                cmocka_unit_test(test_numbers), cmocka_unit_test(test_memory),
+                cmocka_unit_test(test_copy),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@ import unittest
 
 from tests.env.bus import Bus
 from tests.env.fakesys import simple_host
+from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
 from tests.integration.test_agent_devices import DeviceCase
 
@@ -96,6 +97,87 @@ class TestInstancesPath(DeviceCase):
         self.agent.configure({'DEFAULT': {'instances_path': self.test_scratch.path / 'nowhere'}})
         self.run_once()
         self.assertIsNone(self.disk())
+
+
+MANY = 250000
+METADATA = "<metadata><x:all xmlns:x='urn:example'>%s</x:all></metadata>"
+STRINGS = "<sysinfo type='smbios'><oemStrings>%s</oemStrings></sysinfo>"
+
+
+class TestParts(DeviceCase):
+    """A part that cannot be read costs itself: it is named, and the rest is told."""
+
+    @staticmethod
+    def make_host():
+        return simple_host(cells=1, gpus=1)
+
+    def define(self, name, extra):
+        self.libvirtd.define(guest_xml(name, extra=extra))
+        self.addCleanup(self.libvirtd.virsh, 'undefine', name)
+
+    def start(self, **options):
+        bus = Bus(self.test_scratch)
+        bus.start()
+        self.agent.bus = bus
+        self.configure(enabled_mdev_types='nvidia-35', **options)
+        self.agent.start()
+
+    def findings(self, check):
+        told = json.loads(self.agent.ctl('doctor', '--json=short', check=False).stdout)
+        return [finding for finding in told['findings'] if finding['check'] == check]
+
+    def test_what_others_keep_of_a_domain_is_not_read(self):
+        self.define('noted', METADATA % ("<x:y/>" * MANY))
+        self.start()
+        self.agent.wait_state('synced')
+        guests = json.loads(self.agent.ctl('discover', '--json=short').stdout)['domains']
+        self.assertEqual([guest['name'] for guest in guests], ['noted'])
+
+    def test_a_domain_that_cannot_be_read(self):
+        # longer than libvirt sends
+        self.define('long', STRINGS % ("<entry>a</entry>" * 200000))
+        self.define('short', '')
+        self.start()
+        self.agent.wait_state('stale')
+        status = self.agent.status()
+        self.assertIn('Guest long', status['host_unread'])
+        self.assertIn('cannot be read', status['sync_error'])
+        self.assertIn('A part of this host could not be read: Guest long', self.agent.log())
+        self.assertEqual(len(self.findings('host')), 1)
+        tree = self.placement.tree_by_name(self.agent.root())
+        self.assertEqual(tree['compute-1']['inventories']['VCPU']['total'],
+                         len(self.host.cells[0].cpus))
+        self.assertEqual([claim['consumer'] for claim in self.agent.ctl_json('claims')['claims']],
+                         [self.libvirtd.virsh('domuuid', 'short').strip()])
+        # it may have any of them
+        done = self.agent.ctl('claim', '--consumer=5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e09', '--resources=VGPU=1',
+                              check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('guest long cannot be read', done.stderr)
+        self.libvirtd.define(guest_xml('long', uuid=self.libvirtd.virsh('domuuid', 'long').strip()))
+        self.agent.wait_state('synced')
+        self.assertEqual(self.agent.status()['host_unread'], '')
+
+    def test_what_a_reader_may_not_ask_is_a_finding_and_stays(self):
+        self.start()
+        self.agent.wait_state('synced')
+        before = set(self.placement.tree_by_name(self.agent.root())['compute-1']['traits'])
+        self.assertGreater(len(before), 30)
+        self.agent.configure({'libvirt': {'connection_uri': self.libvirtd.uri_readonly}})
+        self.agent.ctl('reload', check=False)
+        self.agent.wait_state('stale')
+        self.assertIn('read-only', self.agent.status()['host_unread'])
+        self.assertIn('read-only', self.findings('host')[0]['text'])
+        self.assertEqual(set(self.placement.tree_by_name(self.agent.root())['compute-1']['traits']),
+                         before)
+
+    def test_more_reserved_than_there_is(self):
+        self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 1 << 30}})
+        tree, said = self.run_once(1)
+        self.assertIn('reserved_host_memory_mb reserves', said)
+        root = tree['compute-1']['inventories']
+        self.assertEqual(root['MEMORY_MB']['reserved'], root['MEMORY_MB']['total'])
+        self.assertEqual(root['VCPU']['reserved'], 0)
 
 
 class TestEncryptedMemory(DeviceCase):
