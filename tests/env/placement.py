@@ -85,7 +85,7 @@ def number_once(path):
 def _make_schema(folder, url=None):
     """Let Placement create its schema, traits and resource classes in folder, or where url says."""
     _write_config(folder, sync=True, url=url)
-    done = subprocess.run([PYTHON, str(_APP)], env=_environment(folder, 'none'), timeout=120,
+    done = subprocess.run([PYTHON, str(_APP)], env=_environment(folder, 'none'), timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
         raise EnvError('no Placement schema:\n%s' % done.stdout.decode()[-2000:])
