@@ -68,7 +68,7 @@ struct Executor {
         ExecutorStep *steps; /* one for each of the plan */
         Lane *lanes;
         size_t n_lanes;
-        size_t n_running, n_pausing;
+        size_t n_running, n_pausing, n_shaping;
         bool serial;   /* this plan's writes go one by one */
         bool stopping; /* no more steps start */
         bool batch_done, batch_raced;
@@ -88,12 +88,24 @@ static Lane *lane_of(const ExecutorStep *step)
         return step->lane == NO_LANE ? NULL : &step->executor->lanes[step->lane];
 }
 
+/* Moves and a reshape take turns, whatever they are of: the answer to a move tells a generation,
+ * which is another one when a reshape that was not answered yet has raised it; and Placement writes
+ * the whole tree for each of them, which databases answer with a deadlock. */
+static bool shapes_tree(const ExecutorStep *step)
+{
+        return step->step->op == PLAN_MOVE_PROVIDER || step->step->op == PLAN_RESHAPE;
+}
+
 /* The step's request has ended; it may send another. */
 static void step_set_state(ExecutorStep *step, StepState state)
 {
         Executor *executor = step->executor;
         Lane *lane = lane_of(step);
 
+        if (shapes_tree(step)) {
+                executor->n_shaping -= step->state == STEP_RUNNING;
+                executor->n_shaping += state == STEP_RUNNING;
+        }
         executor->n_running -= step->state == STEP_RUNNING;
         executor->n_pausing -= step->state == STEP_PAUSING;
         step->state = state;
@@ -508,7 +520,8 @@ static bool may_start(const ExecutorStep *step)
         const Lane *lane = lane_of(step);
 
         return step->state == STEP_WAITING && step->n_waiting == 0 &&
-               (!lane || (!lane->busy && !lane->closed));
+               (!lane || (!lane->busy && !lane->closed)) &&
+               (!shapes_tree(step) || step->executor->n_shaping == 0);
 }
 
 static uint64_t limit(const Executor *executor)

@@ -5,7 +5,8 @@
  *
  * A step starts when the steps that it waits for have ended well and no other step of its provider
  * is under way, up to the session's connections; how many of these really run at a time is http's
- * to find out. Resource classes are made one at a time (executor.c). What each answer means:
+ * to find out. Resource classes are made one at a time, and so are moves and a reshape
+ * (executor.c). What each answer means:
  *   concurrent_update  the provider is forgotten, the rest of its steps are left out, the others go
  *                      on; the outcome is REPORT_E_CONFLICT.
  *   inventory.inuse    the classes that have usage keep their old records, the rest is sent again;

@@ -47,6 +47,24 @@ static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
         assert_int_equal(generation_of(&run, "d"), 13);
 }
 
+/* A move's answer would tell the generation that the reshape left, before that is known. */
+static void test_moves_and_a_reshape_take_turns(void **state)
+{
+        static const FakeAnswer script[] = {
+                { .match = "PUT", .body = "{\"generation\":10}" },
+        };
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        run_begin(&run, "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1 | d<host",
+                  "host VCPU=1 | d<host | a<d VGPU=2 | b<d VGPU=2 | c<d VGPU=2", "a", 8);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_int_equal(fake_http_count("POST /reshaper"), 1);
+        assert_int_equal(fake_http_count("PUT /resource_providers"), 3);
+        assert_int_equal(fake_http_get_max_parallel(), 1);
+}
+
 /* Placement over MySQL does not make one of two classes that are made at the same time. */
 static void test_classes_are_made_one_after_another(void **state)
 {
@@ -725,6 +743,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_everything_goes_well),
                 cmocka_unit_test(test_parallel_but_one_at_a_time_for_a_provider),
+                cmocka_unit_test(test_moves_and_a_reshape_take_turns),
                 cmocka_unit_test(test_classes_are_made_one_after_another),
                 cmocka_unit_test(test_a_class_that_was_there_is_asked_for_once_more),
                 cmocka_unit_test(test_one_provider_never_overlaps),
