@@ -4,6 +4,8 @@
 #include <getopt.h>
 #include <malloc.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "agent/config.h"
 #include "agent/daemon.h"
@@ -101,6 +103,18 @@ static int leave_root(const Config *config, Error *reterr)
         return r;
 }
 
+/* TLS, HTTP/2, JSON and configuration files are read by libraries that neither wipe what they held
+ * nor let us say where they hold it. So there is no core, not even for a program that the kernel
+ * pipes it to, where the limit of its size is 0: who wants one raises that, and gets these copies.
+ */
+static void avoid_cores(void)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_CORE, &limit) < 0 || limit.rlim_cur == 0)
+                (void)prctl(PR_SET_DUMPABLE, 0);
+}
+
 int main(int argc, char *argv[])
 {
         _cleanup_(config_freep) Config *config = NULL;
@@ -108,6 +122,7 @@ int main(int argc, char *argv[])
         Error error = ERROR_NULL;
         int r;
 
+        avoid_cores();
         /* An arena for each thread would keep what a poll of that thread once took. */
         mallopt(M_ARENA_MAX, 1);
         r = parse_options(argc, argv, &options);

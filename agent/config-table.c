@@ -4,6 +4,7 @@
 
 #include "agent/config-search.h"
 #include "agent/config-value.h"
+#include "base/secret.h"
 #include "base/text.h"
 
 #include <string.h>
@@ -381,7 +382,10 @@ void config_option_done(const ConfigOption *option, void *base)
         switch (option->type) {
         case CONFIG_STRING:
         case CONFIG_PATH:
-                *(char **)member = text_free_secret(*(char **)member);
+                if (option->secret)
+                        *(char **)member = secret_free(*(char **)member);
+                else
+                        *(char **)member = text_free_secret(*(char **)member);
                 break;
         case CONFIG_LIST:
         case CONFIG_MULTI:
@@ -436,6 +440,20 @@ static int set_word(const ConfigOption *option, int *member, const char *text)
         return -EINVAL;
 }
 
+static int set_secret(const ConfigOption *option, char **member, const char *text)
+{
+        char *value;
+
+        if (option->valid && !option->valid(text))
+                return -EINVAL;
+        value = secret_copy(text);
+        if (!value)
+                return -ENOMEM;
+        secret_free(*member);
+        *member = value;
+        return 0;
+}
+
 static int set_string(const ConfigOption *option, char **member, const char *text,
                       const char *state_path)
 {
@@ -471,7 +489,8 @@ static int set_member(const ConfigOption *option, void *member, const char *text
                 return set_word(option, member, text);
         case CONFIG_STRING:
         case CONFIG_PATH:
-                return set_string(option, member, text, state_path);
+                return option->secret ? set_secret(option, member, text)
+                                      : set_string(option, member, text, state_path);
         default:
                 return 0;
         }

@@ -6,6 +6,7 @@
 #include "agent/config-search.h"
 #include "agent/config-settings.h"
 #include "agent/read-file.h"
+#include "base/secret.h"
 
 #include <string.h>
 #include <syslog.h>
@@ -282,14 +283,14 @@ void config_lend_strings(Config *config)
 
 int config_set_direct(Config *config, const char *socket)
 {
-        char *endpoint, *token = strdup("admin");
+        char *endpoint, *token = secret_copy("admin");
 
         if (!token || asprintf(&endpoint, "unix://%s", socket) < 0) {
-                free(token);
+                secret_free(token);
                 return -ENOMEM;
         }
         free(config->placement_endpoint);
-        free(config->placement_token);
+        secret_free(config->placement_token);
         config->placement_endpoint = endpoint;
         config->placement_token = token;
         config->has_placement = true;

@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "base/text.h"
+#include "base/secret.h"
 #include "report/auth-engine.h"
 #include "report/keystone-answer.h"
 #include "report/keystone-request.h"
@@ -173,7 +173,7 @@ static int start_exchange(AuthKeystone *keystone, Error *reterr)
 {
         static const char *const headers[] = { "Accept: application/json",
                                                "Content-Type: application/json", NULL };
-        _cleanup_(text_free_secretp) char *body = NULL;
+        _cleanup_(secret_freep) char *body = NULL;
 
         if (keystone_make_token_request(keystone->config.keystone, keystone->config.kind, &body) <
             0)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/secret.h"
 #include "report/auth-engine.h"
 
 /* None and admin_token: a header that never changes, or no header. */
@@ -17,7 +17,7 @@ static void fixed_free(Auth *auth)
 {
         AuthFixed *fixed = (AuthFixed *)auth;
 
-        text_free_secret(fixed->header);
+        secret_free(fixed->header);
         free(fixed);
 }
 
@@ -39,11 +39,8 @@ static int set_token(AuthFixed *fixed, const char *token, Error *reterr)
                         return error_setf(reterr, EINVAL,
                                           "token in [placement] holds a character that no token "
                                           "has (a blank, a line break?)");
-        if (asprintf(&fixed->header, "X-Auth-Token: %s", token) < 0) {
-                fixed->header = NULL;
-                return error_oom(reterr);
-        }
-        return 0;
+        fixed->header = secret_join("X-Auth-Token: ", token);
+        return fixed->header ? 0 : error_oom(reterr);
 }
 
 static int fixed_new(Auth **ret, const AuthConfig *config, Error *reterr)

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/secret.h"
 #include "report/http-endpoint.h"
 #include "report/http-error.h"
 #include "report/http-handles.h"
@@ -72,18 +73,16 @@ struct HttpClient {
         bool broken; /* the loop has to be made anew */
 };
 
-static void init_curl(void)
+static void free_secret(void *secret)
 {
-        curl_global_init(CURL_GLOBAL_DEFAULT);
+        secret_free(secret);
 }
 
-/* Bodies and headers hold passwords and tokens. */
-static void wipe_request(HttpTransfer *transfer)
+/* Requests and answers carry passwords and tokens, of which curl makes copies. */
+static void init_curl(void)
 {
-        if (transfer->request_body)
-                explicit_bzero(transfer->request_body, transfer->request_size);
-        for (struct curl_slist *item = transfer->headers; item; item = item->next)
-                explicit_bzero(item->data, strlen(item->data));
+        curl_global_init_mem(CURL_GLOBAL_DEFAULT, secret_alloc, free_secret, secret_resize,
+                             secret_copy, secret_alloc_array);
 }
 
 static HttpTransfer *transfer_free(HttpTransfer *transfer)
@@ -95,11 +94,10 @@ static HttpTransfer *transfer_free(HttpTransfer *transfer)
                 http_handles_give_back(&transfer->client->handles, transfer->easy);
         else
                 curl_easy_cleanup(transfer->easy);
-        wipe_request(transfer);
         curl_slist_free_all(transfer->headers);
         free(transfer->method);
         free(transfer->path);
-        free(transfer->request_body);
+        secret_free(transfer->request_body);
         free(transfer->body);
         free(transfer);
         return NULL;
@@ -561,7 +559,7 @@ static int copy_request(HttpTransfer *transfer, const HttpRequest *request)
                 return -ENOMEM;
         if (!request->body)
                 return 0;
-        transfer->request_body = malloc(request->body_size + 1);
+        transfer->request_body = secret_alloc(request->body_size + 1);
         if (!transfer->request_body)
                 return -ENOMEM;
         memcpy(transfer->request_body, request->body, request->body_size);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/text.h"
+#include "base/secret.h"
 #include "report/http-endpoint.h"
 #include "report/keystone-request.h"
 
@@ -14,7 +14,7 @@
 
 void keystone_token_done(KeystoneToken *token)
 {
-        token->header = text_free_secret(token->header);
+        token->header = secret_free(token->header);
         free(token->endpoint);
         string_set_done(&token->roles);
         *token = KEYSTONE_TOKEN_INIT;
@@ -214,11 +214,8 @@ static int read_header(const char *subject, KeystoneToken *ret, Error *reterr)
         if (!subject[0] || !printable)
                 return error_setf(reterr, EBADMSG, "its header X-Subject-Token is %s",
                                   subject[0] ? "no token" : "missing");
-        if (asprintf(&ret->header, "X-Auth-Token: %s", subject) < 0) {
-                ret->header = NULL;
-                return error_oom(reterr);
-        }
-        return 0;
+        ret->header = secret_join("X-Auth-Token: ", subject);
+        return ret->header ? 0 : error_oom(reterr);
 }
 
 static int read_roles(const json_t *token, KeystoneToken *ret, Error *reterr)

@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/secret.h"
+#include "base/text.h"
+
+#define ESCAPED_MAX 6 /* "\\u001f" */
 
 int keystone_make_base_url(const char *auth_url, char **ret)
 {
@@ -59,7 +63,7 @@ static json_t *make_password(const KeystoneConfig *config)
 {
         json_t *user = make_user(config);
 
-        if (json_object_set_new(user, "password", json_string(config->password)) < 0) {
+        if (json_object_set_new(user, "password", json_string("")) < 0) {
                 json_decref(user);
                 return NULL;
         }
@@ -71,8 +75,7 @@ static json_t *make_credential(const KeystoneConfig *config)
         json_t *credential = make_reference(config->application_credential_id,
                                             config->application_credential_name);
 
-        if (json_object_set_new(credential, "secret",
-                                json_string(config->application_credential_secret)) < 0 ||
+        if (json_object_set_new(credential, "secret", json_string("")) < 0 ||
             (!keystone_is_set(config->application_credential_id) &&
              json_object_set_new(credential, "user", make_user(config)) < 0)) {
                 json_decref(credential);
@@ -103,26 +106,48 @@ static json_t *make_scope(const KeystoneConfig *config)
         return json_pack("{so}", "project", make_project(config));
 }
 
-static void wipe_member(json_t *object, const char *key)
+/* How a character of a text stands in JSON. Returns its length, at most ESCAPED_MAX. */
+static size_t escape(char c, char escaped[static ESCAPED_MAX + 1])
 {
-        const char *text = json_string_value(json_object_get(object, key));
+        if (c == '"' || c == '\\')
+                return (size_t)sprintf(escaped, "\\%c", c);
+        if ((unsigned char)c < ' ')
+                return (size_t)sprintf(escaped, "\\u%04x", (unsigned)c);
+        escaped[0] = c;
+        return 1;
+}
 
-        /* jansson's own copy, which is about to be freed */
-        if (text)
-                explicit_bzero((char *)(uintptr_t)text, strlen(text));
+/* Puts the secret where document has "key":"". There is one such place: in a text its quotes would
+ * have backslashes before them. */
+static char *put_secret(const char *document, const char *key, const char *secret)
+{
+        char place[32], *ret, *end;
+        const char *rest;
+        size_t n;
+
+        for (const char *c = secret; *c; c += n)
+                if ((n = text_sequence_length(c)) == 0)
+                        return NULL;
+        n = (size_t)snprintf(place, sizeof(place), "\"%s\":\"", key);
+        rest = strstr(document, place);
+        ret = rest ? secret_alloc(strlen(document) + ESCAPED_MAX * (strlen(secret) + 1) + 1) : NULL;
+        if (!ret)
+                return NULL;
+        rest += n;
+        end = mempcpy(ret, document, (size_t)(rest - document));
+        for (; *secret; secret++)
+                end += escape(*secret, end);
+        strcpy(end, rest);
+        return ret;
 }
 
 /* Takes identity and scope (NULL: none). */
-static char *dump_and_wipe(json_t *identity, json_t *scope)
+static char *dump(json_t *identity, json_t *scope)
 {
         _cleanup_json_ json_t *body =
                 json_pack("{s{so so*}}", "auth", "identity", identity, "scope", scope);
-        json_t *parts = json_object_get(json_object_get(body, "auth"), "identity");
-        char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 
-        wipe_member(json_object_get(json_object_get(parts, "password"), "user"), "password");
-        wipe_member(json_object_get(parts, "application_credential"), "secret");
-        return text;
+        return body ? json_dumps(body, JSON_COMPACT) : NULL;
 }
 
 int keystone_make_token_request(const KeystoneConfig *config, ReporterAuth kind, char **ret)
@@ -130,16 +155,20 @@ int keystone_make_token_request(const KeystoneConfig *config, ReporterAuth kind,
         bool scoped = kind == REPORTER_AUTH_PASSWORD;
         json_t *identity = scoped ? make_password(config) : make_credential(config);
         json_t *scope = scoped ? make_scope(config) : NULL;
-        char *text = NULL;
+        _cleanup_free_ char *text = NULL;
+        char *body = NULL;
 
         if (identity && (scope || !scoped)) {
-                text = dump_and_wipe(identity, scope);
+                text = dump(identity, scope);
         } else {
                 json_decref(identity);
                 json_decref(scope);
         }
-        if (!text)
+        if (text)
+                body = scoped ? put_secret(text, "password", config->password)
+                              : put_secret(text, "secret", config->application_credential_secret);
+        if (!body)
                 return -ENOMEM;
-        *ret = text;
+        *ret = body;
         return 0;
 }

@@ -12,7 +12,7 @@
  */
 int keystone_make_base_url(const char *auth_url, char **ret);
 
-/* The body, which the caller wipes and frees with text_free_secret(). config has passed
+/* The body, which the caller frees with secret_free(). config has passed
  * keystone_config_check(). -ENOMEM. */
 int keystone_make_token_request(const KeystoneConfig *config, ReporterAuth kind, char **ret);
 

@@ -3,7 +3,7 @@
 #include "report/keystone-request.h"
 
 #include "base/json.h"
-#include "base/text.h"
+#include "base/secret.h"
 #include "tests/test.h"
 
 static void test_base_url(void **state)
@@ -82,12 +82,20 @@ static const struct {
             .user_domain_id = (char *)"d" },
           "{'identity':{'methods':['application_credential'],'application_credential':"
           "{'name':'agent','user':{'name':'u','domain':{'id':'d'}},'secret':'p'}}}" },
+        { REPORTER_AUTH_PASSWORD,
+          { .username = (char *)"\"password\":\"\"",
+            .user_domain_id = (char *)"\"secret\":\"\"",
+            .password = (char *)"\"\\\n\x01\xc3\xa4\x7f",
+            .project_id = (char *)"8" },
+          "{'identity':{'methods':['password'],'password':{'user':{'name':"
+          "'\\'password\\':\\'\\'','domain':{'id':'\\'secret\\':\\'\\''},"
+          "'password':'\\'\\\\\\n\\u0001\xc3\xa4\x7f'}}},'scope':{'project':{'id':'8'}}}" },
 };
 
 static void test_bodies(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
-                _cleanup_(text_free_secretp) char *text = NULL;
+                _cleanup_(secret_freep) char *text = NULL;
                 _cleanup_json_ json_t *body = NULL, *auth = NULL;
                 char wanted[1000];
 
