@@ -123,6 +123,22 @@ static int order_rooms(const void *a, const void *b, void *context)
         return order ? order : order_amounts(x->cell->id, y->cell->id, false);
 }
 
+/* Pages that cells' providers have come with the guest's cells, also where somebody asks for them
+ * as a class. */
+static int leave_out_pages(const NumaHost *host, const NumaRequest *numa, Resources *resources)
+{
+        if (numa->pages == NUMA_PAGES_DEFAULT || numa->pages == NUMA_PAGES_SMALL)
+                return 0;
+        for (size_t i = 0; i < host->n_rooms; i++) {
+                const NumaRoom *room = &host->rooms[i];
+
+                for (size_t j = 0; j < room->cell->n_pages && room->provider != SIZE_MAX; j++)
+                        if (resources_set(resources, room->cell->pages[j].resource_class, 0) < 0)
+                                return -ENOMEM;
+        }
+        return 0;
+}
+
 static int make_rest(NumaSearch *search)
 {
         RequestGroup *group;
@@ -134,7 +150,7 @@ static int make_rest(NumaSearch *search)
                 if (search->host->by_cell[i] &&
                     resources_set(&group->resources, numa_class_names[i], 0) < 0)
                         return -ENOMEM;
-        return 0;
+        return leave_out_pages(search->host, &search->request->numa, &group->resources);
 }
 
 static int list_devices(NumaSearch *search)

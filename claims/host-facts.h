@@ -11,6 +11,7 @@
 
 #define HOST_ADDRESS_SIZE     13 /* bytes of "0000:41:00.0" with its NUL */
 #define HOST_PAGES_CLASS_SIZE 48 /* of "CUSTOM_HUGEPAGES_2M" */
+#define HOST_PAGES_PREFIX     "CUSTOM_HUGEPAGES_"
 #define HOST_CELL_NONE        (-1)
 
 /* A device that mediated devices are made on, of the one type that it is configured for. */

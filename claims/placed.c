@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "claims/group-match.h"
+#include "claims/host-facts.h"
 
 void placed_done(Placed *placed)
 {
@@ -125,6 +126,13 @@ static int differ(const Share *share, const char *resource_class, uint64_t held,
         return PLACED_E_OTHER;
 }
 
+/* A layout asks for pages by their size; how many it takes where, placed_check() compares. */
+static bool is_of_layout(const ResourceRequest *request, const char *resource_class)
+{
+        return request->numa.n_cells > 0 &&
+               strncmp(resource_class, HOST_PAGES_PREFIX, strlen(HOST_PAGES_PREFIX)) == 0;
+}
+
 static int compare_sums(const Share *share, const ResourceRequest *request, Error *reterr)
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
@@ -139,7 +147,8 @@ static int compare_sums(const Share *share, const ResourceRequest *request, Erro
                                       asked.items[i].amount, reterr);
         }
         for (size_t i = 0; i < share->sum.n_items; i++)
-                if (resources_get(&asked, share->sum.items[i].resource_class) == 0)
+                if (resources_get(&asked, share->sum.items[i].resource_class) == 0 &&
+                    !is_of_layout(request, share->sum.items[i].resource_class))
                         return differ(share, share->sum.items[i].resource_class,
                                       share->sum.items[i].amount, 0, reterr);
         return 0;
@@ -158,9 +167,10 @@ static int check_room(const Share *share, size_t index, const ResourceAmount *am
                            provider->name);
         else if (used > capacity || amount->amount > capacity - used)
                 error_setf(reterr, ENOSPC,
-                           "%s: Placement gave this consumer %" PRIu64
-                           " of %s, where claims of this host hold %" PRIu64 " of %" PRIu64,
-                           amount->resource_class, amount->amount, provider->name, used, capacity);
+                           "%s: %s has %" PRIu64 " left for claims, and %" PRIu64
+                           " of it was given to this consumer",
+                           amount->resource_class, provider->name,
+                           capacity > used ? capacity - used : 0, amount->amount);
         else
                 return 0;
         return PLACED_E_NO_ROOM;

@@ -2,6 +2,7 @@
 
 /* Layouts in the store: written, read, held once, ended, adopted, found. */
 
+#include "claims/claims-placement.h"
 #include "tests/claims-fixture.h"
 #include "tests/numa-fixture.h"
 #include "tests/test.h"
@@ -91,6 +92,55 @@ static void test_claim(void **state)
                    " + (SELECT count(*) FROM claim_cells) + (SELECT count(*) FROM claim_cpus)",
                    "0");
         assert_store_sane(fixture->path);
+}
+
+/* numa_in_placement: a scheduler took hugepages as a class of the cells' providers, whether the
+ * request tells that class or only the size of the pages. */
+static void test_placed_hugepages(void **state)
+{
+        static const NumaOptions one = { .nodes = 1, .page_size = "2M" };
+        static const struct {
+                const char *resources, *pages;
+                int r;
+        } cases[] = {
+                { "VCPU=1,MEMORY_MB=64", "32", CLAIM_DONE },
+                { "VCPU=1,MEMORY_MB=64,CUSTOM_HUGEPAGES_2M=32", "32", CLAIM_DONE },
+                { "VCPU=1,MEMORY_MB=64", "16", CLAIM_E_NO_CAPACITY },
+        };
+        Fixture *fixture = *state;
+
+        start(fixture, CELLS);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ClaimRequest request = { .consumer = make_uuid("a"), .consumer_type = "INSTANCE" };
+                const Uuid cell = make_uuid("host_NUMA1");
+                _cleanup_(consumer_freep) Consumer *holding = NULL;
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                ClaimPlacing placing = { .standing = CLAIM_STANDING_NONE };
+                int r;
+
+                assert_int_equal(consumer_new(&holding, &request.consumer), 0);
+                assert_int_equal(consumer_set(holding, &cell, "VCPU", 1), 0);
+                assert_int_equal(consumer_set(holding, &cell, "MEMORY_MB", 64), 0);
+                assert_int_equal(consumer_set(holding, &cell, "CUSTOM_HUGEPAGES_2M",
+                                              (uint64_t)atoi(cases[i].pages)),
+                                 0);
+                placing.holding = holding;
+                make_request(&request.resources, cases[i].resources);
+                assert_int_equal(numa_request_make(&one, &request.resources.groups[0].resources,
+                                                   &request.resources.numa, NULL),
+                                 0);
+                r = claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL,
+                                        &fixture->error);
+                if (r != cases[i].r)
+                        fail_msg("case %zu: %d %s", i, r, fixture->error.text);
+                if (r == 0) {
+                        assert_layout(claim, "0@1:0 2048 64; 0=6-7s");
+                        assert_int_equal(fixture_used(fixture, "host_NUMA1", "CUSTOM_HUGEPAGES_2M"),
+                                         32);
+                        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                }
+                resource_request_done(&request.resources);
+        }
 }
 
 /* Until nothing is left: each host CPU once, also those that "isolate" keeps free. */
@@ -257,8 +307,13 @@ static void test_check_again(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(test_claim), TEST(test_cpus_are_held_once), TEST(test_who), TEST(test_pci),
-                TEST(test_adopt), TEST(test_check_again),
+                TEST(test_claim),
+                TEST(test_placed_hugepages),
+                TEST(test_cpus_are_held_once),
+                TEST(test_who),
+                TEST(test_pci),
+                TEST(test_adopt),
+                TEST(test_check_again),
         };
 
         use_vfs_without_sync();

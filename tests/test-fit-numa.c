@@ -392,6 +392,12 @@ static void test_cells_as_providers(void **state)
                   "0@0:0 2048 512, 1@1:1 2048 512; 0=0-1s 1=8-9s | CUSTOM_HUGEPAGES_2M=256 on "
                   "host_NUMA0, MEMORY_MB=512 on host_NUMA0, MEMORY_MB=512 on host_NUMA1, VCPU=1 on "
                   "host_NUMA0, VCPU=1 on host_NUMA1" },
+                /* Who asks for the pages as a class, too, asks for the same pages. */
+                { { "VCPU=1,MEMORY_MB=512,CUSTOM_HUGEPAGES_2M=256",
+                    { .nodes = 1, .page_size = "2M" } },
+                  FIT_DONE,
+                  "0@0:0 2048 512; 0=0-1s | CUSTOM_HUGEPAGES_2M=256 on host_NUMA0, MEMORY_MB=512 "
+                  "on host_NUMA0, VCPU=1 on host_NUMA0" },
                 { { "PCPU=2:FAST", { .nodes = 1 } }, FIT_DONE, "0@1:0-1" },
                 { { "PCPU=2:!FAST", { .strategy = "pack" } }, FIT_DONE, "0@0:0-1" },
                 { { "PCPU=2:!HW_NUMA_ROOT", { .nodes = 1 } },
