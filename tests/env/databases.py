@@ -73,18 +73,35 @@ class Postgres(_Server):
 
 
 class MariaDB(_Server):
-    """A MariaDB on a Unix socket alone; what it holds need not outlive the machine."""
+    """A MariaDB on a Unix socket alone; what it holds need not outlive the machine.
+
+    copy_of: the data of another one, which was stopped.
+    """
 
     name, account = 'mariadb', 'mysql'
-    _how = ('--no-defaults', '--innodb-flush-method=nosync', '--innodb-flush-log-at-trx-commit=0')
+    _how = ('--no-defaults', '--innodb-flush-method=nosync', '--innodb-flush-log-at-trx-commit=0',
+            '--innodb-log-file-size=8M')
+
+    def __init__(self, scratch, copy_of=None):
+        self._copy_of = copy_of
+        super().__init__(scratch)
+
+    @property
+    def data(self):
+        return self._folder / 'data'
 
     def _start(self, scratch):
         self._socket = self._folder / 'socket'
-        data = '--datadir=%s' % (self._folder / 'data')
-        self._run(_program('mariadb-install-db'), *self._how, data, '--auth-root-authentication-method=normal',
-                  '--skip-test-db')
+        data = '--datadir=%s' % self.data
+        if self._copy_of:
+            shutil.copytree(self._copy_of, self.data)
+            for path in [self.data, *self.data.rglob('*')] if self._account else []:
+                shutil.chown(path, self._account, self._account)
+        else:
+            self._run(_program('mariadb-install-db'), *self._how, data, '--auth-root-authentication-method=normal',
+                      '--skip-test-db')
         return scratch.spawn([_program('mariadbd'), *self._how, data, '--socket=%s' % self._socket,
-                              '--skip-networking', '--pid-file=%s' % (self._folder / 'pid')],
+                              '--skip-networking', '--pid-file=%s' % (self._folder / 'pid'), '--max-connections=300'],
                              self.name, user=self._account)
 
     def sql(self, statement):

@@ -22,6 +22,7 @@ from tests.env.service import Service
 ADMIN_PASSWORD = 'bootstrap-Secret-0'
 AGENT_PASSWORD = 'agent-Secret-1'
 PLACEMENT_PASSWORD = 'placement-Secret-2'
+NOVA_PASSWORD = 'nova-Secret-4'
 CREDENTIAL_SECRET = 'credential-Secret-3'
 SECRETS = (AGENT_PASSWORD, CREDENTIAL_SECRET)
 _IDENTITY_URL = 'http://127.0.0.1:1/identity'  # becomes that of each Keystone
@@ -83,13 +84,14 @@ def _fill(folder):
 
 
 def _make_accounts(keystone):
-    """Users agent (admin and service), placement (service) and nobody (reader)."""
+    """Users agent, placement and nova (admin and service) and nobody (reader)."""
     project = keystone.create('project', name='service', domain_id='default')
     roles = {role['name']: role['id'] for role in keystone.admin('GET', '/roles')['roles']}
     roles.setdefault('service', None)
     roles['service'] = roles['service'] or keystone.create('role', name='service')
     for name, password, wanted in (('agent', AGENT_PASSWORD, ('admin', 'service')),
                                    ('placement', PLACEMENT_PASSWORD, ('admin', 'service')),
+                                   ('nova', NOVA_PASSWORD, ('admin', 'service')),
                                    ('nobody', AGENT_PASSWORD, ('reader',))):
         user = keystone.create('user', name=name, password=password, domain_id='default')
         for role in wanted:

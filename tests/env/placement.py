@@ -82,7 +82,7 @@ def number_once(path):
         database.executescript(';'.join(['DROP TABLE allocations', table, *statements[1:]]))
 
 
-def _make_schema(folder, url=None):
+def make_schema(folder, url=None):
     """Let Placement create its schema, traits and resource classes in folder, or where url says."""
     _write_config(folder, sync=True, url=url)
     done = subprocess.run([PYTHON, str(_APP)], env=_environment(folder, 'none'), timeout=600,
@@ -92,7 +92,7 @@ def _make_schema(folder, url=None):
 
 
 def _make_database(folder):
-    _make_schema(folder)
+    make_schema(folder)
     number_once(folder / 'placement.sqlite')
 
 
@@ -140,7 +140,7 @@ class Placement(Service):
     server: 'gunicorn' (two processes of four threads), 'simple' (one thread), 'uwsgi-unix'.
     Parallel writes may get 500 "database is locked" from SQLite, never with 'simple'.
     keystone: the Keystone that it asks about tokens; its administrator reads here then.
-    database: a server of tests.env.databases, which is borrowed; None: SQLite.
+    database: a server of tests.env.databases, which is borrowed, or the URL of one with the schema; None: SQLite.
     """
 
     name = 'placement'
@@ -157,10 +157,11 @@ class Placement(Service):
         self.socket_path = None if self.port else str(self.folder / 'http.sock')
         self._records = self.folder / 'requests.jsonl'
         self._records.touch()
-        url = database.create(self.folder.name.replace('-', '_')) if database else None
-        if url:
-            _make_schema(self.folder, url)
-        else:
+        url = database
+        if database and not isinstance(database, str):
+            url = database.create(self.folder.name.replace('-', '_'))
+            make_schema(self.folder, url)
+        elif not url:
             shutil.copyfile(ready_made_database(), self.folder / 'placement.sqlite')
         _write_config(self.folder, sync=False, keystone=keystone, url=url)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Keystone's WSGI application with the record of placement_app.py: keystone_app.py HOST PORT."""
+"""Keystone's WSGI application with the record of recorder.py: keystone_app.py HOST PORT."""
 
 import os
 import socketserver
@@ -7,7 +7,7 @@ import sys
 import wsgiref.simple_server
 
 from keystone.server.wsgi import initialize_public_application
-from placement_app import Recorder
+from recorder import Recorder
 
 
 class _Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):

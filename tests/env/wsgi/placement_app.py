@@ -1,56 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Placement's WSGI application, with a line written for each request before its answer goes.
+"""Placement's WSGI application with a record of what was asked.
 
-Run by the servers that placement.py starts. The line is in the file before the client has the
-first byte of the answer, which an access log does not promise. As a script it is Placement's
-own single-threaded server: placement_app.py HOST PORT; or, with no argument, it only brings
-the database up to date.
+Run by the servers that placement.py starts. As a script it is Placement's own single-threaded
+server: placement_app.py HOST PORT; or, with no argument, it only brings the database up to date.
 """
 
-import io
-import json
 import os
 import sys
-import time
 import wsgiref.simple_server
 
 from placement.wsgi import init_application
-
-
-class Recorder:
-    def __init__(self, application, path):
-        self._application = application
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def __call__(self, environ, start_response):
-        began = time.monotonic()
-        body = b''
-        length = environ.get('CONTENT_LENGTH')
-        if length:
-            body = environ['wsgi.input'].read(int(length))
-            environ['wsgi.input'] = io.BytesIO(body)
-
-        def record(status, headers, *rest):
-            self._write(environ, body, status, began)
-            return start_response(status, headers, *rest)
-
-        return self._application(environ, record)
-
-    def _write(self, environ, body, status, began):
-        path = environ.get('PATH_INFO', '')
-        if environ.get('QUERY_STRING'):
-            path += '?' + environ['QUERY_STRING']
-        line = {
-            'method': environ['REQUEST_METHOD'],
-            'path': path,
-            'status': int(status.split()[0]),
-            'microversion': environ.get('HTTP_OPENSTACK_API_VERSION', ''),
-            'request_id': environ.get('HTTP_X_OPENSTACK_REQUEST_ID', ''),
-            'body': body.decode('utf-8', 'replace'),
-            'began': began,
-            'took': time.monotonic() - began,
-        }
-        os.write(self._fd, (json.dumps(line) + '\n').encode())
+from recorder import Recorder
 
 
 def make_application():

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""compute-agent as nova-compute sees it, over D-Bus.
+
+busctl of systemd asks, so that no D-Bus library is needed that gets along
+with the threads of nova-compute. Nothing here needs a right: everybody may
+read these properties and the tree.
+"""
+
+import dataclasses
+import time
+
+from oslo_concurrency import processutils
+from oslo_log import log as logging
+from oslo_serialization import jsonutils
+
+from nova.compute import provider_tree
+import nova.conf
+from nova.virt.compute_agent import conf
+
+CONF = nova.conf.CONF
+conf.register(CONF)
+LOG = logging.getLogger(__name__)
+
+SERVICE = 'org.computeagent.Agent1'
+PATH = '/org/computeagent/Agent1'
+TREE_FORMAT = 'compute-agent-tree/1'
+# An answer serves for that many seconds: one update of the resource tracker
+# asks several times.
+FRESH = 2
+# [agent] nova of compute-agent.conf, where Nova's own driver reports.
+MODES_OF_NOVA = ('observe', 'beside')
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What the agent said of itself."""
+
+    mode: str
+    published: bool
+
+
+def owner(told, last_mode, missing_for, without_agent, patience):
+    """Whose the tree in Placement is: 'agent' or 'nova'.
+
+    :param told: what the agent says now, None if it does not answer
+    :param last_mode: what it said last of its mode, None if never
+    :param missing_for: seconds since it last said that its tree is published
+    """
+    mode = told.mode if told else last_mode
+    if mode in MODES_OF_NOVA:
+        return 'nova'
+    if told and told.published:
+        return 'agent'
+    if without_agent == 'nova' and missing_for >= patience:
+        return 'nova'
+    return 'agent'
+
+
+class Agent:
+    """The agent of this host. Asking it never raises."""
+
+    def __init__(self, clock=time.monotonic):
+        self._clock = clock
+        self._told = None
+        self._asked_at = None
+        self._published_at = clock()
+        self._last_mode = None
+        self._last_owner = None
+
+    def owns_tree(self):
+        """Whether the tree of this host in Placement is the agent's."""
+        now = self._clock()
+        if self._asked_at is None or now - self._asked_at >= FRESH:
+            self._told = self._ask()
+            self._asked_at = now
+        told = self._told
+        if told:
+            self._last_mode = told.mode
+            if told.published:
+                self._published_at = now
+        whose = owner(told, self._last_mode, now - self._published_at,
+                      CONF.compute_agent.without_agent,
+                      CONF.compute_agent.patience)
+        if whose != self._last_owner:
+            LOG.info('The providers of this host in Placement are reported '
+                     'by %s (compute-agent: %s).',
+                     'compute-agent' if whose == 'agent' else 'nova-compute',
+                     self._words(told))
+            self._last_owner = whose
+        return whose == 'agent'
+
+    @staticmethod
+    def _words(told):
+        if not told:
+            return 'does not answer'
+        return '[agent] nova = %s, tree %s' % (
+            told.mode, 'published' if told.published else 'not published')
+
+    def _ask(self):
+        out = self._busctl('get-property', SERVICE, PATH, SERVICE,
+                           'Nova', 'TreePublished')
+        try:
+            mode, published = [jsonutils.loads(line)['data']
+                               for line in out.splitlines()]
+        except (AttributeError, KeyError, ValueError):
+            return None
+        return Told(mode, bool(published))
+
+    def provider_tree(self, root):
+        """The tree as the agent has it; None if it does not tell one.
+
+        :param root: the uuid that the provider of the host must have
+        """
+        out = self._busctl('call', SERVICE, PATH, SERVICE, 'GetTree')
+        try:
+            document = jsonutils.loads(jsonutils.loads(out)['data'][0])
+            if document['format'] != TREE_FORMAT:
+                raise ValueError('the format is %s' % document['format'])
+            if document['root'] != root:
+                LOG.error('compute-agent has %(theirs)s as the provider of '
+                          'this host, nova-compute has %(ours)s. See '
+                          '"computectl identity check".',
+                          {'theirs': document['root'], 'ours': root})
+                return None
+            return _tree(document['providers'])
+        except (KeyError, TypeError, ValueError) as e:
+            if out is not None:
+                LOG.warning('compute-agent told a tree that cannot be read: '
+                            '%s', e)
+            return None
+
+    def _busctl(self, *args):
+        """What busctl printed; None if it failed."""
+        try:
+            return processutils.execute(
+                'busctl', '--system', '--json=short', '--auto-start=no',
+                '--timeout=%d' % CONF.compute_agent.timeout, *args)[0]
+        except (OSError, processutils.ProcessExecutionError) as e:
+            LOG.debug('compute-agent does not answer: %s', e)
+            return None
+
+
+def _tree(providers):
+    tree = provider_tree.ProviderTree()
+    for provider in providers:
+        uuid = provider['uuid']
+        if provider['parent'] is None:
+            tree.new_root(provider['name'], uuid)
+        else:
+            tree.new_child(provider['name'], provider['parent'], uuid=uuid)
+        tree.update_inventory(uuid, {
+            name: {key: inventory[key]
+                   for key in ('total', 'reserved', 'min_unit', 'max_unit',
+                               'step_size', 'allocation_ratio')}
+            for name, inventory in provider['inventories'].items()})
+        tree.update_traits(uuid, provider['traits'])
+        tree.update_aggregates(uuid, provider['aggregates'])
+    return tree

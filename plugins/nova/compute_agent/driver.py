@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Drivers of Nova that leave the providers of the host to compute-agent."""
+
+import copy
+
+from oslo_log import log as logging
+
+from nova.virt.compute_agent import agent
+from nova.virt.compute_agent import report
+from nova.virt.libvirt import driver as libvirt_driver
+
+LOG = logging.getLogger(__name__)
+
+# Where these stand below the root, the tree has cells, which Nova's own
+# drivers do not know.
+CELL_CLASSES = frozenset(['VCPU', 'PCPU', 'MEMORY_MB'])
+
+
+def has_cells(tree, nodename):
+    """Whether amounts of the host stand below its root."""
+    root = tree.data(nodename).uuid
+    return any(CELL_CLASSES.intersection(tree.data(uuid).inventory)
+               for uuid in tree.get_provider_uuids(root) if uuid != root)
+
+
+class AgentMixin:
+    """Put before a driver of Nova's."""
+
+    def __init__(self, virtapi, *args, **kwargs):
+        super().__init__(virtapi, *args, **kwargs)
+        self._compute_agent = agent.Agent()
+        # None in unit tests of Nova
+        client = getattr(virtapi, 'reportclient', None)
+        if client is not None:
+            report.leave_tree_to(self._compute_agent, client)
+
+    def update_provider_tree(self, provider_tree, nodename, allocations=None):
+        """Leave the tree as it is, unless nova-compute is to report it.
+
+        ReshapeNeeded is never raised where the tree was the agent's: it
+        reshapes.
+        """
+        if self._compute_agent.owns_tree():
+            self._remember_tree(provider_tree)
+            return
+        if has_cells(provider_tree, nodename):
+            LOG.error('The providers of this host have NUMA cells, which this '
+                      'driver would count a second time: nothing is reported. '
+                      'Let compute-agent move the amounts back to the root '
+                      '([compute_agent] and "computectl reshape"), or start '
+                      'it again.')
+            self._remember_tree(provider_tree)
+            return
+        super().update_provider_tree(
+            provider_tree, nodename, allocations=allocations)
+
+    def _remember_tree(self, provider_tree):
+        """Keep what spawn() looks up in the tree."""
+
+
+class LibvirtDriver(AgentMixin, libvirt_driver.LibvirtDriver):
+    """Nova's libvirt driver on top of compute-agent."""
+
+    def _remember_tree(self, provider_tree):
+        # for the names of the providers that vGPUs are allocated of
+        self.provider_tree = copy.deepcopy(provider_tree)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A cloud with the agent below nova-compute, and what must be true of it after each flow.
+
+A class has one cloud for all of its tests, which leave no server behind. After a flow four must
+agree on who is where and has what: Nova, Placement, the claims and the guests.
+"""
+
+import json
+import unittest
+
+from tests.env.hosts import simple_host
+from tests.env.libvirtd import mount_namespaces_allowed
+from tests.env.openstack import Cloud
+from tests.env.scratch import EnvError, wait_until
+
+SECONDS = 120
+PLUGIN = {'DEFAULT': {'compute_driver': 'compute_agent.LibvirtDriver'}}
+# Nova forgets with its own periodic tasks; the agent looks every two seconds (tests.env.agent).
+NOVA = {'DEFAULT': {'update_resources_interval': 5, 'heal_instance_info_cache_interval': 0,
+                    'sync_power_state_interval': -1}}
+FLAVOR = {'VCPU': 1, 'MEMORY_MB': 64}
+LARGER = {'VCPU': 2, 'MEMORY_MB': 96}
+
+
+@unittest.skipUnless(mount_namespaces_allowed(), 'needs root, for libvirtd in namespaces of its own')
+class CloudCase(unittest.TestCase):
+    """n_hosts hypervisors with an agent each; mode is its [agent] nova, agent its other options."""
+
+    n_hosts = 1
+    mode = 'top'
+    agent_options = {}
+
+    @classmethod
+    def setUpClass(cls):
+        hosts = [simple_host(cells=2, name='compute-%d' % (number + 1)) for number in range(cls.n_hosts)]
+        cls.cloud = Cloud(hosts, NOVA)
+        cls.addClassCleanup(cls.cloud.close)
+        cls.cloud.start()
+        cls.hosts = cls.cloud.hypervisors
+        cls.cloud.start_computes(PLUGIN if cls.mode == 'top' else {})
+        for host in cls.hosts:
+            host.make_agent({'agent': {'nova': cls.mode, 'start_jitter_sec': 0}, **cls.agent_options}).start()
+        for host in cls.hosts:
+            host.agent.wait_state('synced', SECONDS)
+        cls.cloud.flavor('small', FLAVOR['VCPU'], FLAVOR['MEMORY_MB'])
+        cls.cloud.flavor('large', LARGER['VCPU'], LARGER['MEMORY_MB'])
+        cls.cloud.image()
+
+    def setUp(self):
+        self.addCleanup(self.empty)
+
+    def empty(self):
+        """Delete all servers and see that nothing of them is left anywhere."""
+        for server in self.servers():
+            self.cloud.delete(server, wait=False)
+        self.agree({})
+
+    def servers(self):
+        """{id: server} of all that Nova has."""
+        return {server['id']: server for server in self.cloud.get('/servers/detail?all_tenants=1')['servers']}
+
+    # ---- the four
+
+    def of_nova(self):
+        """{host: {server: whether it runs}}."""
+        told = {host.name: {} for host in self.hosts}
+        for uuid, server in self.servers().items():
+            host = server['OS-EXT-SRV-ATTR:host']
+            if host:
+                told[host][uuid] = server['OS-EXT-STS:power_state'] == 1
+        return told
+
+    def of_guests(self):
+        return {host.name: host.domains() for host in self.hosts}
+
+    def of_placement(self):
+        """{host: {consumer: {class: amount}}}, whatever provider it is of."""
+        told = {}
+        for host in self.hosts:
+            held = told[host.name] = {}
+            for provider in self.cloud.placement.tree(host.agent.root()).values():
+                for consumer, allocation in provider['allocations'].items():
+                    for name, amount in allocation['resources'].items():
+                        held.setdefault(consumer, {}).setdefault(name, 0)
+                        held[consumer][name] += amount
+        return told
+
+    def of_claims(self):
+        """The same as the claims have it."""
+        told = {}
+        for host in self.hosts:
+            held = told[host.name] = {}
+            for claim in host.agent.ctl_json('claims')['claims']:
+                amounts = held.setdefault(claim['consumer'], {})
+                for allocation in claim['allocations']:
+                    for name, amount in allocation['resources'].items():
+                        amounts[name] = amounts.get(name, 0) + amount
+        return told
+
+    def agree(self, wanted, runs=True, seconds=SECONDS):
+        """Return when all four tell that: {server: (host, amounts)}; no audit finds anything then.
+
+        runs: whether the guests run, or {server: whether}.
+        """
+        last = {}
+
+        def reached():
+            held = {host.name: {} for host in self.hosts}
+            power = {host.name: {} for host in self.hosts}
+            for server, (host, amounts) in wanted.items():
+                held[host.name][server] = amounts
+                power[host.name][server] = runs if isinstance(runs, bool) else runs[server]
+            last.update(nova=self.of_nova(), guests=self.of_guests(), placement=self.of_placement(),
+                        claims=self.of_claims())
+            return last == {'nova': power, 'guests': power, 'placement': held, 'claims': held}
+        try:
+            wait_until(reached, seconds, 'Nova, Placement, claims and guests to agree', step=0.5)
+        except EnvError as error:
+            raise AssertionError('%s\nwanted: %s\n%s' % (error, wanted, json.dumps(last, indent=1))) from None
+        for host in self.hosts:
+            wait_until(lambda host=host: not self.findings(host), 30, 'nothing for the audit of %s to find' % host.name,
+                       step=1)
+
+    def findings(self, host):
+        """What the audit of a host finds."""
+        return json.loads(host.agent.ctl('audit', '--json=short', check=False).stdout)['findings']
+
+    def boot(self, name='vm', flavor='small', host=None):
+        return self.cloud.boot(name, flavor, host and host.name)

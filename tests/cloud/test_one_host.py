@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The life of servers on one host, through Nova's API, with the agent below nova-compute."""
+
+from tests.cloud.case import FLAVOR, CloudCase
+
+
+class TestOneHost(CloudCase):
+    def setUp(self):
+        super().setUp()
+        self.host = self.hosts[0]
+
+    def here(self, *servers, amounts=FLAVOR):
+        return {server: (self.host, amounts) for server in servers}
+
+    def test_boot_stop_start_reboot_rebuild_delete(self):
+        server = self.boot()
+        self.agree(self.here(server))
+        self.cloud.act(server, 'os-stop', None, 'SHUTOFF')
+        self.agree(self.here(server), runs=False)
+        self.cloud.act(server, 'os-start', None, 'ACTIVE')
+        self.agree(self.here(server))
+        self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE')
+        self.agree(self.here(server))
+        self.cloud.act(server, 'rebuild', {'imageRef': self.cloud.image()}, 'ACTIVE')
+        self.agree(self.here(server))
+        self.cloud.delete(server)
+        self.agree({})
+
+    def test_resize_reverted(self):
+        server = self.boot()
+        self.cloud.act(server, 'resize', {'flavorRef': 'large'}, 'VERIFY_RESIZE')
+        self.cloud.act(server, 'revertResize', None, 'ACTIVE')
+        self.agree(self.here(server))

@@ -1,0 +1,562 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A small OpenStack: Keystone, Placement, Glance, Nova, and the MariaDB and RabbitMQ that it wants.
+
+    python3 -m tests.env.openstack [--hosts N] [--agent]
+
+starts it with that many hypervisors, each a libvirtd of its own over a made-up /sys with guests
+under TCG (and, with --agent, compute-agentd with nova-compute on top of it), prints one JSON object on one line and stays until SIGINT, SIGTERM or the end of its
+input. There is no Neutron: servers have no networks. The first start fills a cache (a minute).
+Needs Debian's packages of the group "cloud" (tests/packages), and root.
+"""
+
+import argparse
+import contextlib
+import http.client
+import http.server
+import inspect
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.cache import cached, key_of
+from tests.env.databases import MariaDB
+from tests.env.hosts import simple_host
+from tests.env.keystone import AGENT_PASSWORD, NOVA_PASSWORD, Keystone
+from tests.env.libvirtd import Libvirtd
+from tests.env.placement import PYTHON, Answer, Placement, make_schema
+from tests.env.rabbitmq import RabbitMQ
+from tests.env.scratch import EnvError, Scratch, free_port, wait_until
+from tests.env.service import Service
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = ROOT / 'plugins/nova'
+MICROVERSION = '2.90'
+DATABASES = ('nova_api', 'nova_cell0', 'nova_cell1', 'glance', 'placement')
+_APP = Path(__file__).parent / 'wsgi' / 'cloud_app.py'
+# The cells' URLs are made of that in each service's own configuration.
+_CELL = '{scheme}://{username}@{hostname}/%s?{query}'
+_CELL_TRANSPORT = '{scheme}://{username}:{password}@{hostname}:{port}/'
+_SECONDS = 120
+
+_CREDENTIALS = '''auth_type = password
+auth_url = {identity}/v3
+username = nova
+password = {password}
+user_domain_id = default
+project_name = service
+project_domain_id = default
+'''
+_PASTE_NOVA = '''[composite:osapi_compute]
+use = call:nova.api.openstack.urlmap:urlmap_factory
+/ = versions
+/v2.1 = v21
+
+[pipeline:versions]
+pipeline = fault versions_app
+
+[pipeline:v21]
+pipeline = fault token context v21_app
+
+[filter:fault]
+paste.filter_factory = nova.api.openstack:FaultWrapper.factory
+
+[filter:token]
+paste.filter_factory = keystonemiddleware.auth_token:filter_factory
+
+[filter:context]
+paste.filter_factory = nova.api.auth:NovaKeystoneContext.factory
+
+[app:versions_app]
+paste.app_factory = nova.api.openstack.compute.versions:Versions.factory
+
+[app:v21_app]
+paste.app_factory = nova.api.openstack.compute:APIRouterV21.factory
+'''
+_PASTE_GLANCE = '''[pipeline:glance-api]
+pipeline = token context root
+
+[filter:token]
+paste.filter_factory = keystonemiddleware.auth_token:filter_factory
+
+[filter:context]
+paste.filter_factory = glance.api.middleware.context:ContextMiddleware.factory
+
+[composite:root]
+paste.composite_factory = glance.api:root_app_factory
+/ = versions_app
+/v2 = v2_app
+
+[app:versions_app]
+paste.app_factory = glance.api.versions:create_resource
+
+[app:v2_app]
+paste.app_factory = glance.api.v2.router:API.factory
+'''
+
+
+class NoNeutron(http.server.BaseHTTPRequestHandler):
+    """Has nothing of whatever is asked for."""
+
+    protocol_version = 'HTTP/1.1'
+
+    def log_message(self, format, *args):
+        pass
+
+    def do_GET(self):
+        kind = self.path.partition('?')[0].rstrip('/').rpartition('/')[2]
+        body = json.dumps({kind or 'versions': []}).encode()
+        self.send_response(200)
+        self.send_header('Content-Type', 'application/json')
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Program(Service):
+    """A program of OpenStack. ready: tells whether it does its work."""
+
+    def __init__(self, name, argv, scratch, env=None, within=(), ready=None):
+        self.name = name
+        super().__init__(scratch)
+        self._argv, self._env, self._within, self._ready = argv, env or {}, list(within), ready
+
+    @property
+    def log(self):
+        path = self.folder / (self.name + '.log')
+        return path.read_text(errors='replace') if path.exists() else ''
+
+    def _spawn(self):
+        return self.scratch.spawn([*self._within, *self._argv], self.name, self.folder, cwd=self.folder,
+                                  env={**os.environ, 'PYTHONWARNINGS': 'ignore', 'PYTHONDONTWRITEBYTECODE': '1',
+                                       **self._env}, wrapper=bool(self._within))
+
+    def wait_ready(self, seconds=_SECONDS):
+        if self._ready:
+            self.child.wait_ready(self._ready, seconds, self.name)
+
+
+def _text(sections):
+    """Configuration of {section: {key: value}}, or of {section: lines}."""
+    lines = []
+    for name, keys in sections.items():
+        lines.append('[%s]' % name)
+        lines += [keys] if isinstance(keys, str) else ['%s = %s' % item for item in keys.items()]
+    return '\n'.join(lines) + '\n'
+
+
+def nova_program(name):
+    """The argv of one of Nova's programs, without its arguments."""
+    return [PYTHON, '-c', 'from nova.cmd.%s import main; main()' % name]
+
+
+def _run(what, argv):
+    done = subprocess.run([*map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False,
+                          env={**os.environ, 'PYTHONWARNINGS': 'ignore', 'PYTHONDONTWRITEBYTECODE': '1'})
+    if done.returncode:
+        raise EnvError('%s:\n%s' % (what, done.stdout.decode()[-3000:]))
+
+
+def _fill(folder):
+    """The databases of a cloud in which nothing has happened yet."""
+    with Scratch() as scratch:
+        database = MariaDB(scratch)
+        for name in DATABASES:
+            database.create(name)
+        config = scratch.path / 'nova.conf'
+        config.write_text(_text({'DEFAULT': {'transport_url': 'rabbit://guest:guest@127.0.0.1:1/'},
+                                 'database': {'connection': database.url('nova_cell1')},
+                                 'api_database': {'connection': database.url('nova_api')}}))
+        manage = [*nova_program('manage'), '--config-file', config]
+        _run('nova-manage api_db sync', [*manage, 'api_db', 'sync'])
+        _run('nova-manage map_cell0', [*manage, 'cell_v2', 'map_cell0', '--database_connection',
+                                       _CELL % 'nova_cell0'])
+        _run('nova-manage db sync', [*manage, 'db', 'sync'])
+        _run('nova-manage create_cell', [*manage, 'cell_v2', 'create_cell', '--name', 'cell1',
+                                         '--database_connection', _CELL % 'nova_cell1',
+                                         '--transport-url', _CELL_TRANSPORT])
+        config.write_text(_text({'database': {'connection': database.url('glance')}}))
+        _run('glance-manage db sync', [PYTHON, '-c', 'from glance.cmd.manage import main; main()',
+                                       '--config-file', config, 'db', 'sync'])
+        make_schema(scratch.folder('placement'), database.url('placement'))
+        database.child.stop()
+        shutil.copytree(database.data, folder / 'data')
+
+
+def _key():
+    find = 'import importlib.util as u; print(u.find_spec("%s").origin)'
+    code = '; '.join(find % name for name in ('nova', 'glance', 'placement', 'os_traits', 'os_resource_classes'))
+    where = subprocess.run([PYTHON, '-c', code], stdout=subprocess.PIPE, check=True, timeout=60).stdout
+    return key_of(*(Path(path).parent for path in where.decode().split()), Path('/usr/sbin/mariadbd'),
+                  inspect.getsource(_fill), *DATABASES, _CELL)
+
+
+class Hypervisor:
+    """A host of the cloud: its libvirtd, its nova-compute, and what else is put there (agent)."""
+
+    def __init__(self, cloud, host):
+        self.name = host.name
+        self.cloud = cloud
+        self.folder = cloud.scratch.folder('host')
+        self.libvirtd = Libvirtd(host, cloud.scratch)
+        self.bus = Bus(cloud.scratch)
+        self.config = self.folder / 'nova-compute.conf'
+        self.options = {}
+        self.compute = None
+        self.agent = None
+
+    @property
+    def enter(self):
+        """A command that runs programs where they see the host's /sys, name and processes, and loopback."""
+        return self.libvirtd.enter('-m', '-u', '-p')
+
+    def configure(self, options):
+        """Merge options of nova-compute, as {section: {key: value}}."""
+        for section, keys in options.items():
+            self.options.setdefault(section, {}).update(keys)
+        base = self.cloud.nova_options()
+        for section in ('database', 'api_database'):
+            base.pop(section)  # nova-compute refuses to start with them
+        own = {'DEFAULT': {'host': self.name, 'state_path': self.folder, 'compute_driver': 'libvirt.LibvirtDriver',
+                           'instances_path': self.cloud.instances},
+               'oslo_concurrency': {'lock_path': self.folder / 'lock'},
+               'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none', 'connection_uri': self.libvirtd.uri},
+               'nova_sys_admin': {'helper_command': 'privsep-helper --config-file %s' % self.config}}
+        for more in (own, self.options):
+            for section, keys in more.items():
+                base[section] = {**base.get(section, {}), **keys}
+        self.config.write_text(_text(base))
+
+    def start_compute(self, wait=True):
+        """Start nova-compute (again), as it is configured; return when Nova sees it."""
+        if self.compute is None:
+            code = ('import nova.cmd, nova.virt; nova.virt.__path__.append("%s"); '
+                    'from nova.cmd.compute import main; main()' % PLUGIN)
+            self.compute = Program('nova-compute', [PYTHON, '-c', code, '--config-file', self.config],
+                                   self.cloud.scratch, within=self.enter,
+                                   env={'DBUS_SYSTEM_BUS_ADDRESS': self.bus.address}, ready=self._is_up)
+        self.libvirtd.start()
+        self.compute.start(wait)
+
+    def _is_up(self):
+        found = self.cloud.get('/os-services?binary=nova-compute&host=' + self.name)['services']
+        return any(service['state'] == 'up' for service in found)
+
+    def wait_hypervisor(self, seconds=_SECONDS):
+        """Return the UUID of its compute node, when Nova has it and maps it to its cell."""
+        return wait_until(self._compute_id, seconds, 'the compute node of %s' % self.name, step=0.2)
+
+    def _compute_id(self):
+        listed = self.cloud.get('/os-hypervisors?hypervisor_hostname_pattern=%s' % self.name, missing={})
+        return next((entry['id'] for entry in listed.get('hypervisors', [])
+                     if entry['hypervisor_hostname'] == self.name), None)
+
+    def make_agent(self, options=None):
+        """The agent of this host, not started; it takes over the identity that Nova has of the host, if it has any."""
+        placement = {'auth_type': 'password', 'auth_url': self.cloud.keystone.url + '/v3', 'username': 'agent',
+                     'password': AGENT_PASSWORD, 'user_domain_name': 'Default', 'project_name': 'service',
+                     'project_domain_name': 'Default', 'endpoint_override': self.cloud.placement.endpoint, 'timeout': 30}
+        ratios = {key: value for key, value in self.cloud.nova_options()['DEFAULT'].items() if key.startswith('initial_')}
+        self.agent = Agent(self.cloud.scratch, uri=self.libvirtd.uri, bus=self.bus, within=self.libvirtd.enter(), options={
+            'DEFAULT': {**ratios, 'instances_path': self.cloud.instances}, 'placement': placement,
+            'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none'}, 'devices': {'enabled_mdev_types': None}})
+        self.agent.configure(options or {})
+        compute_id = self._compute_id()
+        if compute_id:
+            (self.agent.state / 'compute_id').write_text(compute_id + '\n')
+        return self.agent
+
+    def domains(self):
+        """{uuid: whether it runs} of the guests that libvirt has."""
+        listed = {True: self.libvirtd.virsh('list', '--uuid').split(),
+                  False: self.libvirtd.virsh('list', '--uuid', '--inactive').split()}
+        return {uuid: runs for runs, uuids in listed.items() for uuid in uuids}
+
+
+class Cloud:
+    """All of it, as a context manager. hosts: what hypervisors there are (tests.env.hosts).
+
+    Started without nova-compute; see start_computes(). options: more of Nova's, for each service.
+    """
+
+    def __init__(self, hosts=None, options=None):
+        self.scratch = Scratch()
+        self._options = options or {}
+        try:
+            self._make(hosts or [simple_host(cells=2)])
+        except BaseException:
+            self.scratch.close()
+            raise
+
+    def _make(self, hosts):
+        scratch = self.scratch
+        self.folder = scratch.folder('cloud')
+        self.instances = scratch.folder('instances')
+        self.keystone = Keystone(scratch)
+        self.mariadb = MariaDB(scratch, cached('cloud-' + _key(), _fill) / 'data')
+        self.rabbitmq = RabbitMQ(scratch)
+        self.placement = Placement(scratch, keystone=self.keystone, database=self.mariadb.url('placement'))
+        self._neutron = http.server.ThreadingHTTPServer(('127.0.0.1', 0), NoNeutron)
+        self._neutron.daemon_threads = True
+        threading.Thread(target=self._neutron.serve_forever, daemon=True).start()
+        scratch.on_close(self._neutron.server_close)
+        scratch.on_close(self._neutron.shutdown)
+        self.api_port, self.glance_port = free_port(), free_port()
+        self._write_glance()
+        self.config = self.folder / 'nova.conf'
+        self.config.write_text(_text(self.nova_options()))
+        (self.folder / 'api-paste.ini').write_text(_PASTE_NOVA)
+        self.glance = Program('glance-api', [PYTHON, _APP, 'glance', '127.0.0.1', self.glance_port], scratch,
+                              {'OS_GLANCE_CONFIG_DIR': str(self.folder)}, ready=self._port_answers(self.glance_port))
+        self.api = Program('nova-api', [PYTHON, _APP, 'nova', '127.0.0.1', self.api_port], scratch,
+                           {'OS_NOVA_CONFIG_DIR': str(self.folder)}, ready=self._port_answers(self.api_port))
+        self.conductor, self.scheduler = (
+            Program('nova-' + name, [*nova_program(name), '--config-file', self.config], scratch,
+                    ready=self._service_up('nova-' + name)) for name in ('conductor', 'scheduler'))
+        self.hypervisors = [Hypervisor(self, host) for host in hosts]
+        self._image = None
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def close(self):
+        """End all of it."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.scratch.close)
+            for hypervisor in self.hypervisors:
+                stack.callback(hypervisor.libvirtd.close)
+            stack.callback(self.rabbitmq.close)
+
+    def start(self):
+        """Start all but the computes."""
+        # in any order: what wants another asks again after a second
+        services = [self.rabbitmq, self.keystone, self.placement, self.conductor, self.api, self.scheduler, self.glance]
+        for service in services:
+            service.start(wait=False)
+        for hypervisor in self.hypervisors:
+            hypervisor.bus.start()
+            hypervisor.libvirtd.start()
+        for service in services:
+            service.wait_ready(_SECONDS)
+
+    # ---- configuration
+
+    def _credentials(self):
+        return _CREDENTIALS.format(identity=self.keystone.url, password=NOVA_PASSWORD)
+
+    def _token(self):
+        return 'www_authenticate_uri = %s/v3\n%s' % (self.keystone.url, self._credentials())
+
+    def nova_options(self):
+        """What the services of Nova share, as {section: {key: value}}."""
+        credentials = dict(line.split(' = ') for line in self._credentials().splitlines())
+        options = {
+            'DEFAULT': {
+                'my_ip': '127.0.0.1', 'state_path': self.folder, 'transport_url': self.rabbitmq.url,
+                'instances_path': self.instances, 'vif_plugging_is_fatal': 'false', 'vif_plugging_timeout': 0,
+                'service_down_time': 600, 'allow_resize_to_same_host': 'true', 'rpc_response_timeout': 120,
+                'shutdown_timeout': 1, 'periodic_fuzzy_delay': 0,
+                'initial_cpu_allocation_ratio': '4.0', 'initial_ram_allocation_ratio': '1.0',
+                'initial_disk_allocation_ratio': '1.0'},
+            'api': {'auth_strategy': 'keystone'},
+            'api_database': {'connection': self.mariadb.url('nova_api')},
+            'database': {'connection': self.mariadb.url('nova_cell1')},
+            'conductor': {'workers': 1},
+            'scheduler': {'workers': 1, 'discover_hosts_in_cells_interval': 2},
+            'filter_scheduler': {'track_instance_changes': 'false'},
+            'keystone_authtoken': {**credentials, 'www_authenticate_uri': self.keystone.url + '/v3'},
+            'placement': {**credentials, 'endpoint_override': self.placement.endpoint},
+            'neutron': {**credentials, 'endpoint_override': 'http://127.0.0.1:%d' % self._neutron.server_port},
+            'glance': {'endpoint_override': 'http://127.0.0.1:%d' % self.glance_port},
+            'key_manager': {'backend': 'nova.keymgr.conf_key_mgr.ConfKeyManager', 'fixed_key': '00' * 32},
+            'oslo_concurrency': {'lock_path': self.folder / 'lock'},
+            'vnc': {'enabled': 'false'}, 'spice': {'enabled': 'false'}}
+        for section, keys in self._options.items():
+            options[section] = {**options.get(section, {}), **keys}
+        return options
+
+    def _write_glance(self):
+        (self.folder / 'glance-api-paste.ini').write_text(_PASTE_GLANCE)
+        sections = {'DEFAULT': {'enabled_backends': 'files:file', 'bind_host': '127.0.0.1'},
+                    'database': {'connection': self.mariadb.url('glance')},
+                    'glance_store': {'default_backend': 'files'},
+                    'keystone_authtoken': self._token()}
+        for section, folder in (('files', 'images'), ('os_glance_tasks_store', 'tasks'),
+                                ('os_glance_staging_store', 'staging')):
+            (self.folder / folder).mkdir()
+            sections[section] = {'filesystem_store_datadir': self.folder / folder}
+        (self.folder / 'glance-api.conf').write_text(_text(sections))
+
+    # ---- Nova's and Glance's API
+
+    def http(self, port, method, path, body=None, kind='application/json', timeout=_SECONDS):
+        """One request of the administrator's; returns an Answer."""
+        headers = {'X-Auth-Token': self.keystone.admin_token(), 'Accept': 'application/json', 'Content-Type': kind,
+                   'OpenStack-API-Version': 'compute ' + MICROVERSION}
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body)
+        connection = http.client.HTTPConnection('127.0.0.1', port, timeout=timeout)
+        try:
+            connection.request(method, path, body, headers)
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def nova(self, method, path, body=None):
+        """One request to Nova; returns an Answer."""
+        return self.http(self.api_port, method, '/v2.1' + path, body)
+
+    def get(self, path, missing=None):
+        """The JSON of a GET; missing, if told, where there is nothing. EnvError for anything else."""
+        answer = self.nova('GET', path)
+        if answer.status == 404 and missing is not None:
+            return missing
+        return self._expect(answer, path).json
+
+    def post(self, path, body):
+        """The JSON of a POST that must succeed."""
+        return self._expect(self.nova('POST', path, body), path).json
+
+    @staticmethod
+    def _expect(answer, what):
+        if answer.status >= 300:
+            raise EnvError('%s: %d %s' % (what, answer.status, answer.text[:1000]))
+        return answer
+
+    def _port_answers(self, port):
+        def answers():
+            try:
+                connection = http.client.HTTPConnection('127.0.0.1', port, timeout=10)
+                try:
+                    connection.request('GET', '/')
+                    return connection.getresponse().status < 500
+                finally:
+                    connection.close()
+            except (OSError, http.client.HTTPException):
+                return False
+        return answers
+
+    def _service_up(self, binary):
+        def is_up():
+            with contextlib.suppress(OSError, EnvError):
+                return any(service['state'] == 'up' for service in self.get('/os-services?binary=' + binary)['services'])
+            return False
+        return is_up
+
+    def start_computes(self, options=None):
+        """Start nova-compute on each hypervisor; returns when Nova could place servers there."""
+        for hypervisor in self.hypervisors:
+            hypervisor.configure(options or {})
+            hypervisor.start_compute(wait=False)
+        for hypervisor in self.hypervisors:
+            hypervisor.compute.wait_ready()
+            hypervisor.wait_hypervisor()
+
+    def image(self):
+        """The id of an image of nothing, which every guest may have."""
+        if not self._image:
+            made = self._expect(self.http(self.glance_port, 'POST', '/v2/images', {
+                'name': 'nothing', 'disk_format': 'raw', 'container_format': 'bare'}), 'image').json
+            self._expect(self.http(self.glance_port, 'PUT', '/v2/images/%s/file' % made['id'], b'\0' * (1 << 20),
+                                   'application/octet-stream'), 'image')
+            self._image = made['id']
+        return self._image
+
+    def flavor(self, name, vcpus=1, ram=64, disk=0, extra=None):
+        """Make a flavour; its id is its name."""
+        self.post('/flavors', {'flavor': {'id': name, 'name': name, 'vcpus': vcpus, 'ram': ram, 'disk': disk}})
+        if extra:
+            self.post('/flavors/%s/os-extra_specs' % name, {'extra_specs': extra})
+        return name
+
+    def create(self, name, flavor, host=None, **more):
+        """Ask for a server; returns its id at once. host: where it must be."""
+        body = {'name': name, 'flavorRef': flavor, 'imageRef': self.image(), 'networks': 'none', **more}
+        if host:
+            body['host'] = host
+        return self.post('/servers', {'server': body})['server']['id']
+
+    def server(self, server):
+        """What Nova tells of a server; None if it has none of it."""
+        return self.get('/servers/' + server, missing={}).get('server')
+
+    def wait_status(self, server, *wanted, seconds=_SECONDS):
+        """Return what Nova tells of a server when its status is one of these and nothing is being done."""
+        last = {}
+
+        def reached():
+            told = self.server(server)
+            last.update(told or {'status': 'gone'})
+            if told and told['status'] == 'ERROR' and 'ERROR' not in wanted:
+                raise EnvError('server in ERROR: %s' % told.get('fault', {}))
+            return told and told['status'] in wanted and not told['OS-EXT-STS:task_state'] and told
+        try:
+            return wait_until(reached, seconds, 'server %s to be %s' % (server, '/'.join(wanted)), step=0.2)
+        except EnvError as error:
+            raise EnvError('%s; it is %s, %s' % (error, last.get('status'), last.get('OS-EXT-STS:task_state'))) from None
+
+    def boot(self, name, flavor, host=None, **more):
+        """Boot a server; returns its id when it is ACTIVE."""
+        server = self.create(name, flavor, host, **more)
+        self.wait_status(server, 'ACTIVE')
+        return server
+
+    def act(self, server, action, argument=None, *wanted, seconds=_SECONDS):
+        """Do an action of a server's; return when its status is one of wanted, if told."""
+        self.post('/servers/%s/action' % server, {action: argument})
+        return self.wait_status(server, *wanted, seconds=seconds) if wanted else None
+
+    def delete(self, server, wait=True, seconds=_SECONDS):
+        """Delete a server; with wait return when Nova has forgotten it."""
+        self._expect(self.nova('DELETE', '/servers/' + server), 'delete')
+        if wait:
+            wait_until(lambda: self.server(server) is None, seconds, 'server %s to be deleted' % server, step=0.2)
+
+
+def parse_args(argv):
+    parser = argparse.ArgumentParser(prog='python3 -m tests.env.openstack')
+    parser.add_argument('--hosts', type=int, default=1, help='how many hypervisors')
+    parser.add_argument('--agent', action='store_true', help='with compute-agentd below nova-compute')
+    return parser.parse_args(argv)
+
+
+def describe(cloud):
+    """What somebody who tries things by hand wants to know."""
+    return {'folder': str(cloud.scratch.path), 'identity': cloud.keystone.url + '/v3',
+            'compute': 'http://127.0.0.1:%d/v2.1' % cloud.api_port, 'placement': cloud.placement.endpoint,
+            'image': 'http://127.0.0.1:%d' % cloud.glance_port, 'image_id': cloud.image(),
+            'hosts': {host.name: {'uri': host.libvirtd.uri, 'bus': host.bus.address, 'config': str(host.config),
+                                  'enter': ' '.join(host.enter)} for host in cloud.hypervisors}}
+
+
+def main(argv=None):
+    args = parse_args(argv)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    began = time.monotonic()
+    hosts = [simple_host(cells=2, name='compute-%d' % (number + 1)) for number in range(args.hosts)]
+    with contextlib.suppress(KeyboardInterrupt), Cloud(hosts) as cloud:
+        cloud.start_computes({'DEFAULT': {'compute_driver': 'compute_agent.LibvirtDriver'}} if args.agent else {})
+        for host in cloud.hypervisors if args.agent else []:
+            host.make_agent({'agent': {'nova': 'top'}}).start()
+        print(json.dumps({**describe(cloud), 'seconds': round(time.monotonic() - began, 1)}), flush=True)
+        sys.stdin.read()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Nova's or Glance's API as a server of its own: cloud_app.py nova|glance HOST PORT.
+
+Both find their configuration by OS_NOVA_CONFIG_DIR or OS_GLANCE_CONFIG_DIR.
+"""
+
+import sys
+
+
+def nova_application():
+    # before all that eventlet, where Nova still has it, wants to patch
+    from nova.api.openstack import wsgi_app
+    return wsgi_app.init_application('osapi_compute')
+
+
+def glance_application():
+    from glance.common import wsgi_app
+    return wsgi_app.init_app()
+
+
+def main():
+    which, host, port = sys.argv[1:]
+    sys.argv = sys.argv[:1]
+    application = {'nova': nova_application, 'glance': glance_application}[which]()
+    import socketserver
+    import wsgiref.simple_server
+
+    class Handler(wsgiref.simple_server.WSGIRequestHandler):
+        def log_message(self, format, *args):
+            pass
+
+    class Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
+        daemon_threads = True
+
+    wsgiref.simple_server.make_server(host, int(port), application, Server, Handler).serve_forever()
+
+
+if __name__ == '__main__':
+    main()
