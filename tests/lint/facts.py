@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every fact about Nova's driver that this one follows has tests, or a line in HACKING.md.
+"""Every fact about Nova's driver that this agent follows has tests, or a decision that explains why not; and every fact and
+decision that is cited stands in doc/.
 
-FACTS names, for each row of the sections C, G2 and G4 that concern a host, and for each of Nova's
-scenarios of a reshape (F1, F3, F10), the tests that would fail if it were not so: "file test …". An entry without tests must be explained in HACKING.md, by
-its ID in brackets: "(facts C9)"."""
+FACTS names, for each row of the sections C, G2 and G4 of doc/facts.md that concern a host, and for each of Nova's scenarios of a
+reshape (F1, F3, F10), the tests that would fail if it were not so: "file test …". An entry without tests must be explained in
+doc/decisions, by its id in brackets: "(facts C9)"."""
 
 import re
 
@@ -132,15 +133,43 @@ def find_missing(texts):
                     yield fact, '%s has no %s' % (name, test)
 
 
+FACT_ID = re.compile(r'\*\*([A-H]\d+(?:\.\d+)?)\.?\*\*')
+DECISION_ID = re.compile(r'^\* \*\*([a-z-]+)\.\*\*', re.M)
+CITED = re.compile(r'\b(?:facts|fact) ((?:[A-H]\d+(?:\.\d+)?(?:, (?:and )?| and )?)+)')
+CITED_DECISION = re.compile(r'\bdecisions? ((?:(?:,| and)? ?(?:claims|placement|reshape|devices|identity|operation)/[a-z-]+)+)')
+
+
+def find_unknown(files, texts):
+    """Citations of what stands nowhere."""
+    facts = set(FACT_ID.findall(texts.get('doc/facts.md', '')))
+    decisions = {'%s/%s' % (name[len('doc/decisions/'):-3], found) for name, text in texts.items()
+                 if name.startswith('doc/decisions/') for found in DECISION_ID.findall(text)}
+    for file in files:
+        for number, line in enumerate(file.lines, 1):
+            for cited in CITED.findall(line):
+                for fact in re.findall(r'[A-H]\d+(?:\.\d+)?', cited):
+                    if fact not in facts:
+                        yield file.name, number, 'facts %s do not stand in doc/facts.md' % fact
+            for cited in CITED_DECISION.findall(line):
+                for decision in re.findall(r'[a-z]+/[a-z-]+', cited):
+                    if decision not in decisions:
+                        yield file.name, number, 'decision %s does not stand in doc/decisions' % decision
+
+
 def find_problems(root, files):
     if not (root / 'tests/lint/facts.py').exists():
         return  # a tree that is not this project's
     texts = {file.name: file.text for file in files}
+    why = ''.join(text for name, text in texts.items() if name.startswith('doc/decisions/'))
+    known = FACT_ID.findall(texts.get('doc/facts.md', ''))
     for fact, text in find_missing(texts):
         yield 'tests/lint/facts.py', 1, '%s: %s' % (fact, text)
     for fact, references in FACTS.items():
-        if not references and '(facts %s)' % fact not in texts.get('HACKING.md', ''):
-            yield 'HACKING.md', 1, 'not a word on "(facts %s)", which no test covers' % fact
+        if not references and '(facts %s)' % fact not in why:
+            yield 'doc/decisions', 1, 'not a word on "(facts %s)", which no test covers' % fact
+        if fact.split()[0] not in known:
+            yield 'doc/facts.md', 1, 'no fact %s' % fact.split()[0]
+    yield from find_unknown([file for file in files if not file.name.startswith('tests/lint/')], texts)
 
 
 if __name__ == '__main__':
