@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The agent with a real Keystone and a real Placement that asks it: tokens, scopes, catalogue, refusals."""
 
+import base64
 import functools
 import json
+import os
+import re
 import select
 import socket
 import socketserver
@@ -327,6 +330,40 @@ class TestTls(KeystoneCase):
         self.assertIn('No token from Keystone', words)
         self.assertIn('cannot be verified', words)
         self.assertEqual(self.n_tokens(), 0)
+
+
+class TestTokenOfAnother(KeystoneCase):
+    """Placement asks another Keystone about tokens, which knows none of ours: it answers 401 itself."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = Keystone(self.scratch)
+        self.set_keys(lambda path: base64.urlsafe_b64encode(os.urandom(32)))
+        self.other.start()
+        self.stranger = Placement(self.scratch, keystone=self.other)
+        self.stranger.start()
+
+    def set_keys(self, make):
+        for path in (self.other.folder / 'fernet').iterdir():
+            path.write_bytes(make(path))
+
+    def test_it_is_asked_again_within_a_minute_and_when_somebody_asks(self):
+        """A refused password waits up to half an hour, because accounts are locked for it; this does not."""
+        agent, words = self.start_refused(endpoint_override=self.stranger.endpoint)
+        for _ in range(8):
+            self.assertIn('Placement does not accept the token that Keystone just gave (401)', words)
+            before = self.n_tokens()
+            self.sync(agent, check=False)
+            self.assertGreater(self.n_tokens(), before)
+            words = agent.status()['sync_error']
+        wait = wait_until(lambda: re.search(r'asked again in (\d+) s', agent.status()['sync_error']), 60, 'a pause')
+        self.assertLessEqual(int(wait[1]), 60)
+        self.assertEqual({status for _, _, status in self.stranger.requests_since()}, {401})
+        self.other.stop()
+        self.set_keys(lambda path: (self.keystone.folder / 'fernet' / path.name).read_bytes())
+        self.other.start()
+        self.sync(agent)
+        self.assertEqual(agent.status()['sync_state'], 'synced')
 
 
 class TestExpiry(KeystoneCase):
