@@ -264,6 +264,7 @@ static int heal(Auditor *auditor, Error *reterr)
                 .consumers = auditor->consumers,
                 .results = auditor->results,
                 .everything = auditor->kind == AUDITOR_HEAL,
+                .refused = auditor->config.refused,
         };
 
         if (healer_new(&auditor->healer, &order, on_healed, auditor) < 0)

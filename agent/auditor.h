@@ -24,6 +24,7 @@ typedef struct AuditorConfig {
         bool at_start;        /* the first cycle with a Placement audits */
         uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
         uint64_t heal_cycles; /* heal by itself each so many cycles; 0: never */
+        const char *refused;  /* why nothing may be written to Placement; NULL: it may */
 } AuditorConfig;
 
 #define AUDITOR_GRACE_USEC (300 * USEC_PER_SEC)

@@ -23,6 +23,7 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
                 [CLAIM_E_TOO_HARD] = BUS_ERROR_TOO_HARD,
                 [CLAIM_E_BUSY] = BUS_ERROR_BUSY,
                 [CLAIM_DESK_E_NOT_PLACED] = BUS_ERROR_NOT_PLACED,
+                [CLAIM_DESK_E_REFUSED] = BUS_ERROR_REFUSED,
                 [CLAIM_DESK_E_PLACEMENT] = BUS_ERROR_PLACEMENT,
         };
 

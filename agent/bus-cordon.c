@@ -80,7 +80,7 @@ static int tell(sd_bus_message *call, const Cordon *cordon, Tracker *tracker, Cl
 int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
                const Uuid *root, sd_bus_error *error)
 {
-        const char *device, *reason;
+        const char *device, *reason, *why;
         Error words = ERROR_NULL;
         char who[64];
         int r;
@@ -88,6 +88,10 @@ int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimServ
         r = sd_bus_message_read(call, "ss", &device, &reason);
         if (r < 0)
                 return r;
+        why = nova_mode_refuses(tracker_get_nova(tracker),
+                                cordon_action(tracker_get_tree(tracker), root, device));
+        if (why)
+                return sd_bus_error_setf(error, BUS_ERROR_REFUSED, "%s", why);
         name_sender(call, who, sizeof(who));
         r = cordon_set(cordon, tracker_get_tree(tracker), root, device, reason, who, now_usec(),
                        &words);

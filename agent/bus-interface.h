@@ -79,10 +79,13 @@
  * ("", "allow" or "deny": whether guests claim when libvirt starts them, and what becomes of them
  * while nobody answers), SyncState s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t,
  * LastPollUSec t, HypervisorError s, NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t,
- * HostCordoned s, DevicesCordoned s (who, when and why; "": in use), DevicesWithheld s (which, and
- * why), HostUnread s (what of the host could not be read, "": all was), ClaimError s (why claims
- * cannot be taken, "" when they can), ReshapeAccess s, NOwedWrites u, NOwedRemovals u, NOwedMoves u
- * (what Placement is still to be told of claims), OwedError s (why it was not), StatusText s */
+ * Nova s (NOVA_… of [agent] nova), TreePublished b (since the start, or a reload, the tree was once
+ * as this agent, whose it is, wants it), NDifferences u (requests that would make it so where it is
+ * not the agent's), HostCordoned s, DevicesCordoned s (who, when and why; "": in use),
+ * DevicesWithheld s (which, and why), HostUnread s (what of the host could not be read, "": all
+ * was), ClaimError s (why claims cannot be taken, "" when they can), ReshapeAccess s, NOwedWrites
+ * u, NOwedRemovals u, NOwedMoves u (what Placement is still to be told of claims), OwedError s (why
+ * it was not), StatusText s */
 
 #define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"
@@ -99,6 +102,7 @@
 #define SYNC_STATE_PENDING    "pending" /* a change is on its way, or nothing was published yet */
 #define SYNC_STATE_STALE      "stale"   /* part of the tree was refused; see SyncError */
 #define SYNC_STATE_OFFLINE    "offline" /* Placement cannot be used */
+#define SYNC_STATE_LEFT       "left-to-nova" /* nova-compute tells of this host; see NDifferences */
 
 /* Error names; the message has the words. */
 #define BUS_ERROR_INVALID       BUS_NAME ".Error.Invalid"
@@ -110,7 +114,8 @@
 #define BUS_ERROR_BUSY          BUS_NAME ".Error.Busy"
 #define BUS_ERROR_OTHER         BUS_NAME ".Error.Mismatch" /* what was placed is not what is asked for */
 #define BUS_ERROR_NOT_PLACED \
-        BUS_NAME ".Error.NotPlaced" /* nobody placed it, and claim_mode is verify */
+        BUS_NAME ".Error.NotPlaced"                 /* nobody placed it, and claim_mode is verify */
+#define BUS_ERROR_REFUSED BUS_NAME ".Error.Refused" /* it is nova-compute's to do */
 #define BUS_ERROR_PLACEMENT \
         BUS_NAME ".Error.Placement" /* Placement is away, or refuses the agent */
 #define BUS_ERROR_STORE     BUS_NAME ".Error.StoreUnavailable" /* the claim database cannot be used */

@@ -321,9 +321,13 @@ int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, Resh
                 [RESHAPE_UNDO] = OPERATION_UNDO_RESHAPE,
                 [RESHAPE_SHOW] = OPERATION_SHOW_RESHAPE,
         };
+        const char *why = nova_mode_refuses(tracker_get_nova(operations->config->tracker),
+                                            NOVA_ACTION_RESHAPE);
         Operation *operation;
         int r;
 
+        if (why && kind != RESHAPE_SHOW)
+                return sd_bus_reply_method_errorf(call, BUS_ERROR_REFUSED, "%s", why);
         for (size_t i = 0; i < operations->n_items; i++)
                 if (is_other_reshape(operations->items[i], kinds[kind]))
                         return sd_bus_reply_method_errorf(

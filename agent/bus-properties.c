@@ -55,6 +55,8 @@ int bus_get_text(sd_bus *bus, const char *path, const char *interface, const cha
                 text = facts->config.driver;
         else if (strcmp(property, "Hook") == 0)
                 text = facts->config.hook;
+        else if (strcmp(property, "Nova") == 0)
+                text = nova_mode_to_text(tracker_get_nova(facts->config.tracker));
         else if (strcmp(property, "SyncState") == 0)
                 text = sync_state_to_text(status->sync_state);
         else if (strcmp(property, "SyncError") == 0)
@@ -105,6 +107,15 @@ int bus_get_unread(sd_bus *bus, const char *path, const char *interface, const c
         return sd_bus_message_append(reply, "s", text);
 }
 
+int bus_get_published(sd_bus *bus, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        const BusFacts *facts = userdata;
+        const TrackerStatus *status = tracker_get_status(facts->config.tracker);
+
+        return sd_bus_message_append(reply, "b", (int)status->tree_published);
+}
+
 int bus_get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
@@ -138,6 +149,8 @@ int bus_get_count(sd_bus *bus, const char *path, const char *interface, const ch
                 count = count_providers(facts);
         else if (strcmp(property, "NClaims") == 0)
                 count = claim_service_count(facts->config.claims);
+        else if (strcmp(property, "NDifferences") == 0)
+                count = tracker_get_status(facts->config.tracker)->n_differences;
         else if (strcmp(property, "NOwedWrites") == 0)
                 count = facts->debts.n_claims;
         else if (strcmp(property, "NOwedRemovals") == 0)

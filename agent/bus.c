@@ -299,6 +299,10 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Driver", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("NodeName", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Hook", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Nova", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("TreePublished", "b", bus_get_published, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("NDifferences", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncState", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncError", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("HypervisorError", "s", bus_get_text, 0,
@@ -540,9 +544,10 @@ void bus_service_changed(BusService *service)
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return;
         (void)sd_bus_emit_properties_changed(
-                service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "Hook", "SyncState",
-                "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "ReshapeAccess",
-                "HostCordoned", "DevicesCordoned", "DevicesWithheld", "HostUnread", "StatusText",
-                "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites", "NConflicts", "NProviders",
-                "NClaims", "NOwedWrites", "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
+                service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "Hook", "Nova",
+                "TreePublished", "NDifferences", "SyncState", "SyncStateSinceUSec", "SyncError",
+                "HypervisorError", "ClaimError", "ReshapeAccess", "HostCordoned", "DevicesCordoned",
+                "DevicesWithheld", "HostUnread", "StatusText", "LastSyncUSec", "LastPollUSec",
+                "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims", "NOwedWrites",
+                "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
 }

@@ -11,6 +11,13 @@ bool claim_course_is_away(int result)
                result == REPORT_E_UNAUTHORIZED;
 }
 
+const char *claim_course_refuses(ClaimMode mode, NovaMode nova)
+{
+        const char *why = nova_mode_refuses(nova, NOVA_ACTION_CLAIM);
+
+        return !why && mode == CLAIM_MODE_VERIFY ? "[agent] claim_mode is verify" : why;
+}
+
 ClaimWriteCourse claim_course_of_write(int result, int status)
 {
         if (result == REPORT_DONE)
@@ -52,7 +59,7 @@ ClaimMoveCourse claim_course_of_move(const ClaimMoveState *state)
                 return state->sent ? CLAIM_MOVE_ARRIVED : CLAIM_MOVE_DONE;
         if (!state->left)
                 return state->repairs ? CLAIM_MOVE_GIVE_UP : CLAIM_MOVE_DONE;
-        if (state->mode == CLAIM_MODE_VERIFY)
+        if (state->refused)
                 return state->repairs ? CLAIM_MOVE_GIVE_UP : CLAIM_MOVE_NOT_PLACED;
         return state->repairs ? CLAIM_MOVE_FENCE : CLAIM_MOVE_SEND;
 }

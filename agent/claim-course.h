@@ -10,6 +10,10 @@
 /* Cannot Placement be asked now? result is that of a consumers call (report/consumers.h). */
 bool claim_course_is_away(int result);
 
+/* Why allocations that nobody placed are not written, in words that end a sentence; NULL: they are.
+ */
+const char *claim_course_refuses(ClaimMode mode, NovaMode nova);
+
 typedef enum ClaimWriteCourse {
         CLAIM_WRITE_DONE,
         CLAIM_WRITE_RACED,   /* somebody wrote meanwhile; it may be done all the same: a connection
@@ -71,7 +75,7 @@ typedef struct ClaimMoveState {
         bool left, there; /* of this host: from holds something, to does */
         bool sent;        /* by us, and what became of it is not known */
         bool repairs;     /* nobody waits for it */
-        ClaimMode mode;
+        bool refused;     /* claim_course_refuses() */
 } ClaimMoveState;
 
 ClaimMoveCourse claim_course_of_move(const ClaimMoveState *state);

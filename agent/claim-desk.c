@@ -96,9 +96,10 @@ ClaimDesk *claim_desk_free(ClaimDesk *desk)
         return NULL;
 }
 
-void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, bool with_placement)
+void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, NovaMode nova, bool with_placement)
 {
         desk->counter.mode = mode;
+        desk->counter.nova = nova;
         desk->counter.with_placement = with_placement;
 }
 
@@ -592,6 +593,19 @@ static void settle_next(ClaimDesk *desk)
                 (void)sd_event_source_set_enabled(desk->soon, SD_EVENT_ONESHOT);
 }
 
+/* True when nothing of it may be written. */
+static bool leave_owed(ClaimDesk *desk)
+{
+        const char *why = nova_mode_refuses(desk->counter.nova, NOVA_ACTION_REMOVE);
+        ClaimDebts debts = claim_desk_count_debts(desk);
+
+        if (!why)
+                return false;
+        note_late(desk);
+        note_trouble(desk, claim_debts_sum(&debts) > 0 ? why : "");
+        return true;
+}
+
 void claim_desk_settle(ClaimDesk *desk)
 {
         Claims *claims = claim_service_get(desk->counter.service);
@@ -603,6 +617,8 @@ void claim_desk_settle(ClaimDesk *desk)
                 return;
         }
         release_pending(desk, claims);
+        if (leave_owed(desk))
+                return;
         if (!desk->begun || !desk->session(desk->userdata))
                 note_late(desk);
         desk->begun = true;
@@ -652,11 +668,16 @@ int claim_desk_release(ClaimDesk *desk, int64_t id, const char *reason, bool eve
                        Error *reterr)
 {
         Claims *claims = claim_service_get(desk->counter.service);
+        const char *why = nova_mode_refuses(desk->counter.nova, NOVA_ACTION_REMOVE);
         int r = 0;
 
         if (!claims)
                 return error_setf(reterr, EIO, "Claims cannot be used: %s",
                                   claim_service_error(desk->counter.service)->text);
+        if (everywhere && desk->counter.with_placement && why) {
+                error_setf(reterr, EPERM, "%s", why);
+                return CLAIM_DESK_E_REFUSED;
+        }
         if (everywhere && desk->counter.with_placement)
                 r = take_on(claims, id, reterr);
         if (r == 0)

@@ -32,6 +32,7 @@
 typedef enum ClaimDeskOutcome {
         CLAIM_DESK_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* nobody placed it, and we may not */
         CLAIM_DESK_E_PLACEMENT, /* Placement is away, or refuses us: reterr has the words */
+        CLAIM_DESK_E_REFUSED,   /* it is not ours to write ([agent] nova) */
         _CLAIM_DESK_OUTCOME_MAX,
 } ClaimDeskOutcome;
 
@@ -54,7 +55,7 @@ ClaimDesk *claim_desk_free(ClaimDesk *desk);
 DEFINE_CLEANUP(ClaimDesk *, claim_desk_free);
 
 /* with_placement false: standalone, and all is local. */
-void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, bool with_placement);
+void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, NovaMode nova, bool with_placement);
 
 /* Whether the last cycle found Placement away: then nobody waits for it who need not
  * (CLAIM_MODE_AUTO). */

@@ -315,9 +315,9 @@ static void refuse_move(ClaimTask *task, ClaimMoveCourse course)
                            task->handover.to.text);
         else
                 error_setf(&words, ENOENT,
-                           "The allocations of consumer %s were not moved yet, and [agent] "
-                           "claim_mode is verify",
-                           task->handover.from.text);
+                           "The allocations of consumer %s were not moved yet, and %s",
+                           task->handover.from.text,
+                           claim_course_refuses(task->counter->mode, task->counter->nova));
         end_move(task, NULL, false,
                  course == CLAIM_MOVE_TAKEN ? CLAIM_E_CONFLICT : CLAIM_DESK_E_NOT_PLACED, &words);
 }
@@ -331,7 +331,7 @@ static void go_on_with_move(ClaimTask *task, Claims *claims, const HostView *vie
                 .there = claim_share_has(view, claims_node(claims), task->target),
                 .sent = task->repairs || task->n_attempts > 0,
                 .repairs = task->repairs,
-                .mode = task->counter->mode,
+                .refused = claim_course_refuses(task->counter->mode, task->counter->nova),
         };
         ClaimMoveCourse course = claim_course_of_move(&state);
         Error words = ERROR_NULL;

@@ -184,7 +184,8 @@ static void go_without(ClaimTask *task, const Error *error)
 {
         static const ClaimPlacing owed = { .standing = CLAIM_STANDING_OWED };
 
-        if (task->counter->mode == CLAIM_MODE_AUTO)
+        if (task->counter->mode == CLAIM_MODE_AUTO &&
+            !claim_course_refuses(task->counter->mode, task->counter->nova))
                 claim_locally(task, &owed);
         else
                 claim_task_fail(task, CLAIM_DESK_E_PLACEMENT, error);
@@ -420,11 +421,11 @@ static void write_claim(ClaimTask *task)
 {
         Error error = ERROR_NULL;
 
-        if (task->counter->mode == CLAIM_MODE_VERIFY) {
-                error_setf(&error, ENOENT,
-                           "Consumer %s has no allocations on this host, and [agent] claim_mode is "
-                           "verify",
-                           task->consumer.text);
+        const char *why = claim_course_refuses(task->counter->mode, task->counter->nova);
+
+        if (why) {
+                error_setf(&error, ENOENT, "Consumer %s has no allocations on this host, and %s",
+                           task->consumer.text, why);
                 claim_task_fail(task, CLAIM_DESK_E_NOT_PLACED, &error);
                 return;
         }
@@ -591,7 +592,8 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
         if (!claims)
                 return;
         end_of_before(task, claims);
-        left_over = find_left_over(task, claims, &ended);
+        left_over = !nova_mode_refuses(task->counter->nova, NOVA_ACTION_REMOVE) &&
+                    find_left_over(task, claims, &ended);
         r = claims_host(claims, &view, &words);
         if (r != 0) {
                 claim_task_fail(task, r, &words);

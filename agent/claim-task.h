@@ -15,6 +15,7 @@ typedef struct ClaimCounter {
         ClaimService *service;
         Uuid root;
         ClaimMode mode;
+        NovaMode nova;
         bool with_placement;
         bool away;              /* Placement did not answer last */
         uint64_t n_removals;    /* that Placement was told of */

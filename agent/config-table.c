@@ -27,6 +27,14 @@ static const ConfigWord claim_modes[] = {
         { 0 },
 };
 
+static const ConfigWord nova_modes[] = {
+        { "none", NOVA_NONE },
+        { "observe", NOVA_OBSERVE },
+        { "beside", NOVA_BESIDE },
+        { "top", NOVA_TOP },
+        {},
+};
+
 static const ConfigWord startup_failures[] = {
         { "degraded", CONFIG_STARTUP_DEGRADED },
         { "exit", CONFIG_STARTUP_EXIT },
@@ -210,6 +218,7 @@ static const ConfigOption options[] = {
         NUMBER("agent", "reshape_timeout", CONFIG_SECONDS, reshape_patience_usec, "300", 1, 86400),
         NUMBER("agent", "heal_each_cycles", CONFIG_U64, heal_cycles, "0", 0, 2147483647),
         WORD("agent", "claim_mode", claim_mode, "auto", claim_modes, "auto, verify or write"),
+        WORD("agent", "nova", reporter.nova, "none", nova_modes, "none, observe, beside or top"),
         WORD("agent", "on_startup_failure", on_startup_failure, "degraded", startup_failures,
              "degraded or exit"),
 

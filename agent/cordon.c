@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/nova-tree.h"
 #include "agent/state-file.h"
 #include "base/array.h"
 #include "base/json.h"
@@ -304,6 +305,16 @@ static Provider *provider_of(const CordonEntry *entry, const ProviderTree *tree,
 {
         return entry->device[0] ? find_provider(tree, root, entry->device)
                                 : provider_tree_find(tree, root);
+}
+
+NovaAction cordon_action(const ProviderTree *tree, const Uuid *root, const char *device)
+{
+        const Provider *provider = tree ? find_provider(tree, root, device) : NULL;
+
+        if (!device[0])
+                return NOVA_ACTION_CORDON_HOST;
+        return provider && nova_keeps_reserved(tree, root, provider) ? NOVA_ACTION_CORDON_PCI
+                                                                     : NOVA_ACTION_CORDON_DEVICE;
 }
 
 bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,

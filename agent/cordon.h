@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "base/provider-tree.h"
+#include "report/nova-mode.h"
 
 #define CORDON_TRAIT    "COMPUTE_STATUS_DISABLED"
 #define CORDON_TEXT_MAX 255 /* bytes of a reason */
@@ -48,6 +49,9 @@ const char *cordon_host_words(const Cordon *cordon);
 const char *cordon_device_words(const Cordon *cordon);
 
 size_t cordon_count_devices(const Cordon *cordon);
+
+/* What it takes to cordon this one: NOVA_ACTION_CORDON_… */
+NovaAction cordon_action(const ProviderTree *tree, const Uuid *root, const char *device);
 
 /* Is this provider out of use: the host's own, or a device's? tree has it. */
 bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,

@@ -182,6 +182,26 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         return ctl_doctor_add(findings, "storage", "ok", NULL, "The size of the disk is known");
 }
 
+/* nova-compute tells of this host. */
+static int judge_left(const CtlFacts *facts, json_t *findings)
+{
+        const char *nova = ctl_json_text(facts->status, "nova");
+        uint64_t n = ctl_json_u64(facts->status, "n_differences");
+
+        if (n == 0)
+                return ctl_doctor_add(findings, "placement", "ok", NULL,
+                                      "[agent] nova is %s, and nova-compute tells Placement what "
+                                      "this agent would",
+                                      nova);
+        return ctl_doctor_add(
+                findings, "placement", "warning",
+                "\"computectl plan\" lists them. Options that differ from nova-compute's are the "
+                "usual reason",
+                "[agent] nova is %s, and the tree of nova-compute differs from what this agent "
+                "would tell: %" PRIu64 " request(s)",
+                nova, n);
+}
+
 static int judge_placement(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->status, "sync_state");
@@ -211,6 +231,8 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
         if (strcmp(state, SYNC_STATE_PENDING) == 0)
                 return ctl_doctor_add(findings, "placement", "warning",
                                       "Wait, or \"computectl sync\"", "A change is on its way");
+        if (strcmp(state, SYNC_STATE_LEFT) == 0)
+                return judge_left(facts, findings);
         if (ctl_status_owed(facts->status) > 0)
                 return ctl_doctor_add(
                         findings, "placement", "warning",

@@ -41,6 +41,8 @@ const CtlStatusProperty ctl_status_properties[] = {
         { "HostUnread", "host_unread", 's' },
         { "StatusText", "status", 's' },
         { "Hook", "hook", 's' },
+        { "Nova", "nova", 's' },
+        { "NDifferences", "n_differences", 'u' },
         { NULL, NULL, 0 },
 };
 
@@ -57,6 +59,7 @@ static const struct {
         { SYNC_STATE_STANDALONE, { "ok", "standalone, nothing is published" } },
         { SYNC_STATE_PENDING, { "pending", "a change is on its way to Placement" } },
         { SYNC_STATE_STALE, { "degraded", "Placement is not equal to this host" } },
+        { SYNC_STATE_LEFT, { "ok", "nova-compute tells Placement of this host" } },
         { SYNC_STATE_OFFLINE, { "degraded", "Placement cannot be used" } },
 };
 
@@ -82,7 +85,9 @@ static Verdict judge(const json_t *members)
                 return (Verdict){ "degraded", "the hypervisor does not answer" };
         if (ctl_json_u64(members, "last_poll_usec") == 0)
                 return (Verdict){ "pending", "the host was not polled yet" };
-        if (strcmp(sync_state, SYNC_STATE_SYNCED) == 0 && ctl_status_owed(members) > 0)
+        if ((strcmp(sync_state, SYNC_STATE_SYNCED) == 0 ||
+             strcmp(sync_state, SYNC_STATE_LEFT) == 0) &&
+            ctl_status_owed(members) > 0)
                 return (Verdict){ has_text(members, "owed_error") ? "degraded" : "pending",
                                   "Placement is not told of all claims yet" };
         for (size_t i = 0; i < ARRAY_SIZE(sync_verdicts); i++)
@@ -204,6 +209,12 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
                 r = print_timed_field(style, output, "Sync", sync_state, "last published",
                                       "not published since the start",
                                       ctl_json_u64(status, "last_sync_usec"));
+        if (r >= 0 && strcmp(sync_state, SYNC_STATE_LEFT) == 0)
+                return print_field(style, output, CTL_PLAIN, "",
+                                   "[agent] nova is %s: %" PRIu64 " request(s) would make it equal "
+                                   "to this host, see \"computectl plan\"",
+                                   ctl_json_text(status, "nova"),
+                                   ctl_json_u64(status, "n_differences"));
         if (r >= 0 && !standalone && strcmp(sync_state, SYNC_STATE_SYNCED) != 0)
                 r = print_since(status, style, output);
         if (r >= 0 && strcmp(ctl_json_text(status, "reshape_access"), RESHAPE_ACCESS_REFUSED) == 0)

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "agent/bus.h"
+#include "agent/claim-course.h"
 #include "agent/claim-desk.h"
 #include "agent/claim-service.h"
 #include "agent/identity.h"
@@ -118,6 +119,7 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
                         .claims = &list,
                         .audit = tracker_get_audit_summary(tracker),
                         .debts = debts,
+                        .nova = tracker_get_nova(tracker),
                         .n_claims = n_claims,
                         .claims_up = !claim_service_error(daemon->claims)->code,
                         .host_cordoned = cordon_host_words(daemon->cordon) != NULL,
@@ -407,9 +409,10 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
 static void set_up_guests(Daemon *daemon, const Config *config)
 {
         claim_service_set_started_only(daemon->claims, config->hook_enabled);
-        claim_service_set_owes_guests(daemon->claims,
-                                      config->hook_enabled && config->has_placement &&
-                                              config->claim_mode != CLAIM_MODE_VERIFY);
+        claim_service_set_owes_guests(
+                daemon->claims,
+                config->hook_enabled && config->has_placement &&
+                        !claim_course_refuses(config->claim_mode, config->reporter.nova));
 }
 
 /* From here on nothing can fail. Takes what engine holds. */
@@ -422,7 +425,8 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
         set_up_guests(daemon, config);
         claim_desk_dismiss(daemon->desk, "The agent was reloaded meanwhile: try again");
-        claim_desk_set_mode(daemon->desk, config->claim_mode, config->has_placement);
+        claim_desk_set_mode(daemon->desk, config->claim_mode, config->reporter.nova,
+                            config->has_placement);
         claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver);
         engine_done(&daemon->engine);
         daemon->engine = *engine;
@@ -616,7 +620,8 @@ static int set_up_desk(Daemon *daemon, Error *reterr)
         if (claim_desk_new(&daemon->desk, daemon->event, daemon->claims, &daemon->root, get_session,
                            daemon) < 0)
                 return error_oom(reterr);
-        claim_desk_set_mode(daemon->desk, config->claim_mode, config->has_placement);
+        claim_desk_set_mode(daemon->desk, config->claim_mode, config->reporter.nova,
+                            config->has_placement);
         claim_desk_watch(daemon->desk, on_settled, daemon);
         claim_desk_set_look(daemon->desk, look_at_guests);
         claim_desk_set_search(daemon->desk, search);

@@ -326,7 +326,8 @@ static int heal_one(Healer *healer, const AuditFinding *finding)
         }
         if (finding->remedy == AUDIT_REMEDY_NONE)
                 return 0;
-        r = write_consumer(healer, finding, &error);
+        r = healer->order.refused ? error_setf(&error, EPERM, "%s", healer->order.refused)
+                                  : write_consumer(healer, finding, &error);
         if (r < 0)
                 note_failure(healer, r, &error);
         return MAX(r, 0);

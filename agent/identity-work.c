@@ -189,7 +189,9 @@ static int rename_one(Work *work, const IdentityChange *change, Error *reterr)
 
 static int rename_tree(Work *work, Error *reterr)
 {
-        int r = identity_may_rename(&work->facts, reterr);
+        const char *why = nova_mode_refuses(work->task->config->reporter.nova, NOVA_ACTION_RENAME);
+        int r = why ? error_setf(reterr, EPERM, "%s", why)
+                    : identity_may_rename(&work->facts, reterr);
 
         if (r == 0)
                 r = identity_plan_rename(&work->tree, &work->facts.uuid, work->task->name,

@@ -71,6 +71,13 @@ static void print_state(const Metrics *metrics, FILE *output)
                      metrics->host_cordoned);
         print_number(output, "devices_cordoned", "gauge", "Devices that somebody took out of use.",
                      metrics->n_devices_cordoned);
+        print_head(output, "nova_mode", "gauge", "1 for what [agent] nova says, 0 for the others.");
+        for (NovaMode mode = 0; mode < _NOVA_MODE_MAX; mode++)
+                fprintf(output, PREFIX "nova_mode{mode=\"%s\"} %d\n", nova_mode_to_text(mode),
+                        mode == metrics->nova);
+        print_number(output, "placement_differences", "gauge",
+                     "Requests that would make the tree of nova-compute equal to this host.",
+                     status->n_differences);
         print_number(output, "reshape_needed", "gauge",
                      "Whether the tree must change shape under running guests.",
                      status->reshape_needed);

@@ -22,6 +22,7 @@ typedef struct Metrics {
         ClaimDebts debts;
         size_t n_claims;
         bool claims_up; /* claims can be taken */
+        NovaMode nova;
         bool host_cordoned;
         size_t n_devices_cordoned;
 } Metrics;

@@ -93,15 +93,20 @@ static void drop_document(ReshapeControl *control)
         control->document = NULL;
 }
 
-bool reshape_control_is_due(ReshapeControl *control, bool needed, const ProviderTree *remote)
+bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
+                            const ProviderTree *remote)
 {
         bool stays = control->kept.n_items > 0;
 
+        if (control->asked && !may && control->asked_kind != RESHAPE_SHOW)
+                control->asked = false;
         if (control->asked && (needed || stays || control->asked_kind == RESHAPE_UNDO))
                 return true;
         if (control->asked)
                 drop_document(control);
         control->asked = false;
+        if (!may)
+                return false;
         if (control->at_start && !needed) {
                 control->at_start = false;
                 if (control->state_path)

@@ -32,8 +32,10 @@ int reshape_control_cancel(ReshapeControl *control);
 /* The one of the start is still to come, or runs. */
 bool reshape_control_is_starting(const ReshapeControl *control);
 
-/* Is one to be begun in this cycle? remote is what Placement holds, just read. */
-bool reshape_control_is_due(ReshapeControl *control, bool needed, const ProviderTree *remote);
+/* Is one to be begun in this cycle? may false: the tree is not ours ([agent] nova), and it is only
+ * shown; that of the start stays to come. remote is what Placement holds, just read. */
+bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
+                            const ProviderTree *remote);
 
 /* Everything is borrowed until done is called, which is never from inside this call. -ENOENT when
  * there is nothing to undo, -ENOMEM. */

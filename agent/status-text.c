@@ -12,6 +12,7 @@ static const char *sync_words(SyncState state)
                 [SYNC_SYNCED] = "Placement is equal to the host",
                 [SYNC_STALE] = "Placement is not equal to the host",
                 [SYNC_OFFLINE] = "Placement cannot be used",
+                [SYNC_LEFT] = "nova-compute tells Placement of this host",
         };
 
         return words[state];

@@ -48,6 +48,7 @@ int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr)
         r = session_new(&talk->session, talk->event, &http, talk->auth, reterr);
         if (r < 0)
                 return r;
+        session_set_nova(talk->session, config->nova);
         *ret = TAKE_PTR(talk);
         return 0;
 }

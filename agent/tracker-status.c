@@ -2,6 +2,7 @@
 
 #include "agent/tracker-status.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -15,7 +16,7 @@ const char *sync_state_to_text(SyncState state)
         static const char *const names[] = {
                 [SYNC_STANDALONE] = SYNC_STATE_STANDALONE, [SYNC_PENDING] = SYNC_STATE_PENDING,
                 [SYNC_SYNCED] = SYNC_STATE_SYNCED,         [SYNC_STALE] = SYNC_STATE_STALE,
-                [SYNC_OFFLINE] = SYNC_STATE_OFFLINE,
+                [SYNC_OFFLINE] = SYNC_STATE_OFFLINE,       [SYNC_LEFT] = SYNC_STATE_LEFT,
         };
 
         return names[state];
@@ -47,6 +48,17 @@ void tracker_status_init(TrackerStatus *status, bool standalone)
 bool tracker_status_has_failed(const TrackerStatus *status)
 {
         return status->sync_state == SYNC_OFFLINE || status->sync_state == SYNC_PENDING;
+}
+
+const char *tracker_status_find_hindrance(const TrackerStatus *status)
+{
+        if (status->hypervisor_error.code)
+                return "left as it is until the hypervisor tells its guests again";
+        if (status->reshape_needed)
+                return "left as it is until the tree is reshaped";
+        if (status->sync_state != SYNC_SYNCED && status->sync_state != SYNC_LEFT)
+                return "left as it is until Placement has the whole tree";
+        return NULL;
 }
 
 SyncState sync_state_of_outcome(int result)
@@ -112,12 +124,32 @@ void tracker_status_note_failure(TrackerStatus *status, int result, const Error 
                        note_credential(status, result, &words));
 }
 
-void tracker_status_note_synced(TrackerStatus *status)
+static void note_back(TrackerStatus *status)
 {
-        status->last_sync_usec = now_realtime_usec();
         status->credential_refused = false;
         if (status->sync_state == SYNC_OFFLINE)
                 log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
+}
+
+void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
+{
+        note_back(status);
+        if (status->sync_state != SYNC_LEFT || status->n_differences != n_differences)
+                log_event(LOG_INFO, MESSAGE_LEFT_TO_NOVA, NULL,
+                          "The tree in Placement is left to nova-compute; %" PRIu64 " request(s) "
+                          "would make it equal to this host.",
+                          n_differences);
+        if (n_differences == 0)
+                status->last_sync_usec = now_realtime_usec();
+        status->n_differences = n_differences;
+        set_sync_state(status, SYNC_LEFT, NULL, true);
+}
+
+void tracker_status_note_synced(TrackerStatus *status)
+{
+        status->last_sync_usec = now_realtime_usec();
+        status->tree_published = true;
+        note_back(status);
         if (status->reshape_needed) {
                 Error error;
 

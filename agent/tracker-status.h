@@ -15,6 +15,7 @@ typedef enum SyncState {
         SYNC_SYNCED,     /* Placement is equal to the host */
         SYNC_STALE,      /* Placement refuses (part of) the tree: error has the words */
         SYNC_OFFLINE,    /* Placement cannot be used: error has the words */
+        SYNC_LEFT,       /* Placement was read; its tree is nova-compute's ([agent] nova) */
         _SYNC_STATE_MAX,
 } SyncState;
 
@@ -39,6 +40,9 @@ typedef struct TrackerStatus {
                                   * the start */
         uint64_t last_poll_usec; /* CLOCK_REALTIME of the snapshot in use, 0: none */
         uint64_t n_cycles;
+        bool tree_published;    /* by the tracker that has this status, whose the tree is */
+        uint64_t n_differences; /* of SYNC_LEFT: requests that would make the tree equal to the host
+                                 */
 } TrackerStatus;
 
 /* The state that follows from the outcome (report/outcome.h, or a negative errno) of a request. */
@@ -49,11 +53,18 @@ void tracker_status_init(TrackerStatus *status, bool standalone);
 /* Placement could not be told, and is to be tried again. */
 bool tracker_status_has_failed(const TrackerStatus *status);
 
+/* Why nothing is to be done about who holds what, whatever an audit finds, in words that end a
+ * finding; NULL: it may be. */
+const char *tracker_status_find_hindrance(const TrackerStatus *status);
+
 /* A cycle could not be ended. error may have no words: those of the result are taken then. */
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error);
 
 /* Placement has all that could be told. */
 void tracker_status_note_synced(TrackerStatus *status);
+
+/* Placement was read, and the tree is left as it is. */
+void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 
 /* root: the host, for the journal. */
 void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed);

@@ -11,6 +11,9 @@
  * at once, MAX_CONFLICTS times; each time the driver edits a fresh copy of what Placement holds, so
  * nothing stale is ever written.
  *
+ * Where nova-compute owns the tree ([agent] nova), publishing is comparing: what would be sent is
+ * planned and counted, and of it only what may be written is sent. Claims go by what Placement has.
+ *
  * Invariants: a request for a cycle that comes while one runs is served by the next one, never by
  * the running one; every waiter is told exactly once; the retry timer is armed only in IDLE. */
 
@@ -24,6 +27,7 @@
 #include "agent/claim-witness.h"
 #include "agent/cycle-pace.h"
 #include "agent/host-poll.h"
+#include "agent/nova-tree.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
@@ -56,6 +60,8 @@ struct Tracker {
         ClaimWitness *witness; /* while Placement is asked about claims */
         Auditor *auditor;
         ProviderTree *tree;
+        ProviderTree *wanted; /* where the tree is nova-compute's: as the agent would have it */
+        bool reshape_left;    /* and that it would change its shape */
         TrackerPhase phase;
         bool settled;          /* nothing more is waited for before the first publish */
         uint64_t started_usec; /* CLOCK_BOOTTIME */
@@ -73,6 +79,16 @@ struct Tracker {
 };
 
 static const ReporterStatistics no_statistics;
+
+NovaMode tracker_get_nova(const Tracker *tracker)
+{
+        return tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE;
+}
+
+static bool may(const Tracker *tracker, NovaAction action)
+{
+        return !nova_mode_refuses(tracker_get_nova(tracker), action);
+}
 
 static void begin_refresh(Tracker *tracker);
 
@@ -180,18 +196,6 @@ static void on_audited(void *userdata)
         end_cycle(userdata);
 }
 
-/* Why nothing is to be done about who holds what, whatever an audit finds; NULL: it may be. */
-static const char *find_hindrance(const TrackerStatus *status)
-{
-        if (status->hypervisor_error.code)
-                return "left as it is until the hypervisor tells its guests again";
-        if (status->reshape_needed)
-                return "left as it is until the tree is reshaped";
-        if (status->sync_state != SYNC_SYNCED)
-                return "left as it is until Placement has the whole tree";
-        return NULL;
-}
-
 /* Placement was read, and written as far as that went: who holds what of it can be looked at. */
 static void end_with_audit(Tracker *tracker)
 {
@@ -202,8 +206,9 @@ static void end_with_audit(Tracker *tracker)
                 return;
         }
         tracker->phase = PHASE_AUDITING;
-        if (auditor_begin(tracker->auditor, tracker->reporter, find_hindrance(&tracker->status),
-                          on_audited, tracker, &error) >= 0)
+        if (auditor_begin(tracker->auditor, tracker->reporter,
+                          tracker_status_find_hindrance(&tracker->status), on_audited, tracker,
+                          &error) >= 0)
                 return;
         auditor_give_up(tracker->auditor, &error);
         end_cycle(tracker);
@@ -267,12 +272,29 @@ static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
         claim_service_set_tree(tracker->config.claims, tree);
 }
 
+/* The tree is nova-compute's: made becomes what claims go by, and what the agent would have is kept
+ * for the comparison. */
+static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made)
+{
+        ProviderTree *shared = NULL;
+        int r = nova_tree_to_claim(base, made->tree, &tracker->config.root, &shared);
+
+        provider_tree_free(tracker->wanted);
+        tracker->wanted = made->tree;
+        made->tree = shared;
+        tracker->reshape_left = made->reshape_needed;
+        made->reshape_needed = false;
+        return r;
+}
+
 /* Makes the tree of this moment and lets the claims know. known: base is what Placement holds. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
         MadeTree made = { 0 };
         int r = make_tree(tracker, base, known, &made, reterr);
 
+        if (r >= 0 && known && !may(tracker, NOVA_ACTION_PUBLISH))
+                r = share_tree(tracker, base, &made);
         if (r < 0)
                 return r;
         tracker_status_note_reshape(&tracker->status, &tracker->config.root, made.reshape_needed);
@@ -316,16 +338,22 @@ static void end_failed(Tracker *tracker, int result, const Error *error)
         end_cycle(tracker);
 }
 
+/* False when the attempt starts over, or the cycle ended without it. */
+static bool has_ended(Tracker *tracker, int result, const Error *error)
+{
+        if (retry_conflict(tracker, result))
+                return false;
+        if (result != 0)
+                end_failed(tracker, result, error);
+        return result == 0;
+}
+
 static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
 
         tracker_status_note_access(&tracker->status, reporter_get_reshaper_access(reporter));
-        if (retry_conflict(tracker, result))
-                return;
-        if (result != 0)
-                end_failed(tracker, result, error);
-        else
+        if (has_ended(tracker, result, error))
                 end_synced(tracker);
 }
 
@@ -333,12 +361,52 @@ static void on_prepared(Reporter *reporter, int result, const Error *error, void
 {
         Tracker *tracker = userdata;
 
-        if (retry_conflict(tracker, result))
-                return;
-        if (result != 0)
-                end_failed(tracker, result, error);
-        else
+        if (has_ended(tracker, result, error))
                 end_cycle(tracker);
+}
+
+/* Comparing */
+
+static void end_left(Tracker *tracker)
+{
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        Error error = ERROR_NULL;
+        int r = reporter_plan(tracker->reporter, tracker->wanted, NULL, &plan, &error);
+
+        if (r < 0) {
+                end_failed(tracker, r, &error);
+                return;
+        }
+        tracker_status_note_left(&tracker->status, plan->n_steps + tracker->reshape_left);
+        end_with_audit(tracker);
+}
+
+static void on_reserved(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        if (has_ended(tracker, result, error))
+                end_left(tracker);
+}
+
+/* What is reserved of devices is written where nova-compute leaves it alone. */
+static void on_compared(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        Tracker *tracker = userdata;
+        const ProviderTree *remote = reporter_tree(reporter);
+        int r;
+
+        if (!has_ended(tracker, result, error))
+                return;
+        r = nova_tree_to_send(remote, tracker->wanted, &tracker->config.root, &tree);
+        if (r >= 0 && !tracker->config.dry_run && may(tracker, NOVA_ACTION_RESERVE) &&
+            !provider_tree_equal(tree, remote))
+                r = reporter_publish(reporter, tree, NULL, on_reserved, tracker);
+        else if (r >= 0)
+                end_left(tracker);
+        if (r < 0)
+                end_failed(tracker, r, NULL);
 }
 
 static void publish_tree(Tracker *tracker)
@@ -346,7 +414,9 @@ static void publish_tree(Tracker *tracker)
         int r;
 
         tracker->phase = PHASE_PUBLISHING;
-        if (tracker->config.dry_run)
+        if (!may(tracker, NOVA_ACTION_PUBLISH))
+                r = reporter_prepare(tracker->reporter, tracker->wanted, on_compared, tracker);
+        else if (tracker->config.dry_run)
                 r = reporter_prepare(tracker->reporter, tracker->tree, on_prepared, tracker);
         else
                 r = reporter_publish(tracker->reporter, tracker->tree, NULL, on_published, tracker);
@@ -413,20 +483,17 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
         Error words = ERROR_NULL;
         int r;
 
-        if (retry_conflict(tracker, result))
+        if (!has_ended(tracker, result, error))
                 return;
-        if (result != 0) {
-                end_failed(tracker, result, error);
-                return;
-        }
         r = update_tree(tracker, reporter_tree(reporter), true, &words);
         if (r < 0) {
                 end_failed(tracker, r, &words);
                 return;
         }
         if (!tracker->config.dry_run &&
-            reshape_control_is_due(tracker->reshape, tracker->status.reshape_needed,
-                                   reporter_tree(reporter)))
+            reshape_control_is_due(tracker->reshape,
+                                   tracker->status.reshape_needed || tracker->reshape_left,
+                                   may(tracker, NOVA_ACTION_RESHAPE), reporter_tree(reporter)))
                 begin_reshape(tracker);
         else
                 reconcile_and_publish(tracker);
@@ -482,7 +549,7 @@ static int reshape_alone(Tracker *tracker, Error *reterr)
         ProviderTree *tree;
         int r;
 
-        if (!reshape_control_is_due(tracker->reshape, tracker->status.reshape_needed,
+        if (!reshape_control_is_due(tracker->reshape, tracker->status.reshape_needed, true,
                                     tracker->tree))
                 return 0;
         r = reshape_control_alone(tracker->reshape, &tracker->maker, tracker->tree,
@@ -631,6 +698,7 @@ static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr)
 {
         _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(Tracker));
+        const char *no_heal;
         int r;
 
         if (!tracker)
@@ -648,12 +716,14 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                                 config->dry_run ? NULL : config->state_path,
                                 config->reshape_patience_usec, config->starts, config->claims) < 0)
                 return error_oom(reterr);
-        if (auditor_new(&tracker->auditor, &(AuditorConfig){ .claims = config->claims,
-                                                             .root = config->root,
-                                                             .at_start = config->starts,
-                                                             .grace_usec = config->audit_grace_usec,
-                                                             .heal_cycles = config->heal_cycles }) <
-            0)
+        no_heal = nova_mode_refuses(tracker_get_nova(tracker), NOVA_ACTION_HEAL);
+        if (auditor_new(&tracker->auditor,
+                        &(AuditorConfig){ .claims = config->claims,
+                                          .root = config->root,
+                                          .at_start = config->starts,
+                                          .grace_usec = config->audit_grace_usec,
+                                          .heal_cycles = no_heal ? 0 : config->heal_cycles,
+                                          .refused = no_heal }) < 0)
                 return error_oom(reterr);
         tracker->started_usec = now_usec(tracker);
         cycle_pace_init(&tracker->pace, config->interval_usec, config->start_jitter_usec);
@@ -693,6 +763,7 @@ Tracker *tracker_free(Tracker *tracker)
         auditor_free(tracker->auditor);
         reporter_free(tracker->reporter);
         provider_tree_free(tracker->tree);
+        provider_tree_free(tracker->wanted);
         cycle_waiters_done(&tracker->waiters);
         string_set_done(&tracker->told_problems);
         sd_event_unref(tracker->event);

@@ -108,6 +108,9 @@ const ReporterStatistics *tracker_get_statistics(
 /* Of the cycle that runs, or is about to: phase "waiting". */
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
 
+/* [agent] nova, as far as there is a Placement. */
+NovaMode tracker_get_nova(const Tracker *tracker);
+
 /* Whether the reshape that a start may make is still to come: Placement was not reached, or the
  * reshape is under way. */
 bool tracker_is_starting(const Tracker *tracker);

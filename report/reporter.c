@@ -143,7 +143,10 @@ static int make_session(Reporter *reporter, const ReporterConfig *config, Error 
                 return r;
         reporter_make_http_config(config, &http);
         r = session_new(&reporter->session, reporter->event, &http, auth, reterr);
-        return r < 0 ? error_prefixf(reterr, r, "[placement]") : 0;
+        if (r < 0)
+                return error_prefixf(reterr, r, "[placement]");
+        session_set_nova(reporter->session, config->nova);
+        return 0;
 }
 
 static int make_deferred(Reporter *reporter)

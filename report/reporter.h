@@ -17,6 +17,7 @@
 #include "base/progress.h"
 #include "base/provider-tree.h"
 #include "report/auth.h"
+#include "report/nova-mode.h"
 #include "report/outcome.h"
 #include "report/placement-answer.h"
 #include "report/request-counts.h"
@@ -35,6 +36,7 @@ typedef struct ReporterConfig {
         uint64_t stall_timeout_usec;             /* an answer that stands still; 0: none */
         const char *cafile, *certfile, *keyfile; /* NULL: the system's, none, none */
         bool insecure;                           /* do not verify the server's certificate */
+        NovaMode nova;                           /* [agent] nova: what may be written */
         const char *user_agent;                  /* "compute-agent/1.0" */
 } ReporterConfig;
 

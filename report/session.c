@@ -32,6 +32,7 @@ struct Session {
         TAILQ_HEAD(, SessionCall) calls;
         sd_event_source *deferred; /* looks after those that are held back */
         SessionPace pace;
+        NovaMode nova;
         sd_event_source *gate; /* until the server has time again */
         SessionStatistics statistics;
 };
@@ -349,9 +350,15 @@ static int send_http(SessionCall *call, const AuthPass *pass, Error *reterr)
 static int try_send(SessionCall *call, Error *reterr)
 {
         Session *session = call->session;
+        const char *why =
+                nova_mode_refuses_request(session->nova, call->request.method, call->request.path);
         AuthPass pass;
         int r;
 
+        if (why) {
+                error_setf(reterr, EPERM, "%s", why);
+                return REPORT_E_REFUSED;
+        }
         if (now_usec(session) < session->pace.shut_until_usec)
                 return -EAGAIN;
         r = auth_get(session->auth, &pass, reterr);
@@ -424,6 +431,11 @@ int session_send(Session *session, const PlacementRequest *request, SessionDone 
         if (ret_call)
                 *ret_call = call;
         return 0;
+}
+
+void session_set_nova(Session *session, NovaMode nova)
+{
+        session->nova = nova;
 }
 
 uint64_t session_get_max_connections(const Session *session)

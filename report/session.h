@@ -15,6 +15,7 @@
 
 #include "report/auth.h"
 #include "report/http.h"
+#include "report/nova-mode.h"
 #include "report/outcome.h"
 #include "report/placement-error.h"
 #include "report/placement-request.h"
@@ -65,6 +66,10 @@ uint64_t session_get_max_connections(const Session *session);
 
 /* See auth_ask_at_once(). */
 void session_ask_at_once(Session *session);
+
+/* From now on requests that [agent] nova does not let through end in REPORT_E_REFUSED, unsent. As
+ * made: all pass. */
+void session_set_nova(Session *session, NovaMode nova);
 
 /* A new request id for the requests that follow ("req-<uuid>"): operators find all requests of one
  * attempt by it in the log of the service. */

@@ -131,9 +131,9 @@ static void test_move(void **state)
                 { "both, and nobody waits",
                   { .left = true, .there = true, .sent = true, .repairs = true },
                   CLAIM_MOVE_TAKEN },
-                { "verify", { .left = true, .mode = CLAIM_MODE_VERIFY }, CLAIM_MOVE_NOT_PLACED },
+                { "verify", { .left = true, .refused = true }, CLAIM_MOVE_NOT_PLACED },
                 { "verify, moved by somebody else",
-                  { .there = true, .mode = CLAIM_MODE_VERIFY },
+                  { .there = true, .refused = true },
                   CLAIM_MOVE_DONE },
                 { "a conflict, and it was done",
                   { .there = true, .sent = true },
@@ -149,7 +149,7 @@ static void test_move(void **state)
                   { .sent = true, .repairs = true },
                   CLAIM_MOVE_GIVE_UP },
                 { "a crash of who sends nothing",
-                  { .left = true, .sent = true, .repairs = true, .mode = CLAIM_MODE_VERIFY },
+                  { .left = true, .sent = true, .repairs = true, .refused = true },
                   CLAIM_MOVE_GIVE_UP },
         };
 

@@ -105,7 +105,7 @@ static void agent_start(Agent *agent)
         assert_int_equal(claim_desk_new(&agent->desk, agent->event, &agent->service, &root,
                                         get_session, agent),
                          0);
-        claim_desk_set_mode(agent->desk, agent->mode, true);
+        claim_desk_set_mode(agent->desk, agent->mode, NOVA_NONE, true);
 }
 
 /* As a crash would do it: nobody is told anything. */

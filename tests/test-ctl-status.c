@@ -31,6 +31,10 @@ static void test_verdict_table(void **state)
                 { "{" WELL ", \"sync_state\": \"stale\"}", "degraded", CTL_STATUS_DEGRADED },
                 { "{" WELL ", \"sync_state\": \"offline\"}", "degraded", CTL_STATUS_DEGRADED },
                 { "{" WELL ", \"sync_state\": \"new one\"}", "degraded", CTL_STATUS_DEGRADED },
+                { "{" WELL ", \"sync_state\": \"left-to-nova\", \"n_differences\": 3}", "ok",
+                  CTL_STATUS_OK },
+                { "{" WELL ", \"sync_state\": \"left-to-nova\", \"n_owed_writes\": 1}", "pending",
+                  CTL_STATUS_DEGRADED },
                 { "{" WELL ", \"sync_state\": \"synced\", \"claim_error\": \"full\"}", "degraded",
                   CTL_STATUS_DEGRADED },
                 { "{" WELL ", \"sync_state\": \"synced\", \"hypervisor_error\": \"gone\"}",
@@ -53,7 +57,7 @@ static void test_verdict_table(void **state)
                                     cases[i].state);
                 assert_int_equal(ctl_status_exit(status), cases[i].code);
                 assert_true(json_string_length(json_object_get(status, "summary")) > 0);
-                assert_int_equal(json_object_size(status), 3 + 27); /* always every member */
+                assert_int_equal(json_object_size(status), 3 + 29); /* always every member */
         }
 }
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/nova-mode.h"
+
+#include <string.h>
+
+#define OBSERVE "[agent] nova is observe, so nothing is written to Placement"
+#define BESIDE  "[agent] nova is beside, so nova-compute has "
+
+const char *nova_mode_to_text(NovaMode mode)
+{
+        static const char *const names[] = {
+                [NOVA_NONE] = "none",
+                [NOVA_OBSERVE] = "observe",
+                [NOVA_BESIDE] = "beside",
+                [NOVA_TOP] = "top",
+        };
+
+        return names[mode];
+}
+
+static const char *const beside[_NOVA_ACTION_MAX] = {
+        [NOVA_ACTION_PUBLISH] = BESIDE "the tree of providers: \"computectl plan\" shows what the "
+                                       "agent would change",
+        [NOVA_ACTION_RESHAPE] = BESIDE "the tree of providers, whose shape is left as it is; "
+                                       "[agent] nova = top lets the agent reshape it",
+        [NOVA_ACTION_CORDON_HOST] =
+                BESIDE "the trait by which schedulers avoid this host: \"openstack compute service "
+                       "set --disable --disable-reason WHY HOST nova-compute\" does it, or [agent] "
+                       "nova = top lets the agent",
+        [NOVA_ACTION_CORDON_DEVICE] =
+                BESIDE "the inventory of this device and sets reserved back to 0: take the device "
+                       "out of nova-compute's configuration, disable the compute service, or let "
+                       "the agent with [agent] nova = top",
+        [NOVA_ACTION_RENAME] =
+                BESIDE "the provider of this host: rename it with [agent] nova = top",
+};
+
+const char *nova_mode_refuses(NovaMode mode, NovaAction action)
+{
+        if (mode == NOVA_OBSERVE)
+                return OBSERVE;
+        return mode == NOVA_BESIDE ? beside[action] : NULL;
+}
+
+static bool begins(const char *path, const char *prefix)
+{
+        return strncmp(path, prefix, strlen(prefix)) == 0;
+}
+
+const char *nova_mode_refuses_request(NovaMode mode, const char *method, const char *path)
+{
+        const char *end = strrchr(path, '/');
+
+        if (strcmp(method, "GET") == 0)
+                return NULL;
+        if (begins(path, "/allocations"))
+                return nova_mode_refuses(mode, NOVA_ACTION_CLAIM);
+        if (begins(path, "/reshaper"))
+                return nova_mode_refuses(mode, NOVA_ACTION_RESHAPE);
+        if (strcmp(method, "PUT") == 0 && end && strcmp(end, "/inventories") == 0)
+                return nova_mode_refuses(mode, NOVA_ACTION_RESERVE);
+        return nova_mode_refuses(mode, NOVA_ACTION_PUBLISH);
+}
