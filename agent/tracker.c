@@ -17,16 +17,13 @@
  * Invariants: a request for a cycle that comes while one runs is served by the next one, never by
  * the running one; every waiter is told exactly once; the retry timer is armed only in IDLE. */
 
-#include "agent/tracker.h"
+#include "agent/tracker-internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "agent/claim-move.h"
-#include "agent/claim-witness.h"
-#include "agent/cycle-pace.h"
-#include "agent/host-poll.h"
 #include "agent/nova-tree.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -35,55 +32,6 @@
 #define CHANGE_SETTLE_USEC (200 * USEC_PER_MSEC) /* changes come in flocks: one poll for all */
 #define SETTLE_POLL_USEC   USEC_PER_SEC
 #define TIMER_ACCURACY     (250 * USEC_PER_MSEC)
-
-typedef enum TrackerPhase {
-        PHASE_IDLE,
-        PHASE_POLLING,
-        PHASE_REFRESHING,
-        PHASE_PUBLISHING,
-        PHASE_AUDITING,
-        PHASE_COMPARING,
-        PHASE_ENDING,
-} TrackerPhase;
-
-struct Tracker {
-        TrackerConfig config;
-        sd_event *event;
-        sd_event_source *cycle_timer; /* when the next cycle begins */
-        sd_event_source *end;         /* the rest of this one */
-        uint64_t pause_max_usec;      /* before the next one */
-        HostPoll *poll;
-        Snapshot *snapshot; /* the last good one, borrowed from poll */
-        Reporter *reporter; /* made with the first snapshot, which knows the name of the root */
-        TreeMaker maker;
-        ReshapeControl *reshape;
-        ClaimWitness *witness; /* while Placement is asked about claims */
-        Auditor *auditor;
-        ProviderTree *tree;
-        ProviderTree *wanted; /* where the tree is nova-compute's: as the agent would have it */
-        bool reshape_left;    /* and that it would change its shape */
-        TrackerPhase phase;
-        bool settled;          /* nothing more is waited for before the first publish */
-        uint64_t started_usec; /* CLOCK_BOOTTIME */
-        CyclePace pace;
-        bool spoke; /* to Placement, in this cycle */
-        bool again; /* a cycle was asked for while one runs */
-        bool all;   /* the next poll reads everything: somebody asked */
-        bool full;  /* so does the next refresh */
-        unsigned n_conflicts;
-        uint64_t writes_before;
-        Error cycle_error;
-        CycleWaiters waiters;
-        TrackerStatus status;
-        StringSet told_problems; /* of the snapshot, that were logged */
-};
-
-static const ReporterStatistics no_statistics;
-
-NovaMode tracker_get_nova(const Tracker *tracker)
-{
-        return tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE;
-}
 
 static bool may(const Tracker *tracker, NovaAction action)
 {
@@ -789,31 +737,6 @@ int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata)
         return r;
 }
 
-const AuditSummary *tracker_get_audit_summary(const Tracker *tracker)
-{
-        return auditor_get_summary(tracker->auditor);
-}
-
-const json_t *tracker_get_audit(const Tracker *tracker)
-{
-        return auditor_get_document(tracker->auditor);
-}
-
-const Error *tracker_get_audit_error(const Tracker *tracker)
-{
-        return auditor_get_error(tracker->auditor);
-}
-
-const Error *tracker_get_undo_error(const Tracker *tracker)
-{
-        return reshape_control_get_undo_error(tracker->reshape);
-}
-
-const json_t *tracker_get_reshape(const Tracker *tracker)
-{
-        return reshape_control_get_document(tracker->reshape);
-}
-
 int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
 {
         if (done && cycle_waiters_add(&tracker->waiters, done, userdata) < 0)
@@ -849,88 +772,4 @@ void tracker_dismiss(Tracker *tracker, const char *why)
 void tracker_sync_cancel(Tracker *tracker, void *userdata)
 {
         cycle_waiters_cancel(&tracker->waiters, userdata);
-}
-
-const TrackerStatus *tracker_get_status(const Tracker *tracker)
-{
-        return &tracker->status;
-}
-
-const ReporterStatistics *tracker_get_statistics(const Tracker *tracker)
-{
-        return tracker->reporter ? reporter_get_statistics(tracker->reporter) : &no_statistics;
-}
-
-const PlacementProviders *tracker_get_sharing(const Tracker *tracker)
-{
-        return tracker->reporter ? reporter_get_sharing(tracker->reporter) : NULL;
-}
-
-const ProviderTree *tracker_get_tree(const Tracker *tracker)
-{
-        return tracker->tree;
-}
-
-char *tracker_describe_withheld(const Tracker *tracker)
-{
-        const DeviceWatch *watch = tracker->config.device_watch;
-
-        return watch ? device_ledger_describe_withheld(device_watch_get_ledger(watch)) : strdup("");
-}
-
-void tracker_get_progress(const Tracker *tracker, Progress *ret)
-{
-        *ret = (Progress){ .phase = tracker->phase == PHASE_IDLE      ? "waiting"
-                                    : tracker->phase == PHASE_POLLING ? "polling"
-                                                                      : "working" };
-        if (tracker->reporter &&
-            (tracker->phase == PHASE_REFRESHING || tracker->phase == PHASE_PUBLISHING))
-                reporter_get_progress(tracker->reporter, ret);
-        else if (tracker->reporter && tracker->phase == PHASE_AUDITING)
-                auditor_get_progress(tracker->auditor, ret);
-}
-
-bool tracker_is_starting(const Tracker *tracker)
-{
-        return reshape_control_is_starting(tracker->reshape);
-}
-
-int tracker_cancel_reshape(Tracker *tracker)
-{
-        return reshape_control_cancel(tracker->reshape);
-}
-
-const Snapshot *tracker_get_snapshot(const Tracker *tracker)
-{
-        return tracker->snapshot;
-}
-
-Session *tracker_get_session(const Tracker *tracker)
-{
-        return tracker->reporter ? reporter_get_session(tracker->reporter) : NULL;
-}
-
-int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
-{
-        MadeTree made = { 0 };
-        int r;
-
-        if (!tracker->config.reporter)
-                return error_setf(reterr, ENODATA,
-                                  "There is no [placement] section: nothing is ever sent");
-        if (!tracker->reporter || !reporter_tree(tracker->reporter))
-                return error_setf(reterr, ENODATA, "Placement was not read yet%s%s",
-                                  tracker->status.sync_error.code ? ": " : "",
-                                  tracker->status.sync_error.text);
-        if (tracker->status.sync_state == SYNC_OFFLINE)
-                return error_setf(
-                        reterr, ENODATA,
-                        "Placement cannot be used (%s), so what it holds now is not known",
-                        tracker->status.sync_error.text);
-        r = make_tree(tracker, reporter_tree(tracker->reporter), true, &made, reterr);
-        if (r < 0)
-                return r;
-        r = reporter_plan(tracker->reporter, made.tree, NULL, ret, reterr);
-        provider_tree_free(made.tree);
-        return r;
 }

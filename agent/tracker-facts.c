@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What others want to know of a tracker. Changes nothing. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/tracker-internal.h"
+
+static const ReporterStatistics no_statistics;
+
+NovaMode tracker_get_nova(const Tracker *tracker)
+{
+        return tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE;
+}
+
+const AuditSummary *tracker_get_audit_summary(const Tracker *tracker)
+{
+        return auditor_get_summary(tracker->auditor);
+}
+
+const json_t *tracker_get_audit(const Tracker *tracker)
+{
+        return auditor_get_document(tracker->auditor);
+}
+
+const Error *tracker_get_audit_error(const Tracker *tracker)
+{
+        return auditor_get_error(tracker->auditor);
+}
+
+const Error *tracker_get_undo_error(const Tracker *tracker)
+{
+        return reshape_control_get_undo_error(tracker->reshape);
+}
+
+const json_t *tracker_get_reshape(const Tracker *tracker)
+{
+        return reshape_control_get_document(tracker->reshape);
+}
+
+const TrackerStatus *tracker_get_status(const Tracker *tracker)
+{
+        return &tracker->status;
+}
+
+const ReporterStatistics *tracker_get_statistics(const Tracker *tracker)
+{
+        return tracker->reporter ? reporter_get_statistics(tracker->reporter) : &no_statistics;
+}
+
+const PlacementProviders *tracker_get_sharing(const Tracker *tracker)
+{
+        return tracker->reporter ? reporter_get_sharing(tracker->reporter) : NULL;
+}
+
+const ProviderTree *tracker_get_tree(const Tracker *tracker)
+{
+        return tracker->tree;
+}
+
+char *tracker_describe_withheld(const Tracker *tracker)
+{
+        const DeviceWatch *watch = tracker->config.device_watch;
+
+        return watch ? device_ledger_describe_withheld(device_watch_get_ledger(watch)) : strdup("");
+}
+
+void tracker_get_progress(const Tracker *tracker, Progress *ret)
+{
+        *ret = (Progress){ .phase = tracker->phase == PHASE_IDLE      ? "waiting"
+                                    : tracker->phase == PHASE_POLLING ? "polling"
+                                                                      : "working" };
+        if (tracker->reporter &&
+            (tracker->phase == PHASE_REFRESHING || tracker->phase == PHASE_PUBLISHING))
+                reporter_get_progress(tracker->reporter, ret);
+        else if (tracker->reporter && tracker->phase == PHASE_AUDITING)
+                auditor_get_progress(tracker->auditor, ret);
+}
+
+bool tracker_is_starting(const Tracker *tracker)
+{
+        return reshape_control_is_starting(tracker->reshape);
+}
+
+int tracker_cancel_reshape(Tracker *tracker)
+{
+        return reshape_control_cancel(tracker->reshape);
+}
+
+const Snapshot *tracker_get_snapshot(const Tracker *tracker)
+{
+        return tracker->snapshot;
+}
+
+Session *tracker_get_session(const Tracker *tracker)
+{
+        return tracker->reporter ? reporter_get_session(tracker->reporter) : NULL;
+}
+
+int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
+{
+        MadeTree made = { 0 };
+        int r;
+
+        if (!tracker->config.reporter)
+                return error_setf(reterr, ENODATA,
+                                  "There is no [placement] section: nothing is ever sent");
+        if (!tracker->reporter || !reporter_tree(tracker->reporter))
+                return error_setf(reterr, ENODATA, "Placement was not read yet%s%s",
+                                  tracker->status.sync_error.code ? ": " : "",
+                                  tracker->status.sync_error.text);
+        if (tracker->status.sync_state == SYNC_OFFLINE)
+                return error_setf(
+                        reterr, ENODATA,
+                        "Placement cannot be used (%s), so what it holds now is not known",
+                        tracker->status.sync_error.text);
+        r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
+                                      reporter_tree(tracker->reporter), true, &made, reterr);
+        if (r < 0)
+                return r;
+        r = reporter_plan(tracker->reporter, made.tree, NULL, ret, reterr);
+        provider_tree_free(made.tree);
+        return r;
+}

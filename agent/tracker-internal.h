@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What tracker.c, which changes it, and tracker-facts.c, which tells of it, share. */
+
+#include "agent/claim-witness.h"
+#include "agent/cycle-pace.h"
+#include "agent/host-poll.h"
+#include "agent/tracker.h"
+
+typedef enum TrackerPhase {
+        PHASE_IDLE,
+        PHASE_POLLING,
+        PHASE_REFRESHING,
+        PHASE_PUBLISHING,
+        PHASE_AUDITING,
+        PHASE_COMPARING,
+        PHASE_ENDING,
+} TrackerPhase;
+
+struct Tracker {
+        TrackerConfig config;
+        sd_event *event;
+        sd_event_source *cycle_timer; /* when the next cycle begins */
+        sd_event_source *end;         /* the rest of this one */
+        uint64_t pause_max_usec;      /* before the next one */
+        HostPoll *poll;
+        Snapshot *snapshot; /* the last good one, borrowed from poll */
+        Reporter *reporter; /* made with the first snapshot, which knows the name of the root */
+        TreeMaker maker;
+        ReshapeControl *reshape;
+        ClaimWitness *witness; /* while Placement is asked about claims */
+        Auditor *auditor;
+        ProviderTree *tree;
+        ProviderTree *wanted; /* where the tree is nova-compute's: as the agent would have it */
+        bool reshape_left;    /* and that it would change its shape */
+        TrackerPhase phase;
+        bool settled;          /* nothing more is waited for before the first publish */
+        uint64_t started_usec; /* CLOCK_BOOTTIME */
+        CyclePace pace;
+        bool spoke; /* to Placement, in this cycle */
+        bool again; /* a cycle was asked for while one runs */
+        bool all;   /* the next poll reads everything: somebody asked */
+        bool full;  /* so does the next refresh */
+        unsigned n_conflicts;
+        uint64_t writes_before;
+        Error cycle_error;
+        CycleWaiters waiters;
+        TrackerStatus status;
+        StringSet told_problems; /* of the snapshot, that were logged */
+};
