@@ -182,6 +182,47 @@ static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
         return 0;
 }
 
+/* SQLite has no words for such a log, which it does not open. */
+static bool has_other_log(const ClaimFile *file)
+{
+        static const unsigned char version[4] = { 0x00, 0x2d, 0xe2, 0x18 }; /* 3007000 */
+        _cleanup_free_ char *log = NULL;
+        _cleanup_close_ int fd = -1;
+        unsigned char bytes[8];
+
+        if (asprintf(&log, "%s-wal", file->path) < 0) {
+                log = NULL;
+                return false;
+        }
+        fd = open(log, O_RDONLY | O_CLOEXEC);
+        return fd >= 0 && read(fd, bytes, sizeof(bytes)) == sizeof(bytes) &&
+               memcmp(bytes + 4, version, sizeof(version)) != 0;
+}
+
+static int open_and_read_version(const ClaimFile *file, bool has_log, Sqlite **ret,
+                                 int64_t *ret_version, Error *reterr)
+{
+        _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
+        int r = sqlite_open(&sqlite, file->path, file->busy_usec, reterr);
+
+        if (r >= 0) {
+                /* What the log of a newer program says stays in the log. Without one, closing
+                 * tidies up. */
+                sqlite_keep_log(sqlite, has_log);
+                r = check_version(sqlite, ret_version, reterr);
+        }
+        if (r < 0)
+                return has_log && r != -EPROTONOSUPPORT && has_other_log(file)
+                               ? error_setf(reterr, EPROTONOSUPPORT,
+                                            "The log %s-wal is of another version of SQLite: "
+                                            "install that again, or move both files away to begin "
+                                            "without claims",
+                                            file->path)
+                               : r;
+        *ret = TAKE_PTR(sqlite);
+        return 0;
+}
+
 static int create_schema(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
@@ -329,12 +370,7 @@ static int try_open(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify,
         r = prepare_file(file, &has_log, reterr);
         if (r < 0)
                 return r;
-        r = sqlite_open(&sqlite, file->path, file->busy_usec, reterr);
-        if (r < 0)
-                return r;
-        /* What the log of a newer program says stays in the log. Without one, closing tidies up. */
-        sqlite_keep_log(sqlite, has_log);
-        r = check_version(sqlite, &version, reterr);
+        r = open_and_read_version(file, has_log, &sqlite, &version, reterr);
         if (r < 0)
                 return r;
         r = check_pages(sqlite, reterr);

@@ -2,6 +2,7 @@
 
 /* Opening: new, damaged, foreign and newer files, folders that cannot be written, locks. */
 
+#include <endian.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -192,18 +193,12 @@ static void test_damaged_rows(void **state)
         }
 }
 
-/* The log of the damaged file goes with it: it must not be played into the new one. */
-static void test_damaged_with_log(void **state)
+/* A killed process leaves -wal and -shm behind. */
+static void leave_log(Fixture *fixture)
 {
-        Fixture *fixture = *state;
-        _cleanup_free_ char *log = NULL;
-        char garbage[8192];
-        pid_t pid;
+        pid_t pid = fork();
         int status;
 
-        /* A killed process leaves -wal and -shm behind. */
-        make_store(fixture);
-        pid = fork();
         if (pid == 0) {
                 if (fixture_open(fixture) != CLAIMS_OPENED ||
                     fixture_claim(fixture, "vm2", "VCPU=1", NULL) != CLAIM_DONE)
@@ -212,6 +207,17 @@ static void test_damaged_with_log(void **state)
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFSIGNALED(status));
+}
+
+/* The log of the damaged file goes with it: it must not be played into the new one. */
+static void test_damaged_with_log(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *log = NULL;
+        char garbage[8192];
+
+        make_store(fixture);
+        leave_log(fixture);
         assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
         assert_int_equal(access(log, F_OK), 0);
         memset(garbage, 'x', sizeof(garbage));
@@ -305,6 +311,44 @@ static void test_newer_file_with_log(void **state)
         before = read_file(log, &n_before);
         assert_true(n_before > 0);
         assert_int_equal(fixture_open(fixture), -EPROTONOSUPPORT);
+        after = read_file(log, &n_after);
+        assert_int_equal(n_before, n_after);
+        assert_memory_equal(before, after, n_before);
+}
+
+/* A header that only another version of SQLite writes, with its checksum. */
+static void make_other_log(char *log)
+{
+        uint32_t words[8];
+        size_t n;
+        _cleanup_free_ char *text = read_file(log, &n);
+
+        memcpy(words, text, sizeof(words));
+        words[1] = htobe32(3007001);
+        words[6] = words[7] = 0;
+        for (size_t i = 0; i < 6; i += 2) {
+                words[6] += le32toh(words[i]) + words[7];
+                words[7] += le32toh(words[i + 1]) + words[6];
+        }
+        words[6] = htobe32(words[6]);
+        words[7] = htobe32(words[7]);
+        memcpy(text, words, sizeof(words));
+        write_file(log, text, n);
+}
+
+static void test_log_of_another_sqlite(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_free_ char *log = NULL, *before = NULL, *after = NULL;
+        size_t n_before, n_after;
+
+        make_store(fixture);
+        leave_log(fixture);
+        assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
+        make_other_log(log);
+        before = read_file(log, &n_before);
+        assert_int_equal(fixture_open(fixture), -EPROTONOSUPPORT);
+        assert_text(fixture->error.text, "another version of SQLite");
         after = read_file(log, &n_after);
         assert_int_equal(n_before, n_after);
         assert_memory_equal(before, after, n_before);
@@ -544,6 +588,7 @@ int main(void)
                 TEST(test_emptied_with_log),
                 TEST(test_newer_file),
                 TEST(test_newer_file_with_log),
+                TEST(test_log_of_another_sqlite),
                 TEST(test_foreign_database),
                 TEST(test_bad_paths),
                 TEST(test_no_permission),

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A claim database with bytes of it changed: lines "OFFSET VALUE…", the offset in 4096ths of the
- * file. It is opened and used as at a start; whatever it holds, the agent gets a database. */
+/* A claim database and its log (-wal) with bytes of them changed: lines "OFFSET VALUE…". "!" cuts
+ * the file off there, "w" goes on with the log, "s" has the log's checksums be right again, as
+ * whoever may write the folder can make them. Both are opened and used as at a start; whatever they
+ * hold, the agent gets a database. */
 
 #include <dirent.h>
+#include <endian.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -13,9 +16,18 @@
 
 #define FILE_MAX (1024 * 1024)
 
+#define LOG_HEADER   32
+#define FRAME_HEADER 24
+#define PAGE         4096
+
+typedef struct File {
+        const char *suffix;
+        unsigned char pristine[FILE_MAX], bytes[FILE_MAX];
+        size_t n_pristine, n;
+} File;
+
 static char folder[64], path[96];
-static unsigned char pristine[FILE_MAX], bytes[FILE_MAX];
-static size_t n_pristine;
+static File database = { .suffix = "" }, wal = { .suffix = "-wal" };
 
 static const ClaimsConfig *get_config(void)
 {
@@ -25,6 +37,48 @@ static const ClaimsConfig *get_config(void)
         return &config;
 }
 
+static void name_file(const File *file, char name[static 128])
+{
+        snprintf(name, 128, "%s%s", path, file->suffix);
+}
+
+static void read_pristine(File *file)
+{
+        char name[128];
+        int fd;
+
+        name_file(file, name);
+        fd = open(name, O_RDONLY | O_CLOEXEC);
+        assert(fd >= 0);
+        file->n_pristine = (size_t)read(fd, file->pristine, FILE_MAX);
+        assert(file->n_pristine > 0 && file->n_pristine < FILE_MAX);
+        close(fd);
+}
+
+static void write_changed(const File *file)
+{
+        char name[128];
+        int fd;
+
+        name_file(file, name);
+        fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert(fd >= 0 && write(fd, file->bytes, file->n) == (ssize_t)file->n);
+        close(fd);
+}
+
+static void claim_one(Claims *claims)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        ClaimRequest request = { .consumer = uuid_make_random() };
+        RequestGroup *group;
+
+        assert(resource_request_group(&request.resources, "", &group, NULL) == 0);
+        assert(resources_set(&group->resources, "VCPU", 1) == 0);
+        assert(claims_claim(claims, &request, &claim, NULL) == 0);
+        resource_request_done(&request.resources);
+}
+
+/* Two claims in the file, and one in the log. */
 static void make_claims(void)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -38,34 +92,14 @@ static void make_claims(void)
         assert(provider_set_inventory(host, "VCPU", &cpus) == 0);
         assert(claims_open(&claims, get_config(), NULL) >= 0);
         assert(claims_set_providers(claims, tree, NULL) == 0);
-        for (int i = 0; i < 3; i++) {
-                _cleanup_(claim_freep) Claim *claim = NULL;
-                ClaimRequest request = { .consumer = uuid_make_random() };
-                RequestGroup *group;
-
-                assert(resource_request_group(&request.resources, "", &group, NULL) == 0);
-                assert(resources_set(&group->resources, "VCPU", 1) == 0);
-                assert(claims_claim(claims, &request, &claim, NULL) == 0);
-                resource_request_done(&request.resources);
-        }
+        claim_one(claims);
+        claim_one(claims);
         claims_free(claims);
-}
-
-static void set_up(void)
-{
-        int fd;
-
-        log_set_level(LOG_EMERG);
-        snprintf(folder, sizeof(folder), "%s/fuzz-claims-XXXXXX",
-                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-        assert(mkdtemp(folder));
-        snprintf(path, sizeof(path), "%s/claim.sqlite", folder);
-        make_claims();
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        assert(fd >= 0);
-        n_pristine = (size_t)read(fd, pristine, FILE_MAX);
-        assert(n_pristine > 0 && n_pristine < FILE_MAX);
-        close(fd);
+        assert(claims_open(&claims, get_config(), NULL) >= 0);
+        claim_one(claims);
+        read_pristine(&database);
+        read_pristine(&wal);
+        claims_free(claims);
 }
 
 static void empty_folder(void)
@@ -79,17 +113,64 @@ static void empty_folder(void)
         closedir(directory);
 }
 
-/* Changes bytes as the text says, and yields how many of them there are then. */
-static size_t change(const char *text)
+/* The checksum of SQLite's log, of 32-bit words in the order that its magic number tells. */
+static void sum(const unsigned char *data, size_t n, bool big_endian, uint32_t sums[static 2])
 {
-        size_t n = n_pristine;
+        for (size_t i = 0; i + 8 <= n; i += 8) {
+                uint32_t words[2];
 
-        memcpy(bytes, pristine, n);
+                memcpy(words, data + i, sizeof(words));
+                for (size_t j = 0; j < 2; j++) {
+                        words[j] = big_endian ? be32toh(words[j]) : le32toh(words[j]);
+                        sums[j] += words[j] + sums[1 - j];
+                }
+        }
+}
+
+static void write_sums(unsigned char *place, const uint32_t sums[static 2])
+{
+        const uint32_t words[] = { htobe32(sums[0]), htobe32(sums[1]) };
+
+        memcpy(place, words, sizeof(words));
+}
+
+static void seal_log(void)
+{
+        bool big_endian = wal.bytes[3] & 1;
+        uint32_t sums[2] = { 0 };
+
+        if (wal.n < LOG_HEADER)
+                return;
+        sum(wal.bytes, 24, big_endian, sums);
+        write_sums(wal.bytes + 24, sums);
+        for (size_t i = LOG_HEADER; i + FRAME_HEADER + PAGE <= wal.n; i += FRAME_HEADER + PAGE) {
+                sum(wal.bytes + i, 8, big_endian, sums);
+                sum(wal.bytes + i + FRAME_HEADER, PAGE, big_endian, sums);
+                write_sums(wal.bytes + i + 16, sums);
+        }
+}
+
+static void restore(File *file)
+{
+        memcpy(file->bytes, file->pristine, file->n_pristine);
+        file->n = file->n_pristine;
+}
+
+/* Changes bytes as the text says. */
+static void change(const char *text)
+{
+        bool sealed = false;
+        File *file = &database;
+
+        restore(&database);
+        restore(&wal);
         while (*text) {
                 char *end;
                 size_t offset = strtoul(text, &end, 10);
 
                 if (end == text) {
+                        file = *text == 'w' ? &wal : file;
+                        sealed = sealed || *text == 's';
                         text++;
                         continue;
                 }
@@ -98,12 +179,26 @@ static size_t change(const char *text)
 
                         if (end == text)
                                 break;
-                        bytes[offset++ % n] = (unsigned char)value;
+                        file->bytes[offset++ % file->n] = (unsigned char)value;
                 }
                 if (*text == '!')
-                        n = MAX(offset % n, 1u); /* cut off */
+                        file->n = MAX(offset % file->n, 1u);
         }
-        return n;
+        if (sealed)
+                seal_log();
+}
+
+static void set_up(void)
+{
+        log_set_level(LOG_EMERG);
+        snprintf(folder, sizeof(folder), "%s/fuzz-claims-XXXXXX",
+                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+        assert(mkdtemp(folder));
+        snprintf(path, sizeof(path), "%s/claim.sqlite", folder);
+        make_claims();
+        /* The checksums are what SQLite made them. */
+        change("s");
+        assert(memcmp(wal.bytes, wal.pristine, wal.n) == 0);
 }
 
 static void use(Claims *claims)
@@ -129,16 +224,14 @@ void fuzz_text(const char *text)
 {
         Error error = ERROR_NULL;
         Claims *claims;
-        size_t n;
-        int fd, r;
+        int r;
 
-        if (n_pristine == 0)
+        if (database.n_pristine == 0)
                 set_up();
         empty_folder();
-        n = change(text);
-        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-        assert(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
-        close(fd);
+        change(text);
+        write_changed(&database);
+        write_changed(&wal);
         r = claims_open(&claims, get_config(), &error);
         if (r < 0) {
                 /* of a newer program, or of another one: left alone, and said so */

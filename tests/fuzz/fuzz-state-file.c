@@ -9,6 +9,7 @@
 #include "agent/cordon.h"
 #include "agent/device-ledger.h"
 #include "agent/identity.h"
+#include "agent/provider-merge.h"
 #include "agent/reshape-image.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -90,22 +91,57 @@ static void try_ledger(const json_t *json)
         assert(again.n_devices == ledger.n_devices);
 }
 
-static void try_image(const json_t *json)
+static void try_undo(const ReshapeImage *image)
 {
-        _cleanup_(allocations_freep) Allocations *consumers = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         ReshapeShape shape = { 0 };
-        ReshapeImage image = { 0 };
         Uuid root;
 
-        if (reshape_image_from_json(json, &image, NULL) == 0) {
-                tree = make_tree(&root);
-                assert(allocations_new(&consumers) == 0);
-                (void)reshape_image_undo(&image, tree, consumers, &shape, NULL);
-                provider_tree_free(shape.tree);
-                allocations_free(shape.consumers);
-        }
-        reshape_image_done(&image);
+        tree = make_tree(&root);
+        (void)reshape_image_undo(image, tree, image->after.consumers, &shape, NULL);
+        provider_tree_free(shape.tree);
+        allocations_free(shape.consumers);
+}
+
+static void try_image(const json_t *json)
+{
+        _cleanup_(reshape_image_done) ReshapeImage image = { 0 }, again = { 0 };
+        _cleanup_json_ json_t *written = NULL;
+        Uuid root;
+
+        if (reshape_image_from_json(json, &image, NULL) < 0)
+                return;
+        try_undo(&image);
+        assert(uuid_from_text(ROOT, &root) == 0);
+        written = reshape_image_to_json(&image, &root, "host", NULL);
+        assert(written && reshape_image_from_json(written, &again, NULL) == 0);
+        assert(again.before.tree->n_providers == image.before.tree->n_providers);
+        /* a consumer that holds nothing is not written */
+        assert(again.after.consumers->n_consumers <= image.after.consumers->n_consumers);
+}
+
+static void ignore_problem(const char *text, void *userdata)
+{
+}
+
+static void try_additions(const json_t *json)
+{
+        static const ProviderYaml nothing = PROVIDER_YAML_INIT;
+        ProviderAdditions added = PROVIDER_ADDITIONS_INIT, left, again = PROVIDER_ADDITIONS_INIT;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_json_ json_t *written = NULL;
+        Uuid root;
+
+        if (provider_additions_from_json(json, &added, NULL) < 0)
+                return;
+        tree = make_tree(&root);
+        assert(provider_merge(tree, &nothing, "", &added, &left, ignore_problem, NULL) == 0);
+        written = provider_additions_to_json(&added);
+        assert(written && provider_additions_from_json(written, &again, NULL) == 0);
+        assert(again.n_items == added.n_items);
+        provider_additions_done(&added);
+        provider_additions_done(&left);
+        provider_additions_done(&again);
 }
 
 static void try_cordon(const char *text)
@@ -147,4 +183,5 @@ void fuzz_text(const char *text)
                 return;
         try_ledger(json);
         try_image(json);
+        try_additions(json);
 }
