@@ -10,11 +10,25 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/bus-ask.h"
 #include "agent/bus-turns.h"
 #include "base/array.h"
+#include "base/log.h"
 
-/* Between two looks whether what was answered is written. */
+/* Between two looks whether what was answered is written, and whether it is read. */
 #define WRITING_USEC USEC_PER_MSEC
+#define LOOK_USEC    (20 * USEC_PER_MSEC)
+/* Connections of a user that the bus is asked of. */
+#define ASKED_AT_ONCE 32
+/* Who has read nothing for so long gets no answer any more to what it asked. */
+#define UNREAD_USEC (10 * USEC_PER_SEC)
+
+/* Answers that may be large are worth all that a user gets before the bus is asked. */
+#define ANSWERS_INTROSPECT 4
+
+#define TOO_MANY                                                                               \
+        "Too many calls of this user wait for their answers: wait for some of them, then ask " \
+        "again"
 
 /* That waits for its time. The call is not kept, whose arguments may be large. */
 typedef struct Refusal {
@@ -35,6 +49,8 @@ struct BusGate {
         BusTurns turns;
         BusJob *jobs; /* the next step is the first one's */
         bool step_was_last;
+        bool is_counted;      /* the bus is asked what of all that was sent is unread */
+        size_t n_looks;       /* of connections, the next look begins elsewhere */
         unsigned n_direct;    /* calls that sd-bus answers, since all was read */
         uint64_t read_usec;   /* CLOCK_MONOTONIC, when the last call came in */
         uint64_t served_usec; /* CLOCK_MONOTONIC, the end of the last call that had to wait */
@@ -90,11 +106,6 @@ bool bus_call_weigh(sd_bus_message *call, size_t max, size_t *ret_size)
 
 /* Answering */
 
-static void refuse(sd_bus_message *call, const char *words)
-{
-        (void)sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED, "%s", words);
-}
-
 static void answer_failure(sd_bus_message *call, int r, const sd_bus_error *error)
 {
         if (r < 0 || sd_bus_error_is_set(error))
@@ -117,58 +128,6 @@ static void serve(BusGate *gate, sd_bus_message *call)
         answer_failure(call, r, &error);
 }
 
-/* Refusing late */
-
-static Refusal *first_refusal(BusGate *gate)
-{
-        return &gate->refusals[gate->first_refusal % BUS_REFUSALS_MAX];
-}
-
-static void refuse_first(BusGate *gate)
-{
-        (void)sd_bus_send(NULL, first_refusal(gate)->answer, NULL);
-        sd_bus_message_unref(first_refusal(gate)->answer);
-        gate->first_refusal++;
-        gate->n_refusals--;
-}
-
-static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
-{
-        BusGate *gate = userdata;
-        uint64_t now = now_usec();
-
-        while (gate->n_refusals > 0 && first_refusal(gate)->due_usec <= now)
-                refuse_first(gate);
-        if (gate->n_refusals == 0)
-                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        (void)sd_event_source_set_time(source, first_refusal(gate)->due_usec);
-        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-}
-
-static void refuse_late(BusGate *gate, sd_bus_message *call)
-{
-        const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(
-                SD_BUS_ERROR_LIMITS_EXCEEDED,
-                "Too many calls of this user wait for their answers: wait for some of them, then "
-                "ask again");
-        uint64_t due_usec = now_usec() + BUS_REFUSAL_USEC;
-        sd_bus_message *answer;
-
-        if (sd_bus_message_get_expect_reply(call) <= 0)
-                return;
-        if (gate->n_refusals >= BUS_REFUSALS_MAX ||
-            sd_bus_message_new_method_error(call, &answer, &error) < 0) {
-                (void)sd_bus_reply_method_error(call, &error);
-                return;
-        }
-        gate->refusals[(gate->first_refusal + gate->n_refusals) % BUS_REFUSALS_MAX] =
-                (Refusal){ answer, due_usec };
-        if (gate->n_refusals++ > 0)
-                return;
-        (void)sd_event_source_set_time(gate->refusal_source, due_usec);
-        (void)sd_event_source_set_enabled(gate->refusal_source, SD_EVENT_ONESHOT);
-}
-
 /* There is something to serve, when all is read. */
 static void arm(BusGate *gate)
 {
@@ -180,6 +139,146 @@ static void arm(BusGate *gate)
         gate->served_usec = now_usec();
         (void)sd_event_source_set_time(gate->serve_source, 0);
         (void)sd_event_source_set_enabled(gate->serve_source, SD_EVENT_ONESHOT);
+}
+
+/* Whether what is answered is read */
+
+static void wake(BusGate *gate)
+{
+        arm(gate);
+        (void)sd_event_source_set_time(gate->serve_source, 0);
+}
+
+/* dbus-broker tells nothing, and ends who does not read by itself. */
+static void note_blindness(BusGate *gate, int result)
+{
+        if (gate->turns.is_blind || (result != -EACCES && result != -ENOTSUP))
+                return;
+        gate->turns.is_blind = true;
+        if (result == -EACCES)
+                log_warning("The bus policy does not let the agent ask what callers leave unread: "
+                            "one that reads nothing can cut it off from the bus. Install the "
+                            "policy of this version and reload the bus (\"systemctl reload "
+                            "dbus\").");
+}
+
+static void on_unread(const char *name, int result, uint64_t bytes, void *userdata)
+{
+        BusGate *gate = userdata;
+        BusSender *sender = bus_turns_find(&gate->turns, name);
+
+        note_blindness(gate, result);
+        if (!sender)
+                return;
+        if (sender->is_counted) {
+                sender->is_counted = false;
+                sender->n_answers -= MIN(sender->n_answers, sender->n_counted);
+                sender->unread = bytes;
+        }
+        if (bus_turns_reading(&gate->turns, sender) == BUS_READS)
+                wake(gate);
+}
+
+static void on_sent(const char *name, int result, uint64_t bytes, void *userdata)
+{
+        BusGate *gate = userdata;
+
+        note_blindness(gate, result);
+        gate->turns.unread = bytes;
+        gate->is_counted = false;
+}
+
+/* Of connections of the user that may not have read all: a few at a time, the next ones when it is
+ * called again. */
+static void ask_unread(BusGate *gate, const BusSender *sender)
+{
+        size_t first = gate->n_looks++, n_asked = 0;
+        const char *own;
+
+        for (size_t i = 0; i < gate->turns.n_senders && n_asked < ASKED_AT_ONCE; i++) {
+                BusSender *other = gate->turns.senders[(first + i) % gate->turns.n_senders];
+
+                if (other->is_counted || !bus_turns_same_user(sender, other) ||
+                    (other->n_answers == 0 && other->unread == 0))
+                        continue;
+                other->n_counted = other->n_answers;
+                other->is_counted = bus_ask_unread(gate->bus, other->name, on_unread, gate) >= 0;
+                n_asked++;
+        }
+        if (!gate->is_counted && sd_bus_get_unique_name(gate->bus, &own) >= 0)
+                gate->is_counted = bus_ask_sent(gate->bus, own, on_sent, gate) >= 0;
+}
+
+static void note_answers(BusGate *gate, BusSender *sender, unsigned n)
+{
+        if (bus_turns_answered(&gate->turns, sender, n))
+                ask_unread(gate, sender);
+}
+
+/* Refusing late */
+
+static Refusal *first_refusal(BusGate *gate)
+{
+        return &gate->refusals[gate->first_refusal % BUS_REFUSALS_MAX];
+}
+
+static void drop_refusal(BusGate *gate)
+{
+        sd_bus_message_unref(first_refusal(gate)->answer);
+        gate->first_refusal++;
+        gate->n_refusals--;
+}
+
+/* Who does not read gets none. False: the bus is asked first. */
+static bool refuse_first(BusGate *gate)
+{
+        sd_bus_message *answer = first_refusal(gate)->answer;
+        BusSender *sender = bus_turns_find(&gate->turns, sd_bus_message_get_destination(answer));
+        BusReading reading = sender ? bus_turns_reading(&gate->turns, sender) : BUS_READS;
+
+        if (reading == BUS_READS_PERHAPS) {
+                ask_unread(gate, sender);
+                return false;
+        }
+        if (reading == BUS_READS) {
+                (void)sd_bus_send(NULL, answer, NULL);
+                if (sender)
+                        note_answers(gate, sender, 1);
+        }
+        drop_refusal(gate);
+        return true;
+}
+
+static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        BusGate *gate = userdata;
+        uint64_t now = now_usec(), next = 0;
+
+        while (next == 0 && gate->n_refusals > 0 && first_refusal(gate)->due_usec <= now)
+                if (!refuse_first(gate))
+                        next = now + WRITING_USEC;
+        if (gate->n_refusals == 0)
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        (void)sd_event_source_set_time(source, next ? next : first_refusal(gate)->due_usec);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* Beyond what is held nobody is answered. */
+static void refuse_late(BusGate *gate, sd_bus_message *call, const char *words)
+{
+        const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(SD_BUS_ERROR_LIMITS_EXCEEDED, words);
+        uint64_t due_usec = now_usec() + BUS_REFUSAL_USEC;
+        sd_bus_message *answer;
+
+        if (sd_bus_message_get_expect_reply(call) <= 0 || gate->n_refusals >= BUS_REFUSALS_MAX ||
+            sd_bus_message_new_method_error(call, &answer, &error) < 0)
+                return;
+        gate->refusals[(gate->first_refusal + gate->n_refusals) % BUS_REFUSALS_MAX] =
+                (Refusal){ answer, due_usec };
+        if (gate->n_refusals++ > 0)
+                return;
+        (void)sd_event_source_set_time(gate->refusal_source, due_usec);
+        (void)sd_event_source_set_enabled(gate->refusal_source, SD_EVENT_ONESHOT);
 }
 
 /* Jobs */
@@ -225,6 +324,28 @@ static void step(BusGate *gate)
 
 /* Serving in turn */
 
+static bool is_long(const char *member)
+{
+        return strcmp(member, "GetManagedObjects") == 0 || strcmp(member, "ListClaims") == 0 ||
+               strcmp(member, "FindClaims") == 0;
+}
+
+/* What it is answered may be large, or is worth one. */
+static void note_call(BusGate *gate, sd_bus_message *call)
+{
+        static const char *const large[] = { "GetTree", "GetPlan", "Discover", "ListProblems",
+                                             "Explain" };
+        BusSender *sender = bus_turns_find(&gate->turns, sd_bus_message_get_sender(call));
+        const char *member = sd_bus_message_get_member(call);
+        unsigned n = is_long(member) ? BUS_ANSWERS_MAX : 1;
+
+        for (size_t i = 0; i < ARRAY_SIZE(large); i++)
+                if (strcmp(member, large[i]) == 0)
+                        n = BUS_ANSWERS_MAX;
+        if (sender)
+                (void)bus_turns_answered(&gate->turns, sender, n);
+}
+
 /* False: there was nothing to do. */
 static bool serve_next(BusGate *gate)
 {
@@ -235,6 +356,7 @@ static bool serve_next(BusGate *gate)
                 step(gate);
         } else if (bus_turns_next(&gate->turns, !gate->jobs, &call)) {
                 gate->step_was_last = false;
+                note_call(gate, call.message);
                 serve(gate, call.message);
                 sd_bus_message_unref(call.message);
         } else if (gate->jobs) {
@@ -261,20 +383,56 @@ static bool is_more_to_come(const BusGate *gate, uint64_t now)
                now - gate->served_usec < BUS_READING_USEC;
 }
 
+/* Nobody waits for an answer, or reads it. */
+static void drop_calls(BusSender *sender)
+{
+        while (sender->n_calls > 0)
+                sd_bus_message_unref(sender->calls[--sender->n_calls].message);
+}
+
+/* Of the users whose calls wait because they may not have read what was before. False: there are
+ * none. */
+static bool look_who_reads(BusGate *gate)
+{
+        uint64_t now = now_usec();
+        bool any = false;
+
+        for (size_t i = 0; i < gate->turns.n_senders; i++) {
+                BusSender *sender = gate->turns.senders[i];
+
+                if (!sender->is_known || sender->n_calls == 0 ||
+                    bus_turns_reading(&gate->turns, sender) == BUS_READS) {
+                        sender->unread_since_usec = 0;
+                        continue;
+                }
+                if (sender->unread_since_usec == 0)
+                        sender->unread_since_usec = now;
+                if (now - sender->unread_since_usec > UNREAD_USEC)
+                        drop_calls(sender);
+                ask_unread(gate, sender);
+                any = true;
+        }
+        return any;
+}
+
 static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusGate *gate = userdata;
         bool writing = is_writing(gate);
+        uint64_t pause = writing ? WRITING_USEC : 0;
 
         if (is_more_to_come(gate, now_usec())) {
                 (void)sd_event_source_set_time(source, gate->read_usec + BUS_QUIET_USEC);
                 return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         }
         gate->n_direct = 0;
-        if (!writing && !serve_next(gate))
-                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        if (!writing && !serve_next(gate)) {
+                if (!look_who_reads(gate))
+                        return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+                pause = LOOK_USEC;
+        }
         gate->served_usec = now_usec();
-        (void)sd_event_source_set_time(source, writing ? gate->served_usec + WRITING_USEC : 0);
+        (void)sd_event_source_set_time(source, pause ? gate->served_usec + pause : 0);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -299,27 +457,6 @@ static void serve_privileged(BusGate *gate, BusSender *sender)
         }
 }
 
-/* A question to the bus. */
-typedef struct Asking {
-        BusGate *gate;
-        char *name;
-} Asking;
-
-static void asking_free(void *data)
-{
-        Asking *asking = data;
-
-        free(asking->name);
-        free(asking);
-}
-
-/* Whoever asked is gone: nobody waits for an answer. */
-static void drop_calls(BusSender *sender)
-{
-        while (sender->n_calls > 0)
-                sd_bus_message_unref(sender->calls[--sender->n_calls].message);
-}
-
 static void learn_user(BusGate *gate, BusSender *sender, uid_t uid)
 {
         BusCall call;
@@ -330,53 +467,35 @@ static void learn_user(BusGate *gate, BusSender *sender, uid_t uid)
                 return;
         }
         while (bus_turns_take_over(&gate->turns, sender, &call)) {
-                refuse_late(gate, call.message);
+                refuse_late(gate, call.message, TOO_MANY);
                 sd_bus_message_unref(call.message);
         }
         if (sender->n_calls > 0)
                 arm(gate);
 }
 
-static int on_user(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
+static void on_user(const char *name, int result, uint64_t uid, void *userdata)
 {
-        Asking *asking = userdata;
-        BusSender *sender = bus_turns_find(&asking->gate->turns, asking->name);
-        uint32_t uid;
+        BusGate *gate = userdata;
+        BusSender *sender = bus_turns_find(&gate->turns, name);
 
         if (!sender)
-                return 0;
+                return;
         sender->is_asked = false;
-        if (sd_bus_message_is_method_error(reply, NULL) ||
-            sd_bus_message_read(reply, "u", &uid) < 0)
+        if (result < 0)
                 drop_calls(sender);
         else
-                learn_user(asking->gate, sender, uid);
-        return 0;
+                learn_user(gate, sender, (uid_t)uid);
 }
 
 static int ask_user(BusGate *gate, BusSender *sender)
 {
-        Asking *asking = calloc(1, sizeof(Asking));
-        sd_bus_slot *slot;
-        int r = -ENOMEM;
+        int r = sender->is_known || sender->is_asked
+                        ? 0
+                        : bus_ask_user(gate->bus, sender->name, on_user, gate);
 
-        if (asking && (asking->name = strdup(sender->name)))
-                r = sd_bus_call_method_async(gate->bus, &slot, "org.freedesktop.DBus",
-                                             "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                             "GetConnectionUnixUser", on_user, asking, "s",
-                                             sender->name);
-        if (r < 0) {
-                if (asking)
-                        asking_free(asking);
-                return r;
-        }
-        asking->gate = gate;
-        /* It lives as long as the bus waits for the answer. */
-        (void)sd_bus_slot_set_destroy_callback(slot, asking_free);
-        (void)sd_bus_slot_set_floating(slot, true);
-        sd_bus_slot_unref(slot);
-        sender->is_asked = true;
-        return 0;
+        sender->is_asked = sender->is_asked || (r >= 0 && !sender->is_known);
+        return r;
 }
 
 bool bus_gate_get_user(const BusGate *gate, sd_bus_message *call, uid_t *ret, bool *ret_privileged)
@@ -392,12 +511,6 @@ bool bus_gate_get_user(const BusGate *gate, sd_bus_message *call, uid_t *ret, bo
 }
 
 /* Coming in */
-
-static bool is_long(const char *member)
-{
-        return strcmp(member, "GetManagedObjects") == 0 || strcmp(member, "ListClaims") == 0 ||
-               strcmp(member, "FindClaims") == 0;
-}
 
 /* libvirt's hook tells a whole domain, over a connection of which it is not known yet that it is
  * root's. */
@@ -431,9 +544,7 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
         }
         if (!bus_turns_has_room(&gate->turns, sender, call.size))
                 return -EBUSY;
-        if (!sender->is_known && !sender->is_asked && (r = ask_user(gate, sender)) < 0)
-                return r;
-        if ((r = bus_turns_add(sender, &call)) < 0)
+        if ((r = ask_user(gate, sender)) < 0 || (r = bus_turns_add(sender, &call)) < 0)
                 return r;
         sd_bus_message_ref(m);
         if (sender->is_known) {
@@ -459,38 +570,45 @@ static bool is_for_sd_bus(sd_bus_message *m)
                              strcmp(interface, "org.freedesktop.DBus.Peer") == 0);
 }
 
-/* Those have no turn: of all who are not privileged only so many are answered before all is read.
- */
-static bool may_go_to_sd_bus(BusGate *gate, const char *name)
+/* Those have no turn: of all who are not privileged only so many are answered before all is read,
+ * and none who does not read them. -EBUSY: it may not. */
+static int let_to_sd_bus(BusGate *gate, sd_bus_message *m, const char *name)
 {
-        const BusSender *sender = bus_turns_find(&gate->turns, name);
+        BusSender *sender;
+        int r = bus_turns_sender(&gate->turns, name, &sender);
 
-        if (sender && sender->is_privileged)
-                return true;
+        if (r >= 0)
+                r = ask_user(gate, sender);
+        if (r < 0 || sender->is_privileged)
+                return r;
         arm(gate);
-        return ++gate->n_direct <= BUS_CALLS_PER_USER;
+        if (++gate->n_direct > BUS_CALLS_PER_USER ||
+            bus_turns_reading(&gate->turns, sender) != BUS_READS)
+                return -EBUSY;
+        note_answers(gate, sender, ANSWERS_INTROSPECT);
+        return 0;
 }
 
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
 {
         BusGate *gate = userdata;
         const char *path = sd_bus_message_get_path(m), *name = sd_bus_message_get_sender(m);
+        bool direct;
         int r;
 
         if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0 || !path || !name ||
             (!is_below(path, gate->paths[0]) && !is_below(path, gate->paths[1])))
                 return 0;
         gate->read_usec = now_usec();
-        if (is_for_sd_bus(m) && may_go_to_sd_bus(gate, name))
-                return 0;
-        r = is_for_sd_bus(m) ? -EBUSY : take_in(gate, m, name);
+        direct = is_for_sd_bus(m);
+        r = direct ? let_to_sd_bus(gate, m, name) : take_in(gate, m, name);
         if (r == -EBUSY)
-                refuse_late(gate, m);
+                refuse_late(gate, m, TOO_MANY);
         else if (r == -EMSGSIZE)
-                refuse(m, "The arguments are too large");
+                refuse_late(gate, m, "The arguments are too large");
         else if (r < 0)
                 (void)sd_bus_reply_method_errno(m, r, NULL);
-        return 1;
+        return r < 0 || !direct;
 }
 
 /* Life */
@@ -513,9 +631,10 @@ void bus_gate_detach(BusGate *gate)
 
         while (bus_turns_take_any(&gate->turns, &call))
                 sd_bus_message_unref(call.message);
-        for (; gate->n_refusals > 0; gate->n_refusals--, gate->first_refusal++)
-                sd_bus_message_unref(first_refusal(gate)->answer);
+        while (gate->n_refusals > 0)
+                drop_refusal(gate);
         bus_turns_done(&gate->turns); /* on another connection a name may be another's */
+        gate->is_counted = false;
         while (gate->jobs) {
                 BusJob *job = gate->jobs;
 

@@ -23,7 +23,7 @@
 #define BUS_READING_USEC (100 * USEC_PER_MSEC)
 #define BUS_QUIET_USEC   (5 * USEC_PER_MSEC)
 #define BUS_REFUSAL_USEC (500 * USEC_PER_MSEC)
-#define BUS_REFUSALS_MAX 4096 /* that are held; others go at once */
+#define BUS_REFUSALS_MAX 4096 /* that are held; beyond there is no answer */
 
 /* Of a call's arguments: bytes of texts, and some for each value. */
 #define BUS_CALL_SIZE_MAX        (256 * 1024)

@@ -41,6 +41,18 @@ BusSender *bus_turns_find(const BusTurns *turns, const char *name)
         return found ? turns->senders[place] : NULL;
 }
 
+static bool has_read_all(const BusSender *sender)
+{
+        return sender->n_answers == 0 && sender->unread == 0;
+}
+
+static bool is_forgotten_before(const BusSender *sender, const BusSender *other)
+{
+        if (has_read_all(sender) != has_read_all(other))
+                return has_read_all(sender);
+        return sender->turn < other->turn;
+}
+
 /* The one that was served longest ago, of those without calls. */
 static int forget_one(BusTurns *turns)
 {
@@ -48,7 +60,8 @@ static int forget_one(BusTurns *turns)
 
         for (size_t i = 0; i < turns->n_senders; i++)
                 if (turns->senders[i]->n_calls == 0 &&
-                    (oldest == SIZE_MAX || turns->senders[i]->turn < turns->senders[oldest]->turn))
+                    (oldest == SIZE_MAX ||
+                     is_forgotten_before(turns->senders[i], turns->senders[oldest])))
                         oldest = i;
         if (oldest == SIZE_MAX)
                 return -EBUSY;
@@ -87,9 +100,10 @@ int bus_turns_sender(BusTurns *turns, const char *name, BusSender **ret)
         return 0;
 }
 
-static bool is_of_user(const BusSender *sender, const BusSender *other)
+bool bus_turns_same_user(const BusSender *sender, const BusSender *other)
 {
-        return sender->is_known && other->is_known && sender->uid == other->uid;
+        return sender == other ||
+               (sender->is_known && other->is_known && sender->uid == other->uid);
 }
 
 void bus_turns_set_user(BusTurns *turns, BusSender *sender, uid_t uid, bool privileged)
@@ -98,7 +112,7 @@ void bus_turns_set_user(BusTurns *turns, BusSender *sender, uid_t uid, bool priv
         sender->is_known = true;
         sender->is_privileged = privileged;
         for (size_t i = 0; i < turns->n_senders; i++)
-                if (is_of_user(sender, turns->senders[i]))
+                if (bus_turns_same_user(sender, turns->senders[i]))
                         sender->user_turn = MAX(sender->user_turn, turns->senders[i]->user_turn);
 }
 
@@ -117,7 +131,7 @@ static Waiting count(const BusTurns *turns, const BusSender *sender)
 
                 if (other->is_privileged)
                         continue;
-                if (is_of_user(sender, other))
+                if (bus_turns_same_user(sender, other))
                         waiting.n_user += other->n_calls;
                 if (other->is_known == sender->is_known)
                         waiting.n_all += other->n_calls;
@@ -163,6 +177,42 @@ int bus_turns_add(BusSender *sender, const BusCall *call)
         return 0;
 }
 
+static unsigned count_answers(const BusTurns *turns, const BusSender *sender, uint64_t *ret_unread)
+{
+        unsigned n = 0;
+
+        *ret_unread = 0;
+        for (size_t i = 0; i < turns->n_senders; i++)
+                if (bus_turns_same_user(sender, turns->senders[i])) {
+                        n += turns->senders[i]->n_answers;
+                        *ret_unread += turns->senders[i]->unread;
+                }
+        return n;
+}
+
+BusReading bus_turns_reading(const BusTurns *turns, const BusSender *sender)
+{
+        uint64_t unread;
+        unsigned n;
+
+        if (sender->is_privileged || turns->is_blind)
+                return BUS_READS;
+        n = count_answers(turns, sender, &unread);
+        if (unread > BUS_UNREAD_MAX || turns->unread > BUS_UNREAD_OF_ALL)
+                return BUS_READS_NOT;
+        return n >= BUS_ANSWERS_MAX ? BUS_READS_PERHAPS : BUS_READS;
+}
+
+bool bus_turns_answered(const BusTurns *turns, BusSender *sender, unsigned n)
+{
+        uint64_t unread;
+
+        if (sender->is_privileged || turns->is_blind)
+                return false;
+        sender->n_answers += n;
+        return count_answers(turns, sender, &unread) >= BUS_ANSWERS_ASK;
+}
+
 static bool is_earlier(const BusSender *sender, const BusSender *other)
 {
         if (sender->is_privileged != other->is_privileged)
@@ -188,7 +238,8 @@ bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret)
                 if (!sender->is_known || sender->n_calls == 0 ||
                     (sender->calls[0].is_long && !allow_long && !sender->is_privileged))
                         continue;
-                if (!next || is_earlier(sender, next))
+                if ((!next || is_earlier(sender, next)) &&
+                    bus_turns_reading(turns, sender) == BUS_READS)
                         next = sender;
         }
         if (!next)
@@ -196,7 +247,7 @@ bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret)
         take_first(next, ret);
         next->turn = ++turns->turn;
         for (size_t i = 0; i < turns->n_senders; i++)
-                if (is_of_user(next, turns->senders[i]))
+                if (bus_turns_same_user(next, turns->senders[i]))
                         turns->senders[i]->user_turn = turns->turn;
         return true;
 }

@@ -19,6 +19,15 @@
 #define BUS_CALLS_SIZE     (8 * 1024 * 1024) /* of all that wait and are not privileged */
 #define BUS_SENDERS_MAX    1024
 
+/* What is answered and not read lies with dbus-daemon, which reads nothing more of who has sent too
+ * much of that (127 MiB), so that nobody is answered any more. It is the bus that is asked how much
+ * is unread; between two questions a user gets so many answers, of which a large one is worth all.
+ */
+#define BUS_ANSWERS_ASK   64 /* it is time to ask */
+#define BUS_ANSWERS_MAX   256
+#define BUS_UNREAD_MAX    (1024 * 1024)      /* bytes, of a user */
+#define BUS_UNREAD_OF_ALL (64 * 1024 * 1024) /* of all that the agent sent */
+
 typedef struct BusCall {
         void *message;
         size_t size;  /* of its arguments */
@@ -32,19 +41,34 @@ typedef struct BusSender {
         BusCall *calls; /* the oldest first */
         size_t n_calls, n_allocated;
         uint64_t turn, user_turn; /* the last of this connection, and of its user */
+        unsigned n_answers;       /* since the bus was asked what is unread of them */
+        uint64_t unread;          /* bytes, as it said */
+        bool is_counted;          /* it is being asked, when there were n_counted answers */
+        unsigned n_counted;
+        uint64_t unread_since_usec; /* calls wait because of it; 0: they do not */
 } BusSender;
+
+/* Whether a user reads what it is answered. */
+typedef enum BusReading {
+        BUS_READS,
+        BUS_READS_PERHAPS, /* the bus is to be asked before the next answer */
+        BUS_READS_NOT,
+} BusReading;
 
 typedef struct BusTurns {
         BusSender **senders; /* by name */
         size_t n_senders, n_allocated;
         uint64_t turn;
+        uint64_t unread; /* bytes, of all that the agent sent */
+        bool is_blind;   /* the bus does not tell: everybody is taken to read */
 } BusTurns;
 
 /* Frees the senders; calls must have been taken out. */
 void bus_turns_done(BusTurns *turns);
 
 /* The sender of that name, made when it is new; one without calls is forgotten when there are too
- * many. Borrowed until the next call of this function. -EBUSY: too many that wait, -ENOMEM. */
+ * many, one that has read everything before others. Borrowed until the next call of this function.
+ * -EBUSY: too many that wait, -ENOMEM. */
 int bus_turns_sender(BusTurns *turns, const char *name, BusSender **ret);
 
 /* NULL when it is not known. */
@@ -61,8 +85,16 @@ bool bus_turns_has_room(const BusTurns *turns, const BusSender *sender, size_t s
 
 int bus_turns_add(BusSender *sender, const BusCall *call); /* -ENOMEM */
 
+bool bus_turns_same_user(const BusSender *sender, const BusSender *other);
+
+/* Of the sender's user, who is not known yet: of the sender. Who is privileged is not asked. */
+BusReading bus_turns_reading(const BusTurns *turns, const BusSender *sender);
+
+/* Notes answers for it. True: it is time to ask the bus. */
+bool bus_turns_answered(const BusTurns *turns, BusSender *sender, unsigned n);
+
 /* Takes the call out that is served next. False when there is none; calls that are long do not
- * count unless they are allowed. */
+ * count unless they are allowed, and those of users that may not have read their answers never. */
 bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret);
 
 /* Takes any call out, to give up all. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <systemd/sd-bus.h>
 
+#include "agent/bus-ask.h"
 #include "agent/bus-claims.h"
 #include "agent/bus-cordon.h"
 #include "agent/bus-dispatch.h"
@@ -22,6 +23,10 @@ struct BusService {
         BusFacts facts; /* first: the properties are read from it */
         sd_event *event;
         sd_event_source *retry_timer;
+        sd_event_source *look_timer;
+        bool is_leaving;  /* the connection before may still have the name */
+        bool is_looking;  /* the bus has not answered yet */
+        uint64_t unread;  /* bytes that were sent and lie with the bus, at the last look */
         sd_bus *bus;      /* NULL while there is none */
         bool told_no_bus; /* the absence is logged once */
         bool settled;
@@ -346,6 +351,8 @@ static void close_bus(BusService *service)
         bus_objects_detach(service->objects);
         bus_operations_detach(service->operations);
         service->dispatch.n_places = 0;
+        service->is_looking = false;
+        service->unread = 0;
         sd_bus_detach_event(service->bus);
         service->bus = sd_bus_close_unref(service->bus);
 }
@@ -437,7 +444,9 @@ static int try_open(BusService *service)
                                       NULL, service);
         if (r < 0)
                 return r;
-        r = sd_bus_request_name_async(service->bus, NULL, BUS_NAME, 0, on_name_requested, service);
+        r = sd_bus_request_name_async(service->bus, NULL, BUS_NAME,
+                                      service->is_leaving ? SD_BUS_NAME_QUEUE : 0,
+                                      on_name_requested, service);
         if (r < 0)
                 return r;
         return sd_bus_attach_event(service->bus, service->event, SD_EVENT_PRIORITY_NORMAL);
@@ -456,6 +465,68 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+static void on_looked(const char *name, int result, uint64_t bytes, void *userdata)
+{
+        BusService *service = userdata;
+
+        service->is_looking = false;
+        service->unread = bytes;
+        if (bytes > BUS_UNREAD_LAST)
+                (void)sd_event_source_set_time(service->look_timer, 0);
+}
+
+/* dbus-daemon does not look at a connection of which it reads nothing more, and finds out that it
+ * was closed, and that the name is free, when it has something to send there. */
+static void leave_bus(BusService *service, const char *own)
+{
+        _cleanup_free_ char *left = strdup(own);
+
+        log_warning("What callers and subscribers have not read of what the agent sent fills the "
+                    "bus: connecting to it anew, so that others are answered.");
+        service->is_leaving = true;
+        (void)on_retry(NULL, 0, service);
+        service->is_leaving = false;
+        if (service->bus && left)
+                (void)sd_bus_call_method_async(service->bus, NULL, left, "/",
+                                               "org.freedesktop.DBus.Peer", "Ping", NULL, NULL, "");
+}
+
+static void look(BusService *service)
+{
+        const char *own;
+
+        if (!service->bus || sd_bus_is_ready(service->bus) <= 0 ||
+            sd_bus_get_unique_name(service->bus, &own) < 0)
+                return;
+        if (service->is_looking || service->unread > BUS_UNREAD_LAST)
+                leave_bus(service, own);
+        else
+                service->is_looking = bus_ask_sent(service->bus, own, on_looked, service) >= 0;
+}
+
+/* Whoever subscribes to signals and reads none fills the bus, too, be it in months. */
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        look(userdata);
+        (void)sd_event_source_set_time_relative(source, BUS_LOOK_USEC);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int add_timers(BusService *service)
+{
+        int r = sd_event_add_time_relative(service->event, &service->retry_timer, CLOCK_MONOTONIC,
+                                           BUS_RETRY_USEC, USEC_PER_SEC, on_retry, service);
+
+        if (r < 0)
+                return r;
+        (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
+        r = sd_event_add_time_relative(service->event, &service->look_timer, CLOCK_MONOTONIC,
+                                       BUS_LOOK_USEC, USEC_PER_SEC, on_look, service);
+        /* An answer that came is read first. */
+        return r < 0 ? r
+                     : sd_event_source_set_priority(service->look_timer, SD_EVENT_PRIORITY_IDLE);
+}
+
 int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
 {
         _cleanup_(bus_service_freep) BusService *service = calloc(1, sizeof(BusService));
@@ -465,11 +536,9 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
                 return -ENOMEM;
         service->facts.config = *config;
         service->event = sd_event_ref(event);
-        r = sd_event_add_time_relative(event, &service->retry_timer, CLOCK_MONOTONIC,
-                                       BUS_RETRY_USEC, USEC_PER_SEC, on_retry, service);
+        r = add_timers(service);
         if (r < 0)
                 return r;
-        (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
         service->documents.config = &service->facts.config;
         r = bus_gate_new(&service->gate, event, bus_dispatch_serve, &service->dispatch);
         service->dispatch = (BusDispatch){ .gate = service->gate, .manager = BUS_PATH };
@@ -502,6 +571,7 @@ BusService *bus_service_free(BusService *service)
         polkit_free(service->polkit);
         bus_gate_free(service->gate);
         bus_documents_done(&service->documents);
+        sd_event_source_disable_unref(service->look_timer);
         sd_event_source_disable_unref(service->retry_timer);
         sd_event_unref(service->event);
         free(service);

@@ -15,6 +15,10 @@
 #include "agent/tracker.h"
 
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
+/* Each time it is asked whether the bus still answers, and what lies unread there of all that was
+ * sent. When it does not, or that is more than so many bytes, the connection is made anew. */
+#define BUS_LOOK_USEC   (10 * USEC_PER_SEC)
+#define BUS_UNREAD_LAST (96 * 1024 * 1024)
 
 typedef struct BusService BusService;
 

@@ -156,12 +156,71 @@ static void test_many_senders(void **state)
         bus_turns_done(&turns);
 }
 
+/* Who does not read, over whichever connection, is not served; others and root are. */
+static void test_reading(void **state)
+{
+        BusTurns turns = { 0 };
+        BusSender *first, *second, *root;
+        BusCall call;
+
+        add(&turns, "a1", 0, false);
+        add(&turns, "a2", 0, false);
+        add(&turns, "b1", 0, false);
+        add(&turns, "01", 0, false);
+        first = bus_turns_find(&turns, "a1");
+        second = bus_turns_find(&turns, "a2");
+        root = bus_turns_find(&turns, "01");
+        assert_false(bus_turns_answered(&turns, first, BUS_ANSWERS_ASK - 1));
+        assert_int_equal(bus_turns_reading(&turns, second), BUS_READS);
+        assert_true(bus_turns_answered(&turns, second, 1));
+        assert_true(bus_turns_answered(&turns, second, BUS_ANSWERS_MAX - BUS_ANSWERS_ASK));
+        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS_PERHAPS);
+        assert_true(bus_turns_next(&turns, true, &call));
+        assert_ptr_equal(call.message, root);
+        assert_true(bus_turns_next(&turns, true, &call));
+        assert_string_equal(((const BusSender *)call.message)->name, "b1");
+        assert_false(bus_turns_next(&turns, true, &call));
+        first->n_answers = second->n_answers = 0;
+        second->unread = BUS_UNREAD_MAX + 1;
+        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS_NOT);
+        second->unread = BUS_UNREAD_MAX;
+        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS);
+        turns.unread = BUS_UNREAD_OF_ALL + 1;
+        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS_NOT);
+        assert_int_equal(bus_turns_reading(&turns, root), BUS_READS);
+        assert_false(bus_turns_answered(&turns, root, BUS_ANSWERS_MAX));
+        turns.is_blind = true;
+        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS);
+        while (bus_turns_take_any(&turns, &call))
+                ;
+        bus_turns_done(&turns);
+}
+
+/* Of two without calls the one that has read everything is forgotten first. */
+static void test_who_reads_is_forgotten_first(void **state)
+{
+        BusTurns turns = { 0 };
+        BusSender *sender;
+        char name[16];
+
+        for (unsigned i = 0; i < BUS_SENDERS_MAX; i++) {
+                snprintf(name, sizeof(name), "a%u", i);
+                assert_int_equal(bus_turns_sender(&turns, name, &sender), 0);
+                (void)bus_turns_answered(&turns, sender, i == 7 ? 0 : 1);
+        }
+        assert_int_equal(bus_turns_sender(&turns, "b1", &sender), 0);
+        assert_null(bus_turns_find(&turns, "a7"));
+        assert_int_equal(turns.n_senders, BUS_SENDERS_MAX);
+        bus_turns_done(&turns);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_order),   cmocka_unit_test(test_long),
                 cmocka_unit_test(test_limits),  cmocka_unit_test(test_size),
                 cmocka_unit_test(test_unknown), cmocka_unit_test(test_many_senders),
+                cmocka_unit_test(test_reading), cmocka_unit_test(test_who_reads_is_forgotten_first),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,8 @@
  * answers, the longest and the 99th percentile of the answers' times in ms, and the name of the
  * last error ("-": none). "silent-polkit" is polkit that never answers: it says "ready" and stays
  * until its input ends. "ask" is Claim with leave to ask the user.
- * With "wait" it says "ready" before, and waits for a line. */
+ * With "wait" it says "ready" before, and waits for a line. With "unread" it opens N connections,
+ * sends calls over all of them until the seconds are over, and reads no answer. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -341,6 +342,50 @@ static int run(Caller *caller, size_t n)
         return r;
 }
 
+/* So many at once that they wait for their turn, and are not refused. */
+#define UNREAD_LOT        16
+#define UNREAD_PAUSE_USEC 20000
+
+static int send_unread(const Kind *kind, sd_bus *bus)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        uint64_t n_queued, cookie;
+        int r = sd_bus_get_n_queued_write(bus, &n_queued);
+
+        if (r < 0 || n_queued > 0)
+                return r;
+        r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, kind->path, kind->interface,
+                                           kind->member);
+        if (r >= 0 && kind->fill)
+                r = kind->fill(m);
+        /* Without a cookie no answer would be wanted. */
+        return r < 0 ? r : sd_bus_send(bus, m, &cookie);
+}
+
+/* Prints how many were sent. */
+static int run_unread(const Caller *caller, size_t n)
+{
+        sd_bus *buses[256] = { NULL };
+        size_t n_sent = 0;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < MIN(n, ARRAY_SIZE(buses)); i++) {
+                r = sd_bus_open_system(&buses[i]);
+                while (r >= 0 && sd_bus_is_ready(buses[i]) == 0)
+                        r = sd_bus_process(buses[i], NULL) == 0 ? sd_bus_wait(buses[i], UINT64_MAX)
+                                                                : 0;
+        }
+        while (r >= 0 && now_usec() < caller->end_usec) {
+                for (size_t i = 0; r >= 0 && i < n * UNREAD_LOT; i++, n_sent++)
+                        r = send_unread(caller->kind, buses[i / UNREAD_LOT]);
+                usleep(UNREAD_PAUSE_USEC);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(buses); i++)
+                sd_bus_close_unref(buses[i]);
+        printf("%zu\n", n_sent);
+        return r;
+}
+
 static int stay_silent(void)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -377,12 +422,16 @@ int main(int argc, char *argv[])
         if (!caller.kind)
                 return EXIT_FAILURE;
         caller.event = event;
-        if (argc > 4) {
+        if (argc > 4 && strcmp(argv[4], "wait") == 0) {
                 puts("ready");
                 fflush(stdout);
                 (void)getchar();
         }
         caller.end_usec = now_usec() + (uint64_t)(seconds * (double)USEC_PER_SEC);
+        if (argc > 4 && strcmp(argv[4], "unread") == 0)
+                return run_unread(&caller, MIN((size_t)atoi(argv[2]), (size_t)256)) < 0
+                               ? EXIT_FAILURE
+                               : EXIT_SUCCESS;
         r = run(&caller, (size_t)atoi(argv[2]));
         if (r < 0)
                 fprintf(stderr, "bus-caller: %s\n", strerror(-r));

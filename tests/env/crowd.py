@@ -97,10 +97,10 @@ class CrowdedAgent:
         self.agent.start()
         wait_until(lambda: self.agent.status().get('n_providers'), 60, 'the host')
 
-    def spawn(self, kind, n=1, seconds=0, user=NOBODY):
+    def spawn(self, kind, n=1, seconds=0, user=NOBODY, how=()):
         """A tests/bench/bus-caller."""
         child = subprocess.Popen(
-            [str(build_folder() / 'tests/bench/bus-caller'), kind, str(n), str(seconds)],
+            [str(build_folder() / 'tests/bench/bus-caller'), kind, str(n), str(seconds), *how],
             env=self.bus.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd='/',
             user=user, group=user, extra_groups=[])
 

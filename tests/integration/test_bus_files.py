@@ -39,6 +39,10 @@ _CONFIG = '''<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configura
     <allow receive_type="error"/>
     <allow receive_type="signal"/>
     <allow send_destination="org.freedesktop.DBus"/>
+    <deny send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Debug.Stats"/>
+  </policy>
+  <policy user="root">
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Debug.Stats"/>
   </policy>
   <include>%s</include>
 </busconfig>
@@ -87,6 +91,15 @@ class TestPolicy(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, 'u 1\n'), done.stderr)
         done = self.request_name(OTHER)
         self.assertEqual(done.returncode, 1)
+        self.assertIn('Access denied', done.stderr)
+
+    def test_the_agent_may_ask_what_is_unread(self):
+        for user, status in ((0, 0), (OWNER, 0), (OTHER, 1)):
+            done = self.bus.busctl(user, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
+                                   'org.freedesktop.DBus.Debug.Stats', 'GetConnectionStats', 's', 'org.freedesktop.DBus')
+            self.assertEqual('Access denied' in done.stderr, status == 1, (user, done.stderr))
+        done = self.bus.busctl(OWNER, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
+                               'org.freedesktop.DBus.Debug.Stats', 'GetStats')
         self.assertIn('Access denied', done.stderr)
 
 

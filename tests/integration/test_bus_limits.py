@@ -2,11 +2,16 @@
 """What somebody without rights asks holds up nobody else for long: a large host on a private bus."""
 
 import os
+import time
 import unittest
 
-from tests.env.crowd import CrowdedAgent
-from tests.env.scratch import Scratch
+from tests.env.crowd import NOBODY, CrowdedAgent
+from tests.env.hostile import NAME, PATH
+from tests.env.scratch import Scratch, wait_until
+from tests.env.wire import Wire
 
+# What dbus-daemon holds of one sender before it reads nothing more of it is 127 MiB.
+UNREAD_MAX = 16 << 20
 # On a busy machine; what was mended took from seconds to minutes.
 SHORT_MS = 5000
 PENDING = 1000
@@ -77,6 +82,54 @@ class TestBusLimits(unittest.TestCase):
         self.crowd.answers(flood)
         self.assertEqual((other.refused, other.failed), (0, 0))
         self.assertGreater(other.answered, 3)
+
+    def unread(self, root, owner):
+        """Bytes of the agent's that dbus-daemon holds because nobody reads them."""
+        answer = root.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus.Debug.Stats',
+                           'GetConnectionStats', 's', (owner,))
+        return dict(answer.values[0])['IncomingBytes']
+
+    def test_who_reads_no_answer_cuts_nobody_off(self):
+        root = Wire(self.crowd.bus.socket_path, seconds=60)
+        self.addCleanup(root.close)
+        owner = root.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'GetNameOwner', 's',
+                          (NAME,)).values[0]
+        before = self.crowd.memory_kib()
+        for kind in ('ListClaims', 'GetTree', 'GetManagedObjects', 'Introspect-providers', 'Get'):
+            for n in (4, 100):
+                with self.subTest(kind=kind, connections=n):
+                    child = self.crowd.spawn(kind, n, 4, how=('unread',))
+                    peak = 0
+                    while child.poll() is None:
+                        peak = max(peak, self.unread(root, owner))
+                        answer = root.call(NAME, PATH, 'org.freedesktop.DBus.Properties', 'Get', 'ss', (NAME, 'Version'))
+                        self.assertIsNone(answer.error)
+                        time.sleep(0.05)
+                    self.assertGreater(int(child.communicate()[0]), 0)
+                    self.assertLess(peak, UNREAD_MAX)
+        self.assertLess(self.crowd.memory_kib() - before, 64 << 10)
+        # That user is served again, for its connections are gone.
+        self.assertEqual(self.crowd.call('ListClaims', 8).answered, 8)
+
+    def test_a_bus_that_reads_nothing_more_is_left(self):
+        """Root's own calls have no bound, and fill it as signals would that a subscriber never reads."""
+        for _ in range(60):
+            full = Wire(self.crowd.bus.socket_path, seconds=60)
+            self.addCleanup(full.close)
+            # dbus-daemon lets a connection wait for 128 answers.
+            for _ in range(120):
+                full.send_call(NAME, PATH, NAME, 'GetTree')
+        wait_until(lambda: 'connecting to it anew' in self.crowd.agent.log(), 120, 'the connection is made anew')
+        wait_until(lambda: self.crowd.call('Get', user=os.getuid()).answered, 60, 'an answer')
+
+    def test_who_reads_late_gets_all(self):
+        """More than may be unread, of answers that fit neither the socket nor what is asked at once."""
+        late = Wire(self.crowd.bus.socket_path, NOBODY, seconds=60)
+        self.addCleanup(late.close)
+        serials = [late.send_call(NAME, PATH, NAME, 'ListClaims', 'b', (1,)) for _ in range(8)]
+        time.sleep(1)
+        answers = [late.receive() for _ in serials]
+        self.assertEqual([answer.error for answer in answers], [None] * 8)
 
     def test_large_arguments_are_refused(self):
         before = self.crowd.memory_kib()

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/bus-ask.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+#define DRIVER      "org.freedesktop.DBus"
+#define DRIVER_PATH "/org/freedesktop/DBus"
+#define STATISTICS  "org.freedesktop.DBus.Debug.Stats"
+
+/* No answer is as good as one that tells nothing. */
+#define PATIENCE_USEC (30 * USEC_PER_SEC)
+
+typedef struct Asking {
+        const char *field; /* of statistics; NULL: the uid */
+        BusTold told;
+        void *userdata;
+        char name[];
+} Asking;
+
+static int read_uid(sd_bus_message *reply, uint64_t *ret)
+{
+        uint32_t uid;
+        int r = sd_bus_message_read(reply, "u", &uid);
+
+        *ret = r < 0 ? 0 : uid;
+        return r;
+}
+
+static int read_field(sd_bus_message *reply, const char *field, uint64_t *ret)
+{
+        const char *key;
+        uint32_t value;
+        int r = sd_bus_message_enter_container(reply, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
+                r = sd_bus_message_read(reply, "s", &key);
+                if (r >= 0 && strcmp(key, field) == 0) {
+                        r = sd_bus_message_read(reply, "v", "u", &value);
+                        *ret = r < 0 ? 0 : value;
+                        return r;
+                }
+                if (r >= 0)
+                        r = sd_bus_message_skip(reply, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(reply);
+        }
+        return r < 0 ? r : -ENOTSUP;
+}
+
+static int read_failure(const sd_bus_error *error)
+{
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+                return -ENXIO;
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED))
+                return -EACCES;
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_METHOD) ||
+            sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_INTERFACE) ||
+            sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT))
+                return -ENOTSUP;
+        return -EIO;
+}
+
+static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
+{
+        const Asking *asking = userdata;
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        uint64_t value = 0;
+        int r;
+
+        if (error)
+                r = read_failure(error);
+        else
+                r = asking->field ? read_field(reply, asking->field, &value)
+                                  : read_uid(reply, &value);
+        asking->told(asking->name, MIN(r, 0), value, asking->userdata);
+        return 0;
+}
+
+static int ask(sd_bus *bus, const char *interface, const char *member, const char *field,
+               const char *name, BusTold told, void *userdata)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        size_t size = strlen(name) + 1;
+        Asking *asking;
+        sd_bus_slot *slot;
+        int r = sd_bus_message_new_method_call(bus, &m, DRIVER, DRIVER_PATH, interface, member);
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", name);
+        if (r < 0)
+                return r;
+        asking = malloc(sizeof(Asking) + size);
+        if (!asking)
+                return -ENOMEM;
+        *asking = (Asking){ .field = field, .told = told, .userdata = userdata };
+        memcpy(asking->name, name, size);
+        r = sd_bus_call_async(bus, &slot, m, on_answer, asking, PATIENCE_USEC);
+        if (r < 0) {
+                free(asking);
+                return r;
+        }
+        /* It lives as long as the bus waits for the answer. */
+        (void)sd_bus_slot_set_destroy_callback(slot, free);
+        (void)sd_bus_slot_set_floating(slot, true);
+        sd_bus_slot_unref(slot);
+        return 0;
+}
+
+int bus_ask_user(sd_bus *bus, const char *name, BusTold told, void *userdata)
+{
+        return ask(bus, DRIVER, "GetConnectionUnixUser", NULL, name, told, userdata);
+}
+
+int bus_ask_unread(sd_bus *bus, const char *name, BusTold told, void *userdata)
+{
+        return ask(bus, STATISTICS, "GetConnectionStats", "OutgoingBytes", name, told, userdata);
+}
+
+int bus_ask_sent(sd_bus *bus, const char *name, BusTold told, void *userdata)
+{
+        return ask(bus, STATISTICS, "GetConnectionStats", "IncomingBytes", name, told, userdata);
+}

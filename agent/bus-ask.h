@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the bus is asked of a connection, without waiting: whose it is, and how much of what was
+ * sent to it lies with dbus-daemon because it does not read. Main thread only. */
+
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+/* 0, or -ENXIO: that connection is gone; -EACCES: the bus policy forbids the question; -ENOTSUP:
+ * the bus has no answer to it; else what the bus did not answer for. value is 0 then. */
+typedef void (*BusTold)(const char *name, int result, uint64_t value, void *userdata);
+
+/* The uid. Negative errno when the question cannot be sent: told is not called. It is called later,
+ * unless the connection to the bus is closed before. */
+int bus_ask_user(sd_bus *bus, const char *name, BusTold told, void *userdata);
+
+/* Bytes that are sent to it and not read. */
+int bus_ask_unread(sd_bus *bus, const char *name, BusTold told, void *userdata);
+
+/* Bytes that it sent and others did not read. */
+int bus_ask_sent(sd_bus *bus, const char *name, BusTold told, void *userdata);
