@@ -4,8 +4,7 @@
 /* What the verbs of computectl share: reaching the agent of this host or of --host, and printing
  * as the options ask. */
 
-#include <systemd/sd-bus.h>
-
+#include "agent/ctl-bus.h"
 #include "agent/ctl-verbs.h"
 #include "drivers/snapshot.h"
 
