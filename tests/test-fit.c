@@ -276,7 +276,7 @@ static void make_hard_subtree(ResourceRequest *request)
         FILE *file = open_memstream(&words, &size);
 
         for (int i = 0; i < 256; i++) {
-                char suffix[8];
+                char suffix[16];
 
                 snprintf(suffix, sizeof(suffix), "_%03d", i);
                 assert_true(string_set_add(&suffixes, suffix) >= 0);
