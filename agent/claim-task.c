@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "agent/claim-share.h"
@@ -90,12 +89,11 @@ static bool run_after(ClaimTask *task, uint64_t pause_usec)
 
 bool claim_task_retry(ClaimTask *task)
 {
-        uint64_t random = 0, pause = PAUSE_USEC << MIN(task->n_attempts, 6U);
+        uint64_t pause = PAUSE_USEC << MIN(task->n_attempts, 6U);
 
         if (++task->n_attempts >= ATTEMPTS_MAX)
                 return false;
-        (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
-        pause = jitter_between(pause / 2, MIN(pause, PAUSE_MAX_USEC), random);
+        pause = jitter_between(pause / 2, MIN(pause, PAUSE_MAX_USEC), jitter_random());
         return run_after(task, pause);
 }
 

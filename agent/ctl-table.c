@@ -136,7 +136,8 @@ size_t ctl_table_count(const CtlTable *table)
 
 static size_t measure_column(CtlTable *table, size_t column)
 {
-        const char *name = scols_column_get_name(scols_table_get_column(table->table, column));
+        const char *name = scols_cell_get_data(
+                scols_column_get_header(scols_table_get_column(table->table, column)));
         size_t width = name ? strlen(name) : 0;
 
         for (size_t i = 0; i < ctl_table_count(table); i++) {

@@ -2,20 +2,10 @@
 
 #include "agent/cycle-pace.h"
 
-#include <sys/random.h>
-
 #include "base/jitter.h"
 
 #define START_JITTER_MAX_USEC (60 * USEC_PER_SEC)
 #define INTERVAL_MAX_USEC     (600 * USEC_PER_SEC) /* of one that fails */
-
-static uint64_t random_bits(void)
-{
-        uint64_t random = 0;
-
-        (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
-        return random;
-}
 
 void cycle_pace_init(CyclePace *pace, uint64_t interval_usec, uint64_t start_jitter_usec)
 {
@@ -33,14 +23,14 @@ void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
         if (pace->start_jitter_usec == 0)
                 return;
         pace->start_jitter_usec = 0;
-        pace->quiet_until_usec = now_usec + jitter_between(0, jitter_usec, random_bits());
+        pace->quiet_until_usec = now_usec + jitter_between(0, jitter_usec, jitter_random());
 }
 
 /* What the service asked for, and up to half of it more: all clients were told the same. */
 static uint64_t spread_retry_after(uint64_t asked_usec)
 {
         asked_usec = MIN(asked_usec, CYCLE_RETRY_AFTER_MAX_USEC);
-        return jitter_between(asked_usec, asked_usec + asked_usec / 2, random_bits());
+        return jitter_between(asked_usec, asked_usec + asked_usec / 2, jitter_random());
 }
 
 /* One that fails once may have met a restart. One that fails again meets an outage, and comes less
@@ -53,9 +43,9 @@ static uint64_t next_pause_usec(const CyclePace *pace)
         uint64_t usual_usec = MAX(interval_usec, CYCLE_RETRY_FIRST_USEC);
 
         if (pace->n_failures > 1)
-                return jitter_between(usual_usec, 2 * usual_usec, random_bits());
+                return jitter_between(usual_usec, 2 * usual_usec, jitter_random());
         return jitter_between(CYCLE_RETRY_FIRST_USEC, MIN(3 * CYCLE_RETRY_FIRST_USEC, usual_usec),
-                              random_bits());
+                              jitter_random());
 }
 
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
@@ -103,7 +93,7 @@ uint64_t cycle_pace_poll_retry_usec(CyclePace *pace)
         uint64_t max = MIN(MAX(pace->interval_usec, CYCLE_RETRY_FIRST_USEC), CYCLE_RETRY_MAX_USEC);
 
         pace->poll_retry_usec =
-                jitter_next(pace->poll_retry_usec, CYCLE_RETRY_FIRST_USEC, max, random_bits());
+                jitter_next(pace->poll_retry_usec, CYCLE_RETRY_FIRST_USEC, max, jitter_random());
         return pace->poll_retry_usec;
 }
 
@@ -113,7 +103,7 @@ uint64_t cycle_pace_next_usec(CyclePace *pace, bool polled, uint64_t now_usec)
 
         if (interval != UINT64_MAX)
                 pause_usec = jitter_between(interval - interval / 10, interval + interval / 10,
-                                            random_bits());
+                                            jitter_random());
         if (polled)
                 pace->poll_retry_usec = 0;
         else

@@ -4,12 +4,12 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/random.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
 #include "agent/documents.h"
 #include "agent/state-file.h"
+#include "base/jitter.h"
 #include "base/json.h"
 #include "base/log.h"
 
@@ -152,11 +152,8 @@ void reshaper_settle(const char *state_path, const ProviderTree *tree)
 
 static uint64_t next_pause_usec(Reshaper *reshaper)
 {
-        uint64_t last = MAX(reshaper->pause_usec, PAUSE_FIRST_USEC), random = 0;
-
-        (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
-        reshaper->pause_usec =
-                MIN(PAUSE_MAX_USEC, PAUSE_FIRST_USEC + random % (last * 3 - PAUSE_FIRST_USEC));
+        reshaper->pause_usec = jitter_next(reshaper->pause_usec, PAUSE_FIRST_USEC, PAUSE_MAX_USEC,
+                                           jitter_random());
         return reshaper->pause_usec;
 }
 

@@ -2,7 +2,17 @@
 
 #include "base/jitter.h"
 
+#include <sys/random.h>
+
 #include "base/macros.h"
+
+uint64_t jitter_random(void)
+{
+        uint64_t random = 0;
+
+        (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
+        return random;
+}
 
 uint64_t jitter_between(uint64_t low, uint64_t high, uint64_t random)
 {

@@ -2,9 +2,12 @@
 #pragma once
 
 /* When to try again, so that many clients of one service do not come together: decorrelated jitter.
- * Pure; the caller brings the randomness. */
+ * Pure but for jitter_random(); the caller brings the randomness. */
 
 #include <stdint.h>
+
+/* 64 random bits; 0 where the kernel has none yet, for which nothing waits. */
+uint64_t jitter_random(void);
 
 /* Evenly spread over [low, high]. random: 64 random bits. */
 uint64_t jitter_between(uint64_t low, uint64_t high, uint64_t random);

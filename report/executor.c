@@ -195,7 +195,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 static bool step_pause(ExecutorStep *step)
 {
         step->pause_usec =
-                jitter_next(step->pause_usec, PAUSE_MIN_USEC, PAUSE_MAX_USEC, arc4random());
+                jitter_next(step->pause_usec, PAUSE_MIN_USEC, PAUSE_MAX_USEC, jitter_random());
         if (sd_event_add_time_relative(step->executor->event, &step->pause, CLOCK_MONOTONIC,
                                        step->pause_usec, USEC_PER_MSEC, on_pause_over, step) < 0)
                 return false;

@@ -4,7 +4,8 @@
  * while its host is looked up joins the thread that asks the name servers, which may wait for these
  * for minutes. With QUICK_EXIT curl leaves that thread to itself. It ends when the C library gives
  * up; until then it is one task of the service more, so no further look-up begins when there are
- * many. No proxy is looked up (PROXY ""), and no .netrc, cookie, HSTS or alt-svc file is read:
+ * many. Curl before 7.87 has no QUICK_EXIT, and does hold the loop then: configure says so. No
+ * proxy is looked up (PROXY ""), and no .netrc, cookie, HSTS or alt-svc file is read:
  * these are only when they are asked for. */
 
 #include "report/http-handles.h"
@@ -38,7 +39,9 @@ static int on_lookup(void *state, void *reserved, void *userdata)
 /* An address needs no look-up, and may not be held up by those of another client. */
 static int set_lookup(CURL *easy, const HttpConfig *config, const HttpEndpoint *endpoint)
 {
+#if LIBCURL_VERSION_NUM >= 0x075700
         EASY_SET(easy, QUICK_EXIT, 1L);
+#endif
         if (endpoint->is_address)
                 return 0;
         EASY_SET(easy, RESOLVER_START_FUNCTION, on_lookup);
@@ -61,7 +64,6 @@ static int set_tls(CURL *easy, const HttpConfig *config)
 
 static int set_limits(CURL *easy, const HttpConfig *config)
 {
-        EASY_SET(easy, PROTOCOLS_STR, "http,https");
         EASY_SET(easy, PROXY, "");
         EASY_SET(easy, FOLLOWLOCATION, 0L);
         EASY_SET(easy, NOSIGNAL, 1L);
@@ -114,6 +116,7 @@ static int forget_request(CURL *easy)
         EASY_SET(easy, PRIVATE, NULL);
         EASY_SET(easy, ERRORBUFFER, NULL);
         EASY_SET(easy, WRITEDATA, NULL);
+        EASY_SET(easy, HEADERDATA, NULL);
         EASY_SET(easy, HTTPHEADER, NULL);
         EASY_SET(easy, LOW_SPEED_LIMIT, 0L);
         EASY_SET(easy, LOW_SPEED_TIME, 0L);
@@ -191,15 +194,6 @@ int http_handle_set_request(CURL *easy, const HttpEndpoint *endpoint, const Http
         return 0;
 }
 
-static const char *header_of(CURL *easy, const char *name)
-{
-        struct curl_header *header;
-
-        if (curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
-                return "";
-        return header->value;
-}
-
 void http_handle_get_response(CURL *easy, HttpResponse *ret)
 {
         curl_off_t retry_after = 0;
@@ -209,11 +203,6 @@ void http_handle_get_response(CURL *easy, HttpResponse *ret)
         curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after);
         ret->status = (int)status;
         ret->retry_after_sec = retry_after > 0 ? (uint64_t)retry_after : 0;
-        ret->content_type = header_of(easy, "content-type");
-        ret->request_id = header_of(easy, "x-openstack-request-id");
-        ret->location = header_of(easy, "location");
-        ret->subject_token = header_of(easy, "x-subject-token");
-        ret->last_modified = header_of(easy, "last-modified");
 }
 
 void http_handle_get_failure(CURL *easy, const HttpConfig *config, HttpFailure *ret)

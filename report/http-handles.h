@@ -32,7 +32,7 @@ int http_headers_make(const HttpRequest *request, struct curl_slist **ret);
 int http_handle_set_request(CURL *easy, const HttpEndpoint *endpoint, const HttpRequest *request,
                             struct curl_slist *headers);
 
-/* What an answer tells beside its body; the texts are the handle's until it is used again. */
+/* The numbers of an answer: its status and how long it wants us to wait. */
 void http_handle_get_response(CURL *easy, HttpResponse *ret);
 
 /* What a handle that failed knows of the reason. */

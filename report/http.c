@@ -22,6 +22,7 @@
 #include "base/secret.h"
 #include "report/http-endpoint.h"
 #include "report/http-error.h"
+#include "report/http-fields.h"
 #include "report/http-handles.h"
 #include "report/http-lanes.h"
 #include "report/http-loop.h"
@@ -47,7 +48,8 @@ struct HttpTransfer {
         bool stands; /* active, and nobody reads it */
         uint64_t started_usec;
 
-        char *body; /* of the answer */
+        HttpFields fields; /* of the answer */
+        char *body;
         size_t body_size, body_allocated;
         bool too_large;
 
@@ -98,6 +100,7 @@ static HttpTransfer *transfer_free(HttpTransfer *transfer)
         free(transfer->method);
         free(transfer->path);
         secret_free(transfer->request_body);
+        http_fields_done(&transfer->fields);
         free(transfer->body);
         free(transfer);
         return NULL;
@@ -192,6 +195,15 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata)
         return n;
 }
 
+/* The same, with each line of the header. */
+static size_t on_header(char *data, size_t size, size_t n, void *userdata)
+{
+        HttpTransfer *transfer = userdata;
+
+        n *= size;
+        return http_fields_add(&transfer->fields, data, n) < 0 ? 0 : n;
+}
+
 static int set_answer(HttpTransfer *transfer)
 {
         CURL *easy = transfer->easy;
@@ -199,7 +211,9 @@ static int set_answer(HttpTransfer *transfer)
         if (curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) != CURLE_OK ||
             curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->detail) != CURLE_OK ||
             curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK)
+            curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer) != CURLE_OK)
                 return -ENOMEM;
         return 0;
 }
@@ -327,9 +341,15 @@ static void on_ended(CURL *easy, CURLcode code, void *userdata)
 
 static void deliver_response(HttpTransfer *transfer)
 {
+        const HttpFields *fields = &transfer->fields;
         HttpResponse response = {
                 .body = transfer->body ? transfer->body : "",
                 .body_size = transfer->body_size,
+                .content_type = http_fields_get(fields, HTTP_FIELD_CONTENT_TYPE),
+                .request_id = http_fields_get(fields, HTTP_FIELD_REQUEST_ID),
+                .location = http_fields_get(fields, HTTP_FIELD_LOCATION),
+                .subject_token = http_fields_get(fields, HTTP_FIELD_SUBJECT_TOKEN),
+                .last_modified = http_fields_get(fields, HTTP_FIELD_LAST_MODIFIED),
         };
 
         http_handle_get_response(transfer->easy, &response);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/jitter.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/uuid.h"
@@ -233,7 +234,7 @@ static void start_over(SessionCall *call)
 static bool wait_for_server(SessionCall *call, const HttpResponse *response)
 {
         Session *session = call->session;
-        uint64_t random = (uint64_t)arc4random() << 32 | arc4random();
+        uint64_t random = jitter_random();
 
         if (!response ||
             !session_pace_note(&session->pace, response->status,

@@ -352,10 +352,11 @@ void assert_store_sane(const char *path)
         assert_sql(path,
                    "SELECT (SELECT group_concat(integrity_check) FROM pragma_integrity_check)"
                    " || ' ' || (SELECT count(*) FROM pragma_foreign_key_check)"
-                   " || ' ' || (SELECT count(*) FROM (SELECT resource_provider_id AS p,"
-                   "  resource_class AS c, sum(used) AS s FROM allocations GROUP BY 1, 2) AS a"
-                   "  FULL JOIN usages u ON u.resource_provider_id = a.p AND u.resource_class = a.c"
-                   "  WHERE a.s IS NOT u.used)"
+                   " || ' ' || (SELECT count(*) FROM (SELECT * FROM usages EXCEPT"
+                   "  SELECT resource_provider_id, resource_class, sum(used) FROM allocations"
+                   "  GROUP BY 1, 2))"
+                   " || ' ' || (SELECT count(*) FROM (SELECT resource_provider_id, resource_class,"
+                   "  sum(used) FROM allocations GROUP BY 1, 2 EXCEPT SELECT * FROM usages))"
                    " || ' ' || (SELECT count(*) FROM allocations a LEFT JOIN claims c"
                    "  ON c.id = a.claim_id WHERE c.id IS NULL OR c.instance_uuid <> a.consumer_id)"
                    " || ' ' || (SELECT count(*) FROM claims c WHERE placed = 1 AND vcpus <>"
@@ -364,7 +365,7 @@ void assert_store_sane(const char *path)
                    " || ' ' || (SELECT count(*) FROM claims"
                    "  WHERE id IN (SELECT id FROM ended_claims))"
                    " || ' ' || (SELECT claims - (SELECT count(*) FROM claims) FROM claim_counts)",
-                   "ok 0 0 0 0 0 0");
+                   "ok 0 0 0 0 0 0 0");
 }
 
 static int sync_nothing(sqlite3_file *file, int flags)
@@ -395,7 +396,7 @@ static const sqlite3_io_methods *without_sync(const sqlite3_io_methods *methods)
         abort();
 }
 
-static int open_without_sync(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
+static int open_without_sync(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                              int *ret_flags)
 {
         int rc = real_vfs->xOpen(real_vfs, name, file, flags, ret_flags);

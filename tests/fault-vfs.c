@@ -168,7 +168,7 @@ static const sqlite3_io_methods fault_methods = {
         .xShmUnmap = fault_shm_unmap,
 };
 
-static int fault_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
+static int fault_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                       int *ret_flags)
 {
         FaultFile *opened = (FaultFile *)file;

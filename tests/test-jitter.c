@@ -18,6 +18,11 @@ static uint64_t next_random(uint64_t *state)
         return z ^ (z >> 31);
 }
 
+static void test_random(void **state)
+{
+        assert_true(jitter_random() != jitter_random());
+}
+
 static void test_bounds(void **state)
 {
         uint64_t random = 1;
@@ -68,6 +73,7 @@ static void test_a_fleet_that_lost_its_service(void **state)
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_random),
                 cmocka_unit_test(test_bounds),
                 cmocka_unit_test(test_a_fleet_that_lost_its_service),
         };

@@ -82,6 +82,7 @@ PLANTS = [
     ('spec', 'rpm/a.spec', SPEC.replace('%description', '%fi'), 7, 'Unknown'),
     ('spec', 'rpm/a.spec', SPEC + '%if 1\n', 9, 'nclosed %if'),
     ('spec', 'configure.ac', HASH + 'AC_INIT([a], [2])\n', 2, 'a.spec has another version'),
+    ('spec', 'configure.ac', HASH + 'CA_DEPENDENCY([X], [x >= 2.1], [libx-dev])\n', 1, 'x >= 2.1 is here or in'),
     ('length', 'base/a.c', long_function(101), 3, 'f() has 101 lines'),
     ('length', 'base/a.c', C + '\n' * 900, 901, 'the file has 901 lines'),
     ('length', 'tests/a.py', 'def f():\n' + '    g()\n' * 100, 1, 'f() has 101 lines'),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rpm understands the spec files, and their version is that of configure.ac."""
+"""rpm understands the spec files, and their version and the libraries they need are those of configure.ac."""
 
 import re
 import subprocess
@@ -30,6 +30,13 @@ def find_version(files):
     return None, 0
 
 
+def find_floors(files):
+    """(pkg-config module, version) of each library in configure.ac."""
+    for file in files:
+        if file.name == 'configure.ac':
+            yield from re.findall(r'\[([^\s\[\]]+) >= ([\d.]+)\]', re.sub(r'(?m)^PKG_CHECK_EXISTS.*', '', file.text))
+
+
 def find_problems(root, files):
     files = list(files)
     version, number = find_version(files)
@@ -39,6 +46,9 @@ def find_problems(root, files):
         yield from find_complaints(root, file)
         if version and not re.search(r'^Version:\s*%s$' % re.escape(version), file.text, re.MULTILINE):
             yield 'configure.ac', number, '%s has another version' % file.name
+        needed = set(re.findall(r'pkgconfig\(([^)]+)\) >= ([\d.]+)$', file.text, re.MULTILINE))
+        for module, floor in sorted(set(find_floors(files)) ^ needed):
+            yield 'configure.ac', 1, '%s >= %s is here or in %s, and not in both' % (module, floor, file.name)
 
 
 if __name__ == '__main__':
