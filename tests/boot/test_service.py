@@ -288,6 +288,9 @@ class Trouble(BootCase):
     def test_the_bus_goes_and_comes_back(self):
         pid = self.machine.main_pid()
         self.machine.run('systemctl', 'restart', 'dbus.service')
+        # It does not go back to a bus that was restarted, and libvirtd of Debian 13 asks it each time
+        # what the host can do, for 25 s.
+        self.machine.run('systemctl', 'restart', 'systemd-logind.service')
         self.machine.wait_state('synced', 60)
         self.assertEqual(self.machine.main_pid(), pid)
 
