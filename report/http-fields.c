@@ -3,9 +3,10 @@
 #include "report/http-fields.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/secret.h"
 
 static const char *const field_names[_HTTP_FIELD_MAX] = {
         [HTTP_FIELD_CONTENT_TYPE] = "content-type",
@@ -17,11 +18,8 @@ static const char *const field_names[_HTTP_FIELD_MAX] = {
 
 void http_fields_done(HttpFields *fields)
 {
-        for (int i = 0; i < _HTTP_FIELD_MAX; i++) {
-                if (fields->values[i])
-                        explicit_bzero(fields->values[i], strlen(fields->values[i]));
-                free(fields->values[i]);
-        }
+        for (int i = 0; i < _HTTP_FIELD_MAX; i++)
+                secret_free(fields->values[i]);
         *fields = (HttpFields){ 0 };
 }
 
@@ -38,8 +36,12 @@ static int set_value(char **value, const char *text, size_t n)
                 text++;
                 n--;
         }
-        *value = strndup(text, n);
-        return *value ? 0 : -ENOMEM;
+        *value = secret_alloc(n + 1);
+        if (!*value)
+                return -ENOMEM;
+        memcpy(*value, text, n);
+        (*value)[n] = '\0';
+        return 0;
 }
 
 int http_fields_add(HttpFields *fields, const char *line, size_t n)
