@@ -81,8 +81,8 @@ bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec)
 
         if (reads || pace->full_at_usec == 0)
                 pace->full_at_usec =
-                        now_usec +
-                        jitter_between(CYCLE_FULL_USEC / 2, CYCLE_FULL_USEC / 2 * 3, jitter_random());
+                        now_usec + jitter_between(CYCLE_FULL_USEC / 2, CYCLE_FULL_USEC / 2 * 3,
+                                                  jitter_random());
         else if (due)
                 pace->full_at_usec = now_usec + jitter_between(0, CYCLE_FULL_USEC, jitter_random());
         return reads;

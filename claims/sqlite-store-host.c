@@ -295,7 +295,8 @@ static int refresh_view(SqliteStore *store, HostView *view, Error *reterr)
  * nothing that stays. */
 static int read_stamp(SqliteStore *store, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
-        *ret_us = store->has_turn ? -1 : sqlite3_total_changes64(store->sqlite->db);
+        *ret_us =
+                store->has_turn ? -1 : (int64_t)(uint32_t)sqlite3_total_changes(store->sqlite->db);
         return read_integer(store, STATEMENT_READ_VERSION, ret_others, reterr);
 }
 
