@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A fleet of real agents and one Placement: requests a second in the quiet, in an outage, and in the minute after.
 
-    python3 -m tests.bench.herd [AGENTS]
+    python3 -m tests.bench.herd [AGENTS [INTERVAL]]
 
 Each has a recorded host of its own and looks every INTERVAL seconds; the phases are as many times as long as a minute
 is of the usual 60 s. In the outage a proxy answers 503. Fails when the fleet that fails asks for more.
@@ -17,25 +17,23 @@ from tests.env.placement import Placement
 from tests.env.proxy import Proxy
 from tests.env.scratch import Scratch
 
-INTERVAL = 10
-PHASE = 6 * INTERVAL
 HOST = {
     'format': 'compute-agent-host/1', 'driver': 'static', 'arch': 'x86_64', 'hypervisor': 'QEMU', 'memory_kib': 1 << 26,
     'online_cpus': '0-63', 'disk_total_bytes': 1 << 40,
 }
 
 
-def make_agent(scratch, proxy, number):
+def make_agent(scratch, proxy, interval, number):
     host = scratch.folder('host') / 'host.json'
     host.write_text(json.dumps({**HOST, 'nodename': 'herd-%d' % number}))
     agent = Agent(scratch, proxy.endpoint, options={
-        'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': INTERVAL}, 'static': {'path': host},
+        'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': interval}, 'static': {'path': host},
         'devices': {'enabled_mdev_types': None}})
     agent.start()
     return agent
 
 
-def phase(proxy, name, seconds=PHASE):
+def phase(proxy, name, seconds):
     """Requests a second in it."""
     mark = proxy.mark()
     time.sleep(seconds)
@@ -48,16 +46,18 @@ def phase(proxy, name, seconds=PHASE):
 
 def main():
     n_agents = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    interval = int(sys.argv[2]) if len(sys.argv) > 2 else 10
+    seconds = 6 * interval
     with Scratch() as scratch, Placement(scratch) as placement, Proxy(placement.port) as proxy:
         agents = []
         for number in range(n_agents):
-            agents.append(make_agent(scratch, proxy, number))
-        time.sleep(2 * INTERVAL)
-        print('%d real agents that look every %d s' % (n_agents, INTERVAL), flush=True)
-        quiet = phase(proxy, 'quiet')
+            agents.append(make_agent(scratch, proxy, interval, number))
+        time.sleep(2 * interval)
+        print('%d real agents that look every %d s' % (n_agents, interval), flush=True)
+        quiet = phase(proxy, 'quiet', seconds)
         with proxy.fault(faults.html(503)):
-            outage = phase(proxy, 'outage', 2 * PHASE)
-        phase(proxy, 'after')
+            outage = phase(proxy, 'outage', 2 * seconds)
+        phase(proxy, 'after', seconds)
         alive = sum(agent.child.alive() for agent in agents)
     if alive < n_agents:
         raise SystemExit('%d of %d agents live' % (alive, n_agents))

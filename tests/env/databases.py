@@ -92,15 +92,16 @@ class MariaDB(_Server):
 
     def _start(self, scratch):
         self._socket = self._folder / 'socket'
-        data = '--datadir=%s' % self.data
+        # Another that starts removes what it finds of a server in /tmp.
+        data = '--datadir=%s' % self.data, '--tmpdir=%s' % self._folder
         if self._copy_of:
             shutil.copytree(self._copy_of, self.data)
             for path in [self.data, *self.data.rglob('*')] if self._account else []:
                 shutil.chown(path, self._account, self._account)
         else:
-            self._run(_program('mariadb-install-db'), *self._how, data, '--auth-root-authentication-method=normal',
+            self._run(_program('mariadb-install-db'), *self._how, *data, '--auth-root-authentication-method=normal',
                       '--skip-test-db')
-        return scratch.spawn([_program('mariadbd'), *self._how, data, '--socket=%s' % self._socket,
+        return scratch.spawn([_program('mariadbd'), *self._how, *data, '--socket=%s' % self._socket,
                               '--skip-networking', '--pid-file=%s' % (self._folder / 'pid'), '--max-connections=300'],
                              self.name, user=self._account)
 
