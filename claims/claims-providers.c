@@ -9,6 +9,42 @@
 #include "base/log.h"
 #include "claims/claims-internal.h"
 
+/* A provider with the uuid of a device's and another name: somebody renamed it. The device is not
+ * offered (drivers/child-provider.h), so nothing new fits there. */
+static int withhold_renamed(HostView *view, const Uuid *root, const char *node, const char *device)
+{
+        _cleanup_free_ char *name = NULL;
+        size_t index;
+        Uuid uuid;
+
+        if (asprintf(&name, "%s_%s", node, device) < 0) {
+                name = NULL;
+                return -ENOMEM;
+        }
+        if (provider_tree_find_name(view->tree, name))
+                return 0;
+        uuid = uuid_make_child(root, name);
+        if (host_view_find(view, &uuid, &index))
+                view->providers[index].withheld = true;
+        return 0;
+}
+
+static int withhold_all_renamed(const Claims *claims, HostView *view)
+{
+        const HostFacts *facts = claims->facts;
+        size_t root;
+
+        if (!facts || !host_view_root(view, claims->node, &root))
+                return 0;
+        for (size_t i = 0; i < facts->n_devices + facts->n_pci; i++)
+                if (withhold_renamed(view, &view->tree->providers[root]->uuid, claims->node,
+                                     i < facts->n_devices
+                                             ? facts->devices[i].name
+                                             : facts->pci[i - facts->n_devices].provider) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
 /* STORE_E_RACE: to be tried again. */
 static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *reterr)
 {
@@ -21,6 +57,8 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
         r = host_view_merge(&wanted, claims->view, tree, reterr);
         if (r < 0)
                 return r;
+        if (withhold_all_renamed(claims, wanted) < 0)
+                return error_oom(reterr);
         if (host_view_same_host(claims->view, wanted))
                 return 0;
         return claims->store->engine->write_host(claims->store, claims->view, wanted, reterr);

@@ -123,7 +123,7 @@ static const char *why_not_usable(const FitProblem *problem, const FitItem *item
                                ? "is not in the tree that is asked for"
                                : "is not the provider that the group is mapped to";
         if (problem->view->providers[provider].withheld)
-                return "is withheld, it is gone from the host";
+                return "is withheld, nothing on this host goes by its name";
         return problem->barred && problem->barred[provider] ? "is not in a NUMA cell of the guest"
                                                             : "is not part of this node";
 }

@@ -16,7 +16,8 @@
 typedef struct HostProvider {
         int64_t id;         /* the store's row; 0: not in the store yet */
         int64_t generation; /* of the store, not Placement's */
-        bool withheld; /* gone from the host but still claimed: kept, and nothing new fits there */
+        bool withheld; /* gone from the host but still claimed, or renamed by somebody: kept, and
+                        * nothing new fits there */
         Resources used;
 } HostProvider;
 

@@ -144,6 +144,32 @@ static void test_the_fit_knows_what_guests_have(void **state)
 }
 
 /* The GPU is known by another name than when its mdev was claimed. */
+/* Its device is not offered any more (drivers/child-provider.h). */
+static void test_what_somebody_renamed_gives_nothing(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host VCPU=8");
+        const Inventory inventory = INVENTORY_DEFAULT(3);
+        const Uuid root = make_uuid("host"), gpu = uuid_make_child(&root, "host_a");
+        Provider *provider;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        assert_int_equal(provider_tree_add(tree, &gpu, "mine", &root, &provider, NULL), 0);
+        assert_int_equal(provider_set_inventory(provider, "VGPU", &inventory), 0);
+        assert_int_equal(claims_set_providers(fixture->claims, tree, NULL), 0);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
+        assert_non_null(strstr(fixture->error.text, "mine is withheld"));
+        provider_tree_free(tree);
+
+        tree = make_tree("host VCPU=8");
+        assert_int_equal(provider_tree_add(tree, &gpu, "host_a", &root, &provider, NULL), 0);
+        assert_int_equal(provider_set_inventory(provider, "VGPU", &inventory), 0);
+        assert_int_equal(claims_set_providers(fixture->claims, tree, NULL), 0);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_DONE);
+        assert_store_sane(fixture->path);
+}
+
 static void test_an_mdev_is_taken_whatever_its_device_is_called(void **state)
 {
         Fixture *fixture = *state;
@@ -425,6 +451,7 @@ int main(void)
                 TEST(test_a_claim_is_settled),
                 TEST(test_no_device_is_no_claim),
                 TEST(test_the_fit_knows_what_guests_have),
+                TEST(test_what_somebody_renamed_gives_nothing),
                 TEST(test_an_mdev_is_taken_whatever_its_device_is_called),
                 TEST(test_not_before_the_host_is_known),
                 TEST(test_adoption),

@@ -176,7 +176,8 @@ static void test_withheld(void **state)
         view->providers[1].withheld = true;
         make_request(&request, "VGPU=1");
         assert_int_equal(fit_request(view, "host", &request, &fit, &error), FIT_E_NO_CAPACITY);
-        assert_string_equal(error.text, "VGPU: gpu is withheld, it is gone from the host");
+        assert_string_equal(error.text,
+                            "VGPU: gpu is withheld, nothing on this host goes by its name");
         assert_null(fit.pieces);
 }
 

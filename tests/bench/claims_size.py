@@ -78,7 +78,7 @@ def measure_debts(agent, most):
 
 def main():
     parser = argparse.ArgumentParser(prog='python3 -m tests.bench.claims_size')
-    parser.add_argument('--most-debts', type=int, default=1000)
+    parser.add_argument('--most-debts', type=int, default=10000)
     args = parser.parse_args()
     with Scratch() as scratch:
         placement = Placement(scratch)
