@@ -24,6 +24,7 @@ typedef struct Work {
         const ReconcileInput *order;
         Claims *claims;
         ReconcileProblems *problems; /* of this time */
+        ClaimList *ended;            /* empty until it is asked for */
 } Work;
 
 static void tell(const Work *work, ClaimEvent event, int64_t id)
@@ -51,20 +52,22 @@ static int forward(int r, const Error *words, Error *reterr)
         return r;
 }
 
-/* Where guests claim when they start: did this one give its claim back while the host was polled?
+/* Did its claim end while the host was polled? The guest may be gone as well: the next poll tells.
  * One that expired says nothing of the guest, which may have started late. */
-static bool has_just_stopped(const Work *work, const Uuid *consumer)
+static bool has_just_ended(const Work *work, const Uuid *consumer)
 {
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        uint64_t age_usec = claim_service_is_started_only(work->service) ? POLL_AGE_USEC : 0;
 
-        if (!claim_service_is_started_only(work->service) ||
-            claims_list(work->claims, true, &list, NULL) != 0)
+        if (work->ended->n_claims == 0 && claims_list_ended(work->claims, work->ended, NULL) != 0)
                 return false;
-        for (size_t i = 0; i < list.n_claims; i++)
-                if (uuid_equal(&list.claims[i]->consumer, consumer) &&
-                    list.claims[i]->ended_usec + POLL_AGE_USEC > work->order->facts->taken_usec &&
-                    strcmp(list.claims[i]->end_reason, CLAIM_EXPIRED) != 0)
+        for (size_t i = 0; i < work->ended->n_claims; i++) {
+                const Claim *ended = work->ended->claims[i];
+
+                if (uuid_equal(&ended->consumer, consumer) &&
+                    ended->ended_usec + age_usec > work->order->facts->taken_usec &&
+                    strcmp(ended->end_reason, CLAIM_EXPIRED) != 0)
                         return true;
+        }
         return false;
 }
 
@@ -144,7 +147,7 @@ static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
         Error words = ERROR_NULL;
         int r, completed = 0;
 
-        if (has_just_stopped(work, &action->consumer))
+        if (has_just_ended(work, &action->consumer))
                 return 0;
         r = claims_adopt(work->claims, action->domain, &claim, &words);
 
@@ -364,9 +367,12 @@ int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput 
 {
         _cleanup_(reconcile_done) Reconcile reconcile = { 0 }, after = { 0 };
         _cleanup_(reconcile_problems_done) ReconcileProblems found = { 0 };
-        const Work work = {
-                .service = service, .order = order, .claims = claims, .problems = &found
-        };
+        _cleanup_(claim_list_done) ClaimList ended = { 0 };
+        const Work work = { .service = service,
+                            .order = order,
+                            .claims = claims,
+                            .problems = &found,
+                            .ended = &ended };
         int r, failure;
 
         r = decide(&work, memory, &reconcile, reterr);

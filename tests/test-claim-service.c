@@ -2,7 +2,9 @@
 
 #include "agent/claim-service.h"
 
+#include "agent/claim-reconcile.h"
 #include "tests/claims-fixture.h"
+#include "tests/host-facts-fixture.h"
 #include "tests/test.h"
 
 typedef struct Watcher {
@@ -60,11 +62,55 @@ static void test_telling_closes_nothing(void **state)
         claim_service_free(watcher.service);
 }
 
+static uint64_t compare(ClaimService *service, const HostFacts *facts)
+{
+        Claims *claims = claim_service_get(service);
+        const ReconcileInput order = { .facts = facts, .word = RECONCILE_ALONE };
+        ReconcileMemory memory = { 0 };
+        ReconcileProblems problems = { 0 };
+        uint64_t n = 0;
+
+        assert_int_equal(claim_reconcile(service, claims, &order, &memory, &problems, NULL, NULL),
+                         0);
+        assert_int_equal(claims_count(claims, &n, NULL), 0);
+        reconcile_memory_done(&memory);
+        reconcile_problems_done(&problems);
+        return n;
+}
+
+/* Its domain may have gone with the claim: a poll that began before tells of neither. */
+static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
+{
+        Fixture *fixture = *state;
+        const ClaimsConfig config = {
+                .path = fixture->path, .host = "host", .node = "host", .has_devices = true
+        };
+        const DriverConfig driver = { 0 };
+        ClaimService *service;
+        FactsFixture facts;
+
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3");
+        fixture_close(fixture);
+        make_facts(&facts);
+        facts_guest(&facts, 'g', "1");
+        assert_int_equal(claim_service_new(&service, &config, &driver), 0);
+        claims_set_facts(claim_service_get(service), &facts.facts);
+        assert_int_equal(compare(service, &facts.facts), 1);
+        assert_int_equal(claims_release(claim_service_get(service), 1, "deleted", NULL), 0);
+        assert_int_equal(compare(service, &facts.facts), 0);
+        facts.facts.taken_usec = UINT64_MAX / 4;
+        assert_int_equal(compare(service, &facts.facts), 1);
+        claim_service_free(service);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_telling_closes_nothing, fixture_setup,
                                                 fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_a_poll_is_older_than_the_end_of_a_claim,
+                                                fixture_setup, fixture_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
