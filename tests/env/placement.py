@@ -141,12 +141,13 @@ class Placement(Service):
     Parallel writes may get 500 "database is locked" from SQLite, never with 'simple'.
     keystone: the Keystone that it asks about tokens; its administrator reads here then.
     database: a server of tests.env.databases, which is borrowed, or the URL of one with the schema; None: SQLite.
+    config: more lines for placement.conf.
     """
 
     name = 'placement'
 
     def __init__(self, scratch=None, server='gunicorn', token='admin', keystone=None,
-                 database=None):
+                 database=None, config=''):
         if server not in ('gunicorn', 'simple', 'uwsgi-unix'):
             raise ValueError('no such server: %s' % server)
         super().__init__(scratch)
@@ -164,6 +165,8 @@ class Placement(Service):
         elif not url:
             shutil.copyfile(ready_made_database(), self.folder / 'placement.sqlite')
         _write_config(self.folder, sync=False, keystone=keystone, url=url)
+        with open(self.folder / 'placement.conf', 'a', encoding='utf-8') as file:
+            file.write(config)
 
     @property
     def endpoint(self):

@@ -24,13 +24,14 @@ class PlacementCase(unittest.TestCase):
     """A folder and, unless told, a Placement that is reached through a proxy."""
 
     with_placement = True
+    placement_config = ''
 
     @classmethod
     def setUpClass(cls):
         cls.scratch = Scratch()
         cls.addClassCleanup(cls.scratch.close)
         if cls.with_placement:
-            cls.placement = Placement(cls.scratch)
+            cls.placement = Placement(cls.scratch, config=cls.placement_config)
             cls.placement.start()
             cls.proxy = Proxy(cls.placement.port).listen()
             cls.scratch.on_close(cls.proxy.close)
