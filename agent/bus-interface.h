@@ -81,11 +81,11 @@
  * LastPollUSec t, HypervisorError s, NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t,
  * Nova s (NOVA_… of [agent] nova), TreePublished b (since the start, or a reload, the tree was once
  * as this agent, whose it is, wants it), NDifferences u (requests that would make it so where it is
- * not the agent's), HostCordoned s, DevicesCordoned s (who, when and why; "": in use),
- * DevicesWithheld s (which, and why), HostUnread s (what of the host could not be read, "": all
- * was), ClaimError s (why claims cannot be taken, "" when they can), ReshapeAccess s, NOwedWrites
- * u, NOwedRemovals u, NOwedMoves u (what Placement is still to be told of claims), OwedError s (why
- * it was not), StatusText s */
+ * not the agent's), SecondReporter s (what somebody else undoes in the tree, ""), HostCordoned s,
+ * DevicesCordoned s (who, when and why; "": in use), DevicesWithheld s (which, and why), HostUnread
+ * s (what of the host could not be read, "": all was), ClaimError s (why claims cannot be taken, ""
+ * when they can), ReshapeAccess s, NOwedWrites u, NOwedRemovals u, NOwedMoves u (what Placement is
+ * still to be told of claims), OwedError s (why it was not), StatusText s */
 
 #define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"

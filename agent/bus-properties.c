@@ -116,6 +116,15 @@ int bus_get_published(sd_bus *bus, const char *path, const char *interface, cons
         return sd_bus_message_append(reply, "b", (int)status->tree_published);
 }
 
+int bus_get_contest(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        const BusFacts *facts = userdata;
+        _cleanup_free_ char *text = contest_describe(tracker_get_contest(facts->config.tracker));
+
+        return text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
+}
+
 int bus_get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {

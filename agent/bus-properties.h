@@ -23,6 +23,8 @@ int bus_get_unread(sd_bus *bus, const char *path, const char *interface, const c
                    sd_bus_message *reply, void *userdata, sd_bus_error *error);
 int bus_get_published(sd_bus *bus, const char *path, const char *interface, const char *property,
                       sd_bus_message *reply, void *userdata, sd_bus_error *error);
+int bus_get_contest(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error);
 int bus_get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error);
 int bus_get_count(sd_bus *bus, const char *path, const char *interface, const char *property,

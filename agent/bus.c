@@ -307,6 +307,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Nova", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("TreePublished", "b", bus_get_published, 0,
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("SecondReporter", "s", bus_get_contest, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("NDifferences", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncState", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("SyncError", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
@@ -615,9 +617,9 @@ void bus_service_changed(BusService *service)
                 return;
         (void)sd_bus_emit_properties_changed(
                 service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "Hook", "Nova",
-                "TreePublished", "NDifferences", "SyncState", "SyncStateSinceUSec", "SyncError",
-                "HypervisorError", "ClaimError", "ReshapeAccess", "HostCordoned", "DevicesCordoned",
-                "DevicesWithheld", "HostUnread", "StatusText", "LastSyncUSec", "LastPollUSec",
-                "NRequests", "NWrites", "NConflicts", "NProviders", "NClaims", "NOwedWrites",
-                "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
+                "TreePublished", "SecondReporter", "NDifferences", "SyncState",
+                "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "ReshapeAccess",
+                "HostCordoned", "DevicesCordoned", "DevicesWithheld", "HostUnread", "StatusText",
+                "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites", "NConflicts", "NProviders",
+                "NClaims", "NOwedWrites", "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
 }

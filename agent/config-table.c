@@ -218,6 +218,8 @@ static const ConfigOption options[] = {
         NUMBER("agent", "reshape_timeout", CONFIG_SECONDS, reshape_patience_usec, "300", 1, 86400),
         NUMBER("agent", "heal_each_cycles", CONFIG_U64, heal_cycles, "0", 0, 2147483647),
         WORD("agent", "claim_mode", claim_mode, "auto", claim_modes, "auto, verify or write"),
+        LIST("agent", "foreign_traits", NULL, foreign_traits, config_is_trait,
+             "a list of traits, with commas between them"),
         WORD("agent", "nova", reporter.nova, "none", nova_modes, "none, observe, beside or top"),
         WORD("agent", "on_startup_failure", on_startup_failure, "degraded", startup_failures,
              "degraded or exit"),

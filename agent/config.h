@@ -63,7 +63,8 @@ typedef struct Config {
         uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */
         int on_startup_failure;         /* ConfigStartupFailure */
         uint64_t heal_cycles;           /* heal_each_cycles; 0: never */
-        int claim_mode;                 /* ClaimMode */
+        char **foreign_traits;
+        int claim_mode; /* ClaimMode */
         /* [hook] */
         bool hook_enabled;
         uint64_t hook_timeout_usec; /* timeout, seconds; 10 */

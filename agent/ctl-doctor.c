@@ -243,6 +243,23 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
         return ctl_doctor_add(findings, "placement", "ok", NULL, "It is equal to this host");
 }
 
+static int judge_second_reporter(const CtlFacts *facts, json_t *findings)
+{
+        const char *what = ctl_json_text(facts->status, "second_reporter");
+
+        if (!what[0])
+                return 0;
+        return ctl_doctor_add(
+                findings, "second reporter", "bad",
+                "If nova-compute reports this host, too, let [agent] nova say whose the tree is, "
+                "and "
+                "give both the same options; a trait that others are to decide on goes into "
+                "[agent] "
+                "foreign_traits. Two agents with one compute_id show the same",
+                "Somebody else undoes what this agent writes, which it leaves alone for now: %s",
+                what);
+}
+
 static int judge_reshape(const CtlFacts *facts, json_t *findings)
 {
         if (strcmp(ctl_json_text(facts->status, "reshape_access"), RESHAPE_ACCESS_REFUSED) != 0)
@@ -328,9 +345,10 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static int (*const judges[])(const CtlFacts *, json_t *) = {
-                judge_config,  judge_service,   judge_hypervisor, judge_parts,      judge_devices,
-                judge_storage, judge_placement, judge_reshape,    judge_connection, judge_identity,
-                judge_hook,    judge_clock,     judge_disk,
+                judge_config,  judge_service,    judge_hypervisor, judge_parts,
+                judge_devices, judge_storage,    judge_placement,  judge_second_reporter,
+                judge_reshape, judge_connection, judge_identity,   judge_hook,
+                judge_clock,   judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 

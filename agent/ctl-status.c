@@ -43,6 +43,7 @@ const CtlStatusProperty ctl_status_properties[] = {
         { "Hook", "hook", 's' },
         { "Nova", "nova", 's' },
         { "NDifferences", "n_differences", 'u' },
+        { "SecondReporter", "second_reporter", 's' },
         { NULL, NULL, 0 },
 };
 
@@ -90,6 +91,9 @@ static Verdict judge(const json_t *members)
             ctl_status_owed(members) > 0)
                 return (Verdict){ has_text(members, "owed_error") ? "degraded" : "pending",
                                   "Placement is not told of all claims yet" };
+        if (has_text(members, "second_reporter"))
+                return (Verdict){ "degraded",
+                                  "somebody else writes this host's tree in Placement" };
         for (size_t i = 0; i < ARRAY_SIZE(sync_verdicts); i++)
                 if (strcmp(sync_state, sync_verdicts[i].sync_state) == 0)
                         return sync_verdicts[i].verdict;
@@ -209,6 +213,9 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
                 r = print_timed_field(style, output, "Sync", sync_state, "last published",
                                       "not published since the start",
                                       ctl_json_u64(status, "last_sync_usec"));
+        if (r >= 0 && has_text(status, "second_reporter"))
+                r = print_field(style, output, CTL_RED, "", "Undone by somebody else: %s",
+                                ctl_json_text(status, "second_reporter"));
         if (r >= 0 && strcmp(sync_state, SYNC_STATE_LEFT) == 0)
                 return print_field(style, output, CTL_PLAIN, "",
                                    "[agent] nova is %s: %" PRIu64 " request(s) would make it equal "

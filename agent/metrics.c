@@ -126,6 +126,28 @@ static void print_counts(const Metrics *metrics, FILE *output)
                      metrics->snapshot ? metrics->snapshot->n_domains : 0);
 }
 
+static void print_contest(const Metrics *metrics, FILE *output)
+{
+        const Contest *contest = metrics->contest;
+
+        print_number(output, "placement_undone_total", "counter",
+                     "Parts of the tree that somebody else changed though the host had not.",
+                     contest ? contest->n_undone : 0);
+        print_head(output, "placement_undone", "gauge",
+                   "How often a part of the tree was undone, where that goes on.");
+        for (size_t i = 0; contest && i < contest->n_parts; i++) {
+                const ContestPart *part = &contest->parts[i];
+
+                if (!contest_is_told(part))
+                        continue;
+                fputs(PREFIX "placement_undone{", output);
+                print_label(output, "provider", part->name);
+                fputc(',', output);
+                print_label(output, "part", part->part);
+                fprintf(output, "} %u\n", part->n);
+        }
+}
+
 /* What is to be told to Placement, and what an audit found that nobody was told to heal. */
 static void print_debts(const Metrics *metrics, FILE *output)
 {
@@ -257,6 +279,7 @@ void metrics_print(const Metrics *metrics, FILE *output)
         print_state(metrics, output);
         print_counts(metrics, output);
         print_debts(metrics, output);
+        print_contest(metrics, output);
         print_inventories(metrics, output, "inventory_units", "What a provider has of a class.",
                           get_total);
         print_inventories(metrics, output, "inventory_reserved_units",

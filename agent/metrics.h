@@ -23,6 +23,7 @@ typedef struct Metrics {
         size_t n_claims;
         bool claims_up; /* claims can be taken */
         NovaMode nova;
+        const Contest *contest; /* NULL: nothing is known */
         bool host_cordoned;
         size_t n_devices_cordoned;
 } Metrics;

@@ -9,6 +9,11 @@
 
 static const ReporterStatistics no_statistics;
 
+const Contest *tracker_get_contest(const Tracker *tracker)
+{
+        return &tracker->contest;
+}
+
 NovaMode tracker_get_nova(const Tracker *tracker)
 {
         return tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE;

@@ -47,5 +47,6 @@ struct Tracker {
         Error cycle_error;
         CycleWaiters waiters;
         TrackerStatus status;
+        Contest contest;
         StringSet told_problems; /* of the snapshot, that were logged */
 };

@@ -131,6 +131,23 @@ static void note_back(TrackerStatus *status)
                 log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
 }
 
+void tracker_status_note_contest(Contest *contest)
+{
+        for (size_t i = 0; i < contest->n_parts; i++) {
+                ContestPart *part = &contest->parts[i];
+
+                if (part->told || !contest_is_told(part))
+                        continue;
+                part->told = true;
+                log_event(
+                        LOG_WARNING, MESSAGE_SECOND_REPORTER,
+                        LOG_FIELDS(LOG_FIELD_PROVIDER, part->uuid.text),
+                        "Somebody else writes this host's tree in Placement: %s%s%s was undone %u "
+                        "times. It is left alone for now, and tried ever more seldom.",
+                        part->part, part->part[0] ? " of " : "", part->name, part->n);
+        }
+}
+
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
 {
         note_back(status);

@@ -4,6 +4,7 @@
 /* How host, hypervisor and Placement stand to each other, and the one place that logs it: when it
  * changes, not at each retry. It decides nothing. Main thread. */
 
+#include "agent/contest.h"
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
@@ -62,6 +63,9 @@ void tracker_status_note_failure(TrackerStatus *status, int result, const Error 
 
 /* Placement has all that could be told. */
 void tracker_status_note_synced(TrackerStatus *status);
+
+/* Logs each part once that somebody else undoes again and again. */
+void tracker_status_note_contest(Contest *contest);
 
 /* Placement was read, and the tree is left as it is. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);

@@ -167,6 +167,7 @@ static void end_synced(Tracker *tracker)
         const ReporterStatistics *statistics = reporter_get_statistics(tracker->reporter);
         uint64_t n_writes = statistics->n_writes - tracker->writes_before;
 
+        contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
         tracker_status_note_synced(&tracker->status);
         keep_sync_error(tracker);
         if (n_writes > 0)
@@ -325,6 +326,7 @@ static void end_left(Tracker *tracker)
                 end_failed(tracker, r, &error);
                 return;
         }
+        contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
         tracker_status_note_left(&tracker->status, plan->n_steps + tracker->reshape_left);
         end_with_audit(tracker);
 }
@@ -348,6 +350,8 @@ static void on_compared(Reporter *reporter, int result, const Error *error, void
         if (!has_ended(tracker, result, error))
                 return;
         r = nova_tree_to_send(remote, tracker->wanted, &tracker->config.root, &tree);
+        if (r >= 0)
+                r = contest_give_in(&tracker->contest, tree, remote, now_usec(tracker));
         if (r >= 0 && !tracker->config.dry_run && may(tracker, NOVA_ACTION_RESERVE) &&
             !provider_tree_equal(tree, remote))
                 r = reporter_publish(reporter, tree, NULL, on_reserved, tracker);
@@ -355,6 +359,22 @@ static void on_compared(Reporter *reporter, int result, const Error *error, void
                 end_left(tracker);
         if (r < 0)
                 end_failed(tracker, r, NULL);
+}
+
+/* But what somebody else undoes again and again. */
+static int publish_own(Tracker *tracker)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        int r = 0;
+
+        if (contest_count(&tracker->contest) > 0)
+                r = provider_tree_copy(&tree, tracker->tree);
+        if (r >= 0 && tree)
+                r = contest_give_in(&tracker->contest, tree, reporter_tree(tracker->reporter),
+                                    now_usec(tracker));
+        return r < 0 ? r
+                     : reporter_publish(tracker->reporter, tree ? tree : tracker->tree, NULL,
+                                        on_published, tracker);
 }
 
 static void publish_tree(Tracker *tracker)
@@ -367,7 +387,7 @@ static void publish_tree(Tracker *tracker)
         else if (tracker->config.dry_run)
                 r = reporter_prepare(tracker->reporter, tracker->tree, on_prepared, tracker);
         else
-                r = reporter_publish(tracker->reporter, tracker->tree, NULL, on_published, tracker);
+                r = publish_own(tracker);
         if (r < 0)
                 end_failed(tracker, r, NULL);
 }
@@ -425,6 +445,17 @@ static void begin_reshape(Tracker *tracker)
                 publish_tree(tracker);
 }
 
+static int look_for_others(Tracker *tracker)
+{
+        bool own = may(tracker, NOVA_ACTION_PUBLISH);
+        int r = contest_look(&tracker->contest, own ? tracker->tree : tracker->wanted,
+                             reporter_tree(tracker->reporter), &tracker->config.root,
+                             now_usec(tracker));
+
+        tracker_status_note_contest(&tracker->contest);
+        return r;
+}
+
 static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -434,6 +465,8 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
         if (!has_ended(tracker, result, error))
                 return;
         r = update_tree(tracker, reporter_tree(reporter), true, &words);
+        if (r >= 0)
+                r = look_for_others(tracker);
         if (r < 0) {
                 end_failed(tracker, r, &words);
                 return;
@@ -658,6 +691,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                 .device_watch = config->device_watch,
                 .cordon = config->cordon,
                 .provider_config = config->provider_config,
+                .foreign_traits = config->foreign_traits,
                 .root = config->root,
         };
         if (reshape_control_new(&tracker->reshape, event,
@@ -712,6 +746,7 @@ Tracker *tracker_free(Tracker *tracker)
         reporter_free(tracker->reporter);
         provider_tree_free(tracker->tree);
         provider_tree_free(tracker->wanted);
+        contest_done(&tracker->contest);
         cycle_waiters_done(&tracker->waiters);
         string_set_done(&tracker->told_problems);
         sd_event_unref(tracker->event);

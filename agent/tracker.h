@@ -15,6 +15,7 @@
 
 #include "agent/auditor.h"
 #include "agent/claim-service.h"
+#include "agent/contest.h"
 #include "agent/cycle-waiters.h"
 #include "agent/device-watch.h"
 #include "agent/provider-config.h"
@@ -53,6 +54,7 @@ typedef struct TrackerConfig {
         uint64_t start_jitter_usec;      /* Placement hears of us within this; 0: at once */
         Cordon *cordon;                  /* what is out of use; NULL: nothing */
         ProviderConfig *provider_config; /* provider.yaml; NULL: none */
+        char *const *foreign_traits;     /* see TreeMaker */
         uint64_t audit_grace_usec;       /* how long consumers may be on their way; 0: 300 s */
         uint64_t heal_cycles;            /* heal by itself each so many cycles; 0: never */
         TrackerChanged changed;
@@ -107,6 +109,9 @@ const ReporterStatistics *tracker_get_statistics(
 
 /* Of the cycle that runs, or is about to: phase "waiting". */
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
+
+/* What somebody else writes in the tree. Borrowed until the loop runs again. */
+const Contest *tracker_get_contest(const Tracker *tracker);
 
 /* [agent] nova, as far as there is a Placement. */
 NovaMode tracker_get_nova(const Tracker *tracker);

@@ -31,6 +31,23 @@ static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr
         return 0;
 }
 
+static int keep_foreign(const TreeMaker *maker, const ProviderTree *base, ProviderTree *tree)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                Provider *provider = tree->providers[i];
+                const Provider *before = base ? provider_tree_find(base, &provider->uuid) : NULL;
+
+                for (char *const *trait = maker->foreign_traits; r >= 0 && trait && *trait; trait++)
+                        if (before && string_set_contains(&before->traits, *trait))
+                                r = string_set_add(&provider->traits, *trait);
+                        else
+                                (void)string_set_remove(&provider->traits, *trait);
+        }
+        return MIN(r, 0);
+}
+
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr)
 {
@@ -59,6 +76,8 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 r = cordon_apply(maker->cordon, tree, &maker->root, known, reterr);
         if (r >= 0 && maker->provider_config)
                 r = provider_config_apply(maker->provider_config, tree, known, reterr);
+        if (r >= 0 && keep_foreign(maker, base, tree) < 0)
+                r = error_oom(reterr);
         if (r < 0)
                 return r;
         *ret_made = (MadeTree){

@@ -18,6 +18,7 @@ typedef struct TreeMaker {
         DeviceWatch *device_watch;       /* NULL: none */
         Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */
+        char *const *foreign_traits;     /* stay as they are in base; NULL: none */
         Uuid root;
         const char *nodename;
 } TreeMaker;

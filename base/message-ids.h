@@ -61,6 +61,8 @@
 #define MESSAGE_PLACEMENT_SETTLED "6c0e4a8d2b7f4295b7f90c13e5d72f86"
 #define MESSAGE_CLAIM_TAKEN_BACK \
         "8e2f6cba4d1943b7c90b2e35f7a94108" /* was not finished before the agent ended */
+#define MESSAGE_SECOND_REPORTER \
+        "e6d02a6088a0760588000ece5d6723d3" /* somebody else undoes what the agent writes */
 #define MESSAGE_LEFT_TO_NOVA \
         "c9984aa6ade52356bfcee784c96f1fb0" /* [agent] nova: nova-compute tells of this host */
 #define MESSAGE_CORDON_LOST "a0418edc6f3b45d9eb2d4057190b631a" /* cordon.json is not readable */

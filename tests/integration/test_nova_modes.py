@@ -279,5 +279,77 @@ class TestBeside(NovaCase):
         self.assertEqual(self.placement.tree_by_name(agent.root()), tree)
 
 
+class TestSecondReporter(NovaCase):
+    def start_quiet(self, mode='none', **more):
+        """An agent that runs no cycle by itself."""
+        metrics = self.test_scratch.path / 'agent.prom'
+        agent = self.start_published({'DEFAULT': {'update_resources_interval': 3600},
+                                      'agent': {'metrics_file': metrics, **more}})
+        self.set_nova(agent, mode)
+        return agent, metrics
+
+    def fight(self, agent, undo, times):
+        """How many writes it costs the agent that somebody undoes one thing in each cycle."""
+        mark = self.placement.mark()
+        for _ in range(times):
+            undo()
+            agent.ctl('sync')
+        return len([line for line in self.sends(mark) if line[1] != '/reshaper'])
+
+    def take_trait(self, agent, trait):
+        self.change(agent, NODE, 'traits', lambda traits: traits.remove(trait) if trait in traits else None)
+
+    def test_a_trait_is_taken_away(self):
+        agent, metrics = self.start_quiet()
+        conflicts = agent.status()['n_conflicts']
+        n = self.fight(agent, lambda: self.take_trait(agent, 'COMPUTE_NODE'), 8)
+        # the third time is the last for a quarter of an hour
+        self.assertEqual(n, 2)
+        self.assertEqual(agent.status()['n_conflicts'], conflicts)
+        words = 'trait COMPUTE_NODE of %s (undone 3 times)' % NODE
+        self.assertEqual(agent.status()['second_reporter'], words)
+        self.assertIn(words, ' '.join(agent.ctl('status', check=False).stdout.split()))
+        doctor = json.loads(
+            agent.ctl('doctor', '--json=short', check=False).stdout)
+        finding, = [one for one in doctor['findings'] if one['check'] == 'second reporter']
+        self.assertEqual(finding['state'], 'bad')
+        self.assertIn(words, finding['text'])
+        self.assertEqual(agent.log().count('COMPUTE_NODE of %s was undone 3 times' % NODE), 1)
+        self.assertIn('compute_agent_placement_undone{provider="%s",part="COMPUTE_NODE"} 3\n' % NODE,
+                      metrics.read_text())
+        # everything else goes on
+        self.assertEqual(self.fight(agent, lambda: self.change(
+            agent, NODE, 'inventories', lambda all_: all_['MEMORY_MB'].update(reserved=17)), 1), 1)
+
+    def test_an_inventory_swings(self):
+        for mode in ('none', 'top'):
+            agent, _ = self.start_quiet(mode)
+            n = self.fight(agent, lambda agent=agent: self.change(
+                agent, NODE, 'inventories', lambda all_: all_['MEMORY_MB'].update(reserved=17)), 5)
+            self.assertEqual(n, 2, mode)
+            self.assertEqual(agent.status()['second_reporter'],
+                             'inventory MEMORY_MB of %s (undone 3 times)' % NODE)
+            agent.stop()
+            self.placement.stop()
+            self.setUp()
+
+    def test_what_is_reserved_beside_nova(self):
+        agent, _ = self.start_quiet('beside')
+        agent.ctl('cordon', '0000:c1:00.0')
+        n = self.fight(agent, lambda: self.change(
+            agent, T4_NAME, 'inventories', lambda all_: all_['CUSTOM_PCI_10DE_1EB8'].update(reserved=0)), 5)
+        self.assertEqual(n, 2)
+        self.assertIn('CUSTOM_PCI_10DE_1EB8', agent.status()['second_reporter'])
+
+    def test_a_foreign_trait_is_left(self):
+        agent, _ = self.start_quiet(foreign_traits='COMPUTE_NODE')
+        self.assertNotIn('COMPUTE_NODE', self.placement.tree_by_name(agent.root())[NODE]['traits'])
+        self.change(agent, NODE, 'traits', lambda traits: traits.append('COMPUTE_NODE'))
+        agent.ctl('sync')
+        self.assertIn('COMPUTE_NODE', self.placement.tree_by_name(agent.root())[NODE]['traits'])
+        self.assertEqual(self.fight(agent, lambda: self.take_trait(agent, 'COMPUTE_NODE'), 4), 0)
+        self.assertEqual(agent.status()['second_reporter'], '')
+
+
 if __name__ == '__main__':
     unittest.main()
