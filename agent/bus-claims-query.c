@@ -40,6 +40,15 @@ int bus_append_allocations(sd_bus_message *m, const Claim *claim)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+/* false for an mdev, which has no driver to be taken from; true for a device that is not seen. */
+static bool is_managed(const ClaimService *service, const ClaimDevice *device)
+{
+        const HostFacts *facts = claim_service_facts(service);
+        const HostPci *pci = facts ? host_facts_find_pci(facts, device->address) : NULL;
+
+        return uuid_empty(&device->mdev) && (!pci || pci->managed);
+}
+
 int bus_append_devices(sd_bus_message *m, const ClaimService *service, const Claim *claim)
 {
         int r = sd_bus_message_open_container(m, 'a', BUS_DEVICE);
@@ -47,11 +56,12 @@ int bus_append_devices(sd_bus_message *m, const ClaimService *service, const Cla
         for (size_t i = 0; r >= 0 && i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
-                r = sd_bus_message_append(
-                        m, BUS_DEVICE, device->provider.text, device->suffix, device->name,
-                        device->address, device->mdev_type, device->mdev.text,
-                        uuid_empty(&device->mdev) ||
-                                claim_service_mdev_exists(service, &device->mdev));
+                r = sd_bus_message_append(m, BUS_DEVICE, device->provider.text, device->suffix,
+                                          device->name, device->address, device->mdev_type,
+                                          device->mdev.text,
+                                          uuid_empty(&device->mdev) ||
+                                                  claim_service_mdev_exists(service, &device->mdev),
+                                          is_managed(service, device));
         }
         return r < 0 ? r : sd_bus_message_close_container(m);
 }

@@ -18,7 +18,7 @@
 #define BUS_INVENTORY "(tttttdt)"
 
 /* Claim(s consumer, a(sa{st}asas) groups, a{sv} options)
- *   -> (x id, a(ssa{st}) allocations, a(ssssssb) devices, a(uutts) cells, a(ubs) cpus,
+ *   -> (x id, a(ssa{st}) allocations, a(ssssssbb) devices, a(uutts) cells, a(ubs) cpus,
  *       a{sas} mappings)
  * A group is suffix, resources, required and forbidden traits. Options: "project" s, "user" s,
  * "consumer-type" s, "resize-target" b, "isolate" b, "same-subtree" aas (lists of suffixes),
@@ -27,13 +27,14 @@
  * "numa-mem" at (of each cell), "cpu-policy" s, "cpu-dedicated-mask" s, "cpu-thread-policy" s,
  * "mem-page-size" s, "pci-numa-affinity-policy" s, "numa-strategy" s. An allocation is provider
  * uuid, provider name, resources. A device is provider uuid, suffix of the group, name of the
- * device, its PCI address, mdev type, mdev uuid (both "": the whole device), whether it exists. A
- * cell is its number in the guest, the host's cell, MiB, page size in KiB (0: small), guest CPUs; a
- * CPU is its number in the guest, whether it is dedicated, host CPUs. A mapping is the suffix of a
- * group and the uuids of its providers. */
+ * device, its PCI address, mdev type, mdev uuid (both "": the whole device), whether it exists, and
+ * whether libvirt is to take a whole device from its driver (managed of <hostdev>). A cell is its
+ * number in the guest, the host's cell, MiB, page size in KiB (0: small), guest CPUs; a CPU is its
+ * number in the guest, whether it is dedicated, host CPUs. A mapping is the suffix of a group and
+ * the uuids of its providers. */
 #define BUS_CLAIM_IN   "sa(sa{st}asas)a{sv}"
 #define BUS_ALLOCATION "(ssa{st})"
-#define BUS_DEVICE     "(ssssssb)"
+#define BUS_DEVICE     "(ssssssbb)"
 #define BUS_CELL       "(uutts)"
 #define BUS_CPU        "(ubs)"
 #define BUS_LAYOUT     "a" BUS_CELL "a" BUS_CPU

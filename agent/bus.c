@@ -238,8 +238,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS(
                 "Claim", SD_BUS_ARGS("s", consumer, "a(sa{st}asas)", groups, "a{sv}", options),
-                SD_BUS_RESULT("x", id, "a(ssa{st})", allocations, "a(ssssssb)", devices, "a(uutts)",
-                              cells, "a(ubs)", cpus, BUS_MAPPINGS, mappings),
+                SD_BUS_RESULT("x", id, "a(ssa{st})", allocations, "a(ssssssbb)", devices,
+                              "a(uutts)", cells, "a(ubs)", cpus, BUS_MAPPINGS, mappings),
                 method_claim, FREE),
         SD_BUS_METHOD_WITH_ARGS("Confirm", SD_BUS_ARGS("x", id), SD_BUS_NO_RESULT, method_confirm,
                                 FREE),

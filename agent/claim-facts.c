@@ -46,7 +46,8 @@ static void add_pci(const DriverConfig *config, const Snapshot *snapshot, HostFa
                                   .provider = device->physical_function[0]
                                                       ? device->physical_function
                                                       : device->address,
-                                  .cell = device->numa_node };
+                                  .cell = device->numa_node,
+                                  .managed = pci_spec_is_managed(spec) };
                 pci_spec_resource_class(spec, device, pci->resource_class);
                 facts->n_pci++;
         }

@@ -242,17 +242,17 @@ static int read_allocations(sd_bus_message *m, json_t *allocations)
 static int read_devices(sd_bus_message *m, json_t *devices)
 {
         const char *provider, *group, *device, *address, *type, *mdev;
-        int exists, r = sd_bus_message_enter_container(m, 'a', BUS_DEVICE);
+        int exists, managed, r = sd_bus_message_enter_container(m, 'a', BUS_DEVICE);
 
         if (r < 0)
                 return r;
         while ((r = sd_bus_message_read(m, BUS_DEVICE, &provider, &group, &device, &address, &type,
-                                        &mdev, &exists)) > 0)
-                if (json_array_append_new(devices,
-                                          json_pack("{ss ss ss ss ss ss sb}", "provider", provider,
-                                                    "group", group, "device", device, "address",
-                                                    address, "mdev_type", type, "mdev", mdev,
-                                                    "exists", exists)) < 0)
+                                        &mdev, &exists, &managed)) > 0)
+                if (json_array_append_new(
+                            devices, json_pack("{ss ss ss ss ss ss sb sb}", "provider", provider,
+                                               "group", group, "device", device, "address", address,
+                                               "mdev_type", type, "mdev", mdev, "exists", exists,
+                                               "managed", managed)) < 0)
                         return -ENOMEM;
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }

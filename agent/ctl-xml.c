@@ -195,8 +195,10 @@ static void print_mdev(const json_t *device, const char *mdev, FILE *output)
                 mdev);
 }
 
-static void print_pci(const char *address, FILE *output)
+static void print_pci(const json_t *device, FILE *output)
 {
+        const char *address = ctl_json_text(device, "address");
+        bool managed = !json_is_false(json_object_get(device, "managed"));
         unsigned domain, bus, slot, function;
         int end = 0;
 
@@ -204,10 +206,10 @@ static void print_pci(const char *address, FILE *output)
             address[end] != '\0')
                 return;
         fprintf(output,
-                "<hostdev mode='subsystem' type='pci' managed='yes'>\n  <source>\n"
+                "<hostdev mode='subsystem' type='pci' managed='%s'>\n  <source>\n"
                 "    <address domain='0x%04x' bus='0x%02x' slot='0x%02x' function='0x%x'/>\n"
                 "  </source>\n</hostdev>\n",
-                domain, bus, slot, function);
+                managed ? "yes" : "no", domain, bus, slot, function);
 }
 
 int ctl_xml_print(const json_t *claim, FILE *output)
@@ -225,7 +227,7 @@ int ctl_xml_print(const json_t *claim, FILE *output)
                 if (uuid_from_text(ctl_json_text(device, "mdev"), &mdev) == 0)
                         print_mdev(device, mdev.text, output);
                 else
-                        print_pci(ctl_json_text(device, "address"), output);
+                        print_pci(device, output);
         }
         return r;
 }

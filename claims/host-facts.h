@@ -31,7 +31,8 @@ typedef struct HostPci {
         const char *provider; /* the address that its provider is named by: its own, or that of its
                                  physical function */
         char resource_class[RESOURCE_CLASS_MAX + 1];
-        int cell; /* as above */
+        int cell;     /* as above */
+        bool managed; /* libvirt is to take it from its driver when a guest gets it */
 } HostPci;
 
 typedef struct HostCpu {

@@ -363,6 +363,24 @@ static int tell_capabilities(const Traits *traits)
         return r;
 }
 
+/* Where there is such a device, and a libvirt that tells serial numbers. */
+static int tell_remote_managed_ports(const Traits *traits)
+{
+        const Snapshot *snapshot = traits->snapshot;
+        bool on = false;
+
+        for (size_t i = 0; i < snapshot->n_devices && !on; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+                const PciSpec *spec = device->has_card_serial && !device->is_physical_function
+                                              ? pci_specs_find(&traits->config->pci_specs, device)
+                                              : NULL;
+
+                on = spec && pci_spec_is_remote_managed(spec);
+        }
+        return tell_emulated(traits, "COMPUTE_REMOTE_MANAGED_PORTS",
+                             on && has_version(snapshot, VERSION(7, 9, 0), 0));
+}
+
 static int tell_image_types(const Traits *traits)
 {
         const DriverConfig *config = traits->config;
@@ -397,10 +415,18 @@ int host_traits_visit(const DriverConfig *config, const Snapshot *snapshot, Host
                       void *userdata)
 {
         static int (*const lists[])(const Traits *traits) = {
-                tell_cpu,           tell_architecture, tell_emulated_architectures,
-                tell_storage_buses, tell_video_models, tell_network_models,
-                tell_sound_models,  tell_viommus,      tell_tpm,
-                tell_capabilities,  tell_image_types,
+                tell_cpu,
+                tell_architecture,
+                tell_emulated_architectures,
+                tell_storage_buses,
+                tell_video_models,
+                tell_network_models,
+                tell_sound_models,
+                tell_viommus,
+                tell_tpm,
+                tell_capabilities,
+                tell_remote_managed_ports,
+                tell_image_types,
         };
         const Traits traits = { config, snapshot, visit, userdata };
         int r = 0;

@@ -97,6 +97,17 @@ static int read_small(const char *text, const char *what, int *ret, Error *reter
         return 0;
 }
 
+/* <capability type='vpd'><fields access='readonly'><serial_number>…</serial_number>…: empty is
+ * none. */
+static bool has_serial(const XmlNode *pci)
+{
+        XML_FOREACH(fields, xml_child_of_type(pci, "capability", "vpd"), "fields")
+                if (strcmp(xml_attribute(fields, "access"), "readonly") == 0 &&
+                    xml_text(xml_child(fields, "serial_number"))[0])
+                        return true;
+        return false;
+}
+
 static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
 {
         const XmlNode *virtual = xml_child_of_type(pci, "capability", "virt_functions");
@@ -129,6 +140,7 @@ static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
         if (r < 0)
                 return r;
         device->class_code = (uint32_t)class_code;
+        device->has_card_serial = has_serial(pci);
         if ((r = read_own_address(pci, device, reterr)) < 0 ||
             (r = read_id(xml_child(pci, "vendor"), "vendor", &device->vendor_id, &device->vendor,
                          reterr)) < 0 ||

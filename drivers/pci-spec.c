@@ -4,16 +4,15 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <regex.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/array.h"
 #include "base/inventory.h"
 #include "base/json.h"
+#include "drivers/regex.h"
 
-#define ANY             (-1)
-#define REPETITIONS_MAX 64 /* of a part of an expression, all brackets multiplied */
+#define ANY (-1)
 #define STANDARD_CLASSES                                                                          \
         "VCPU", "MEMORY_MB", "DISK_GB", "PCI_DEVICE", "SRIOV_NET_VF", "NUMA_SOCKET", "NUMA_CORE", \
                 "NUMA_THREAD", "NUMA_MEMORY_MB", "IPV4_ADDRESS", "VGPU", "VGPU_DISPLAY_HEAD",     \
@@ -40,8 +39,7 @@ static const struct {
 
 typedef struct PartMatch {
         int32_t number; /* ANY, unless it is one number */
-        bool has_regex;
-        regex_t regex;
+        Regex *regex;
 } PartMatch;
 
 struct PciSpec {
@@ -52,7 +50,7 @@ struct PciSpec {
         char *physical_network;
         char *resource_class; /* NULL: by vendor and product */
         StringSet traits;
-        bool remote_managed, live_migratable, one_time_use;
+        bool remote_managed, live_migratable, one_time_use, managed;
 };
 
 static PciSpec *pci_spec_free(PciSpec *spec)
@@ -60,8 +58,7 @@ static PciSpec *pci_spec_free(PciSpec *spec)
         if (!spec)
                 return NULL;
         for (Part part = 0; part < _PART_MAX; part++)
-                if (spec->parts[part].has_regex)
-                        regfree(&spec->parts[part].regex);
+                regex_free(spec->parts[part].regex);
         free(spec->devname);
         free(spec->physical_network);
         free(spec->resource_class);
@@ -205,106 +202,9 @@ static int read_glob(const char *text, PciSpec *spec, Error *reterr)
         return 0;
 }
 
-/* Behind a bracket expression, "[]a-f]" or "[^]]"; the end of the text when it does not end. */
-static const char *skip_brackets(const char *text)
-{
-        text += text[1] == '^' ? 2 : 1;
-        if (*text == ']')
-                text++;
-        text += strcspn(text, "]");
-        return *text ? text + 1 : text;
-}
-
-/* Does the expression repeat what repeats something itself, as (a+)* and a++ do? The compiler
- * copies what is repeated, copies too, and walks all paths through it: a few levels take it for
- * ever. */
-static bool repeats_repetition(const char *text)
-{
-        bool repeating[PCI_SPEC_REGEX_MAX + 2] = { false }; /* of each open group: it has some */
-        bool before = false;                                /* what stands just before has some */
-        size_t depth = 0;
-
-        for (const char *c = text; *c;) {
-                if (strchr("*+?{", *c)) {
-                        if (before)
-                                return true;
-                        before = repeating[depth] = true;
-                        c += *c == '{' ? strcspn(c, "}") : 1;
-                        c += *c == '}';
-                        continue;
-                }
-                before = false;
-                if (*c == '(')
-                        repeating[++depth] = false;
-                if (*c == ')' && depth > 0) {
-                        before = repeating[depth--];
-                        repeating[depth] |= before;
-                }
-                c = *c == '[' ? skip_brackets(c) : c + 1;
-        }
-        return false;
-}
-
-/* Expressions that take POSIX's compiler long, or that it takes for something else than Nova's. */
-static int check_regex(const char *text, Error *reterr)
-{
-        uint64_t repetitions = 1;
-
-        if (strlen(text) > PCI_SPEC_REGEX_MAX)
-                return error_setf(reterr, EINVAL, "longer than %d characters", PCI_SPEC_REGEX_MAX);
-        if (repeats_repetition(text))
-                return error_setf(reterr, EINVAL, "it repeats what repeats itself");
-        for (const char *c = text; *c; c++) {
-                if (*c == '\\')
-                        return error_setf(reterr, EINVAL, "a backslash is not needed in it");
-                if (c[0] == '(' && c[1] == '?')
-                        return error_setf(reterr, EINVAL, "groups of the kind (?…) are not known");
-                if (*c == '{') {
-                        char *end;
-                        unsigned long least = strtoul(c + 1, &end, 10);
-                        unsigned long most = *end == ',' ? strtoul(end + 1, NULL, 10) : 0;
-
-                        repetitions *= MIN(MAX(MAX(least, most), 1), REPETITIONS_MAX + 1);
-                        if (repetitions > REPETITIONS_MAX)
-                                return error_setf(reterr, EINVAL, "it repeats too often");
-                }
-        }
-        return 0;
-}
-
 static bool is_hex_text(const char *text)
 {
         return text[strspn(text, "0123456789abcdefABCDEF")] == '\0';
-}
-
-static int compile(const char *text, regex_t *ret, Error *reterr)
-{
-        char words[100];
-        int r = regcomp(ret, text, REG_EXTENDED | REG_NOSUB);
-
-        if (r == 0)
-                return 0;
-        regerror(r, ret, words, sizeof(words));
-        return error_setf(reterr, r == REG_ESPACE ? ENOMEM : EINVAL, "%s", words);
-}
-
-static int compile_part(const char *text, PartMatch *match, Error *reterr)
-{
-        char anchored[PCI_SPEC_REGEX_MAX + 8];
-        int r = check_regex(text, reterr);
-
-        if (r < 0)
-                return r;
-        /* alone first: brackets that do not match could pair with those below */
-        r = compile(text, &match->regex, reterr);
-        if (r < 0)
-                return r;
-        regfree(&match->regex);
-        /* as Python's match(): at the start, and the end may be left over */
-        snprintf(anchored, sizeof(anchored), "^(%s)", text);
-        r = compile(anchored, &match->regex, reterr);
-        match->has_regex = r == 0;
-        return r;
 }
 
 static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
@@ -315,7 +215,7 @@ static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
                 int r = read_text(address, parts[part].name, &text, reterr);
 
                 if (r == 0 && text && text[0])
-                        r = compile_part(text, &spec->parts[part], reterr);
+                        r = regex_new(&spec->parts[part].regex, text, reterr);
                 if (r < 0)
                         return error_prefixf(reterr, r, "address: %s: \"%.40s\"", parts[part].name,
                                              text ? text : "");
@@ -360,7 +260,7 @@ static bool address_matches(const PciSpec *spec, const char *address)
 
                 memcpy(text, address + parts[part].offset, parts[part].length);
                 text[parts[part].length] = '\0';
-                if (match->has_regex && regexec(&match->regex, text, 0, NULL, 0) != 0)
+                if (match->regex && !regex_matches(match->regex, text))
                         return false;
                 if (match->number != ANY && (unsigned long)match->number != strtoul(text, NULL, 16))
                         return false;
@@ -504,9 +404,9 @@ static int read_id(const json_t *object, const char *key, int32_t *ret, Error *r
 
 static int read_spec(const json_t *object, PciSpec *spec, Error *reterr)
 {
-        bool managed = true;
         int r;
 
+        spec->managed = true;
         if ((r = read_id(object, "vendor_id", &spec->vendor_id, reterr)) < 0 ||
             (r = read_id(object, "product_id", &spec->product_id, reterr)) < 0 ||
             (r = copy_text(object, "devname", &spec->devname, reterr)) < 0 ||
@@ -517,7 +417,7 @@ static int read_spec(const json_t *object, PciSpec *spec, Error *reterr)
             (r = read_bool(object, "remote_managed", &spec->remote_managed, reterr)) < 0 ||
             (r = read_bool(object, "live_migratable", &spec->live_migratable, reterr)) < 0 ||
             (r = read_bool(object, "one_time_use", &spec->one_time_use, reterr)) < 0 ||
-            (r = read_bool(object, "managed", &managed, reterr)) < 0)
+            (r = read_bool(object, "managed", &spec->managed, reterr)) < 0)
                 return r;
         return 0;
 }
@@ -586,6 +486,9 @@ static bool spec_matches(const PciSpec *spec, const SnapshotDevice *device)
 {
         if (spec->devname)
                 return false;
+        /* who manages it from afar knows it by the card's serial number */
+        if (spec->remote_managed && !device->has_card_serial)
+                return false;
         if ((spec->vendor_id != ANY && (uint32_t)spec->vendor_id != device->vendor_id) ||
             (spec->product_id != ANY && (uint32_t)spec->product_id != device->product_id))
                 return false;
@@ -611,6 +514,11 @@ bool pci_spec_has_physical_network(const PciSpec *spec)
 bool pci_spec_is_remote_managed(const PciSpec *spec)
 {
         return spec->remote_managed;
+}
+
+bool pci_spec_is_managed(const PciSpec *spec)
+{
+        return spec->managed;
 }
 
 bool pci_spec_is_one_time_use(const PciSpec *spec)

@@ -7,16 +7,15 @@
  * product_id, address (a string whose parts may be "*" or missing, or an object of regular
  * expressions for domain, bus, slot and function), devname, and tags. The address of one physical
  * function matches its virtual functions, too. Of several specs the first that matches counts.
- * Regular expressions are POSIX extended ones, bounded in length and repetition, without groups of
- * the (?…) kind and references: an address needs none. */
+ * Regular expressions are Python's (drivers/regex.h). A spec with remote_managed matches functions
+ * of a card alone that tells its serial number. */
 
 #include "base/inventory.h"
 #include "base/string-set.h"
 #include "drivers/snapshot.h"
 
-#define PCI_SPECS_MAX      1024
-#define PCI_SPEC_TEXT_MAX  65536 /* bytes of a value */
-#define PCI_SPEC_REGEX_MAX 128   /* bytes of an expression */
+#define PCI_SPECS_MAX     1024
+#define PCI_SPEC_TEXT_MAX 65536 /* bytes of a value */
 
 typedef struct PciSpec PciSpec;
 
@@ -43,6 +42,8 @@ const PciSpec *pci_specs_find(const PciSpecs *specs, const SnapshotDevice *devic
 /* Nova leaves devices of a physical network to Neutron. */
 bool pci_spec_has_physical_network(const PciSpec *spec);
 bool pci_spec_is_remote_managed(const PciSpec *spec);
+/* Is libvirt to take it from its driver when a guest gets it (managed='yes' of a <hostdev>)? */
+bool pci_spec_is_managed(const PciSpec *spec);
 bool pci_spec_is_one_time_use(const PciSpec *spec);
 
 /* Writes the resource class: the configured one in Placement's form, else

@@ -141,6 +141,7 @@ static const Field device_fields[] = {
         OPTIONAL("is_physical_function", FIELD_BOOL, SnapshotDevice, is_physical_function),
         OPTIONAL("max_virtual_functions", FIELD_U64, SnapshotDevice, max_virtual_functions),
         OPTIONAL("is_vdpa_parent", FIELD_BOOL, SnapshotDevice, is_vdpa_parent),
+        OPTIONAL("has_card_serial", FIELD_BOOL, SnapshotDevice, has_card_serial),
         OPTIONAL("is_vgpu_function", FIELD_BOOL, SnapshotDevice, is_vgpu_function),
         ARRAY("mdev_types", SnapshotDevice, mdev_types, mdev_type_fields),
 };

@@ -296,6 +296,22 @@ static int seal_domains(Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
+/* A virtual function may have no VPD of its own. */
+static void inherit_serial(const Snapshot *snapshot, SnapshotDevice *device)
+{
+        char name[sizeof("pci_") + PCI_ADDRESS_SIZE];
+        const SnapshotDevice *parent;
+
+        if (device->has_card_serial || !device->physical_function[0])
+                return;
+        snprintf(name, sizeof(name), "pci_%.*s", PCI_ADDRESS_SIZE - 1, device->physical_function);
+        for (char *c = name; *c; c++)
+                if (*c == ':' || *c == '.')
+                        *c = '_';
+        parent = snapshot_find_device(snapshot, name);
+        device->has_card_serial = parent && parent->has_card_serial;
+}
+
 int snapshot_seal(Snapshot *snapshot, Error *reterr)
 {
         const SnapshotCell *cell;
@@ -315,9 +331,11 @@ int snapshot_seal(Snapshot *snapshot, Error *reterr)
                                   device->name);
         for (size_t i = 0; i < snapshot->n_devices; i++) {
                 SnapshotDevice *parent = &snapshot->devices[i];
-                const MdevType *type = sort_unique(parent->mdev_types, parent->n_mdev_types,
-                                                   sizeof(MdevType), order_mdev_types);
+                const MdevType *type;
 
+                inherit_serial(snapshot, parent);
+                type = sort_unique(parent->mdev_types, parent->n_mdev_types, sizeof(MdevType),
+                                   order_mdev_types);
                 if (type)
                         return error_setf(reterr, EBADMSG,
                                           "Device \"%.60s\" lists mdev type %.60s twice",

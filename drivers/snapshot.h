@@ -79,6 +79,8 @@ typedef struct SnapshotDevice {
         bool is_physical_function; /* has, or can have, virtual functions */
         uint64_t max_virtual_functions;
         bool is_vdpa_parent;
+        bool has_card_serial;  /* its VPD, or else that of its physical function, tells the serial
+                                  number of the card */
         bool is_vgpu_function; /* a VF that becomes a vGPU itself, without an mdev: its types say
                                   into what (drivers/vgpu-types.h) */
         MdevType *mdev_types;

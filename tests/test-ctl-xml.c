@@ -55,6 +55,17 @@ static void test_pci(void **state)
                             "  </source>\n</hostdev>\n");
 }
 
+/* [pci] device_spec managed: "no": whoever made the spec binds the driver. */
+static void test_pci_that_is_not_managed(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+
+        print("{\"devices\": [{\"address\": \"0000:41:1f.7\", \"mdev\": \"\", \"managed\": "
+              "false}]}",
+              &capture);
+        assert_contains(capture.text, "type='pci' managed='no'>");
+}
+
 static void test_layout(void **state)
 {
         _cleanup_(capture_done) Capture capture;
@@ -86,9 +97,8 @@ static void test_layout(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_xml),
-                cmocka_unit_test(test_xml_of_foreign_names),
-                cmocka_unit_test(test_pci),
+                cmocka_unit_test(test_xml),    cmocka_unit_test(test_xml_of_foreign_names),
+                cmocka_unit_test(test_pci),    cmocka_unit_test(test_pci_that_is_not_managed),
                 cmocka_unit_test(test_layout),
         };
 

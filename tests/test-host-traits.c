@@ -225,6 +225,47 @@ static void test_ownership_c10(void **state)
 }
 
 /* What a host does not tell is neither claimed nor denied. */
+/* As Nova: where a function matches, which tells the serial number of its card. */
+static void test_remote_managed_ports(void **state)
+{
+        static const char *const yes[] = { "+COMPUTE_REMOTE_MANAGED_PORTS", NULL }, *const no[] = {
+                "-COMPUTE_REMOTE_MANAGED_PORTS", NULL
+        };
+        static const struct {
+                const char *spec, *serial;
+                bool is_physical, on;
+        } functions[] = {
+                { "{\"remote_managed\": \"true\"}", "true", false, true },
+                { "{\"remote_managed\": \"true\"}", "false", false, false },
+                { "{\"remote_managed\": \"true\"}", "true", true, false },
+                { "{\"remote_managed\": \"false\"}", "true", false, false },
+                { "{\"vendor_id\": \"10de\", \"remote_managed\": \"true\"}", "true", false, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+                _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
+                _cleanup_free_ char *text = NULL;
+                Provider *root;
+                _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
+                DriverConfig config = config_make(NULL, 0);
+
+                assert_true(asprintf(&text,
+                                     X86(EMULATOR(
+                                             "")) ", \"devices\": [{\"name\": \"pci_0000_81_00_2\","
+                                                  " \"address\": \"0000:81:00.2\", "
+                                                  "\"has_card_serial\": %s,"
+                                                  " \"is_physical_function\": %s}]",
+                                     functions[i].serial,
+                                     functions[i].is_physical ? "true" : "false") > 0);
+                host = host_new(text);
+                assert_int_equal(pci_specs_add(&specs, functions[i].spec, NULL), 0);
+                config.pci_specs = specs;
+                assert_int_equal(host_traits_update(&config, host, root), 0);
+                expect(root, functions[i].spec, functions[i].on ? yes : no);
+        }
+}
+
 /* Some of it was read: what is said is so, and what is not said may be. */
 static void test_incomplete_takes_nothing(void **state)
 {
@@ -294,6 +335,7 @@ int main(int argc, char *argv[])
                 cmocka_unit_test(test_ownership_c10),
                 cmocka_unit_test(test_unknown_is_left_alone),
                 cmocka_unit_test(test_incomplete_takes_nothing),
+                cmocka_unit_test(test_remote_managed_ports),
                 cmocka_unit_test(test_cpu_traits_are_in_order),
         };
 

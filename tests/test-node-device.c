@@ -75,6 +75,42 @@ static void test_virtual_function(void **state)
         assert_int_equal(node.device.iommu_group, -1);
 }
 
+/* The serial number of the card, of which only that there is one matters. */
+static void test_card_serial(void **state)
+{
+        static const struct {
+                const char *vpd;
+                bool has;
+        } cases[] = {
+                { "", false },
+                { "<capability type='vpd'><name>n</name><fields access='readonly'>"
+                  "<part_number>p</part_number></fields></capability>",
+                  false },
+                { "<capability type='vpd'><name>n</name><fields access='readonly'>"
+                  "<serial_number/></fields></capability>",
+                  false },
+                { "<capability type='vpd'><name>n</name><fields access='readwrite'>"
+                  "<serial_number>s</serial_number></fields></capability>",
+                  false },
+                { "<capability type='vpd'><name>n</name><fields access='readwrite'/>"
+                  "<fields access='readonly'><serial_number>MT2113X00000</serial_number></fields>"
+                  "</capability>",
+                  true },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(node_device_done) NodeDevice node = { 0 };
+                char text[1024];
+
+                snprintf(text, sizeof(text),
+                         "<device><name>pci_0000_41_00_1</name><capability type='pci'>" ADDRESS
+                         "%s</capability></device>",
+                         cases[i].vpd);
+                parse(text, &node);
+                assert_int_equal(node.device.has_card_serial, cases[i].has);
+        }
+}
+
 /* Parents that are no PCI functions; a PCI domain of 32 bits is none for us either. */
 static void test_other_parents(void **state)
 {
@@ -266,6 +302,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_gpu),
                 cmocka_unit_test(test_virtual_function),
+                cmocka_unit_test(test_card_serial),
                 cmocka_unit_test(test_other_parents),
                 cmocka_unit_test(test_mdev_names_g4_8),
                 cmocka_unit_test(test_kinds),

@@ -7,9 +7,10 @@
 
 #define PCI(address, more) "{\"name\": \"" address "\", \"address\": \"" address "\", " more "}"
 #define GPU(address)       PCI(address, "\"vendor_id\": 4318, \"product_id\": 7864")
-#define PF(address)                                                 \
-        PCI(address, "\"vendor_id\": 32902, \"product_id\": 5490, " \
-                     "\"is_physical_function\": true, \"max_virtual_functions\": 64")
+#define PF(address)                                                                \
+        PCI(address, "\"vendor_id\": 32902, \"product_id\": 5490, "                \
+                     "\"is_physical_function\": true, \"has_card_serial\": true, " \
+                     "\"max_virtual_functions\": 64")
 #define VF(address, pf)                                             \
         PCI(address, "\"vendor_id\": 32902, \"product_id\": 5452, " \
                      "\"physical_function\": \"" pf "\"")

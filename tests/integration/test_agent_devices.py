@@ -242,6 +242,34 @@ class TestGpus(DeviceCase):
             self.assertEqual(self.devices(self.run_once()[0]), expected, most)
 
 
+class TestManaged(DeviceCase):
+    """[pci] device_spec managed: who takes a device from its driver when a guest gets it."""
+
+    @staticmethod
+    def make_host():
+        host = simple_host()
+        host.pci = [Pci(T4, 0, 0x10de, 0x1eb8, 0x030200, 'vfio-pci')]
+        return host
+
+    def test_claim_tells_libvirt(self):
+        bus = Bus(self.test_scratch)
+        bus.start()
+        self.agent.bus = bus
+        for number, (managed, words) in enumerate(((None, 'yes'), ('yes', 'yes'), ('no', 'no'))):
+            keys = {'managed': managed} if managed else {}
+            self.configure(spec(vendor_id='10de', resource_class='gpu', **keys))
+            if number == 0:
+                self.agent.start()
+            else:
+                self.agent.ctl('reload')
+            self.agent.wait_state('synced')
+            consumer = '5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e0%d' % number
+            done = self.agent.ctl('claim', '--consumer', consumer, '--resources=CUSTOM_GPU=1', '--xml')
+            self.assertIn("<hostdev mode='subsystem' type='pci' managed='%s'>" % words, done.stdout)
+            claim, = self.agent.ctl_json('claims')['claims']
+            self.agent.ctl('release', claim['id'])
+
+
 class TestVgpuFunctions(DeviceCase):
     """A GPU of NVIDIA's whose VFs become vGPUs without mdevs; the programs see libvirtd's /sys."""
 

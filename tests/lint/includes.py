@@ -19,6 +19,7 @@ MAY_INCLUDE = {
 # A library's headers, and the files that may include them.
 FENCES = [
     ('libvirt', re.compile(r'libvirt/'), re.compile(r'drivers/')),
+    ('pcre2', re.compile(r'pcre2\.h'), re.compile(r'drivers/regex\.')),
     ('libxml2', re.compile(r'(libxml2/)?libxml/'), re.compile(r'drivers/')),
     ('sqlite3', re.compile(r'sqlite3(ext)?\.h'), re.compile(r'claims/')),
     ('curl', re.compile(r'curl/'), re.compile(r'report/http[^/]*$')),
