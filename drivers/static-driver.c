@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -13,32 +14,57 @@
 
 #define FILE_SIZE_MAX (64 * 1024 * 1024)
 
+/* A large file takes a while: it is read on a thread, one at a time. */
+typedef struct StaticState {
+        Mailbox *mailbox;
+        const char *path;
+        pthread_t reader;
+        bool reads; /* reader is to be joined */
+} StaticState;
+
+static void end_read(StaticState *state)
+{
+        if (state->reads)
+                pthread_join(state->reader, NULL);
+        state->reads = false;
+}
+
 static int static_init(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr)
 {
-        Mailbox *mailbox = NULL;
+        _cleanup_free_ StaticState *state = calloc(1, sizeof(StaticState));
         int r;
 
+        if (!state)
+                return error_oom(reterr);
         if (!config->static_path || !config->static_path[0])
                 return error_setf(reterr, EINVAL,
                                   "[static] path: not set, but the driver \"static\" needs it");
-        r = mailbox_new(&mailbox);
+        r = mailbox_new(&state->mailbox);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot make a mailbox: %s", strerror(-r));
-        driver->state = mailbox;
+        state->path = config->static_path;
+        driver->state = TAKE_PTR(state);
         return 0;
 }
 
 static void static_done(Driver *driver)
 {
-        driver->state = mailbox_unref(driver->state);
+        StaticState *state = driver->state;
+
+        if (!state)
+                return;
+        end_read(state);
+        mailbox_unref(state->mailbox);
+        free(state);
+        driver->state = NULL;
 }
 
 static int static_get_fd(Driver *driver)
 {
-        return mailbox_get_fd(driver->state);
+        return mailbox_get_fd(((const StaticState *)driver->state)->mailbox);
 }
 
-/* Regular files only: a FIFO would stop the main thread. */
+/* Regular files only: a FIFO would stop the thread. */
 static int open_file(const char *path, size_t *ret_size, Error *reterr)
 {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -117,26 +143,39 @@ static int read_host(const char *path, Snapshot **ret, Error *reterr)
         return 0;
 }
 
-static int static_poll(Driver *driver, DriverPollKind kind)
+static void *read_and_post(void *userdata)
 {
-        const char *path = driver->config->static_path;
+        StaticState *state = userdata;
         Snapshot *snapshot;
         Error error = ERROR_NULL;
+        int r = read_host(state->path, &snapshot, &error);
+
+        if (r < 0) {
+                error_prefixf(&error, r, "%s", state->path);
+                mailbox_post_error(state->mailbox, DRIVER_EVENT_POLL_FAILED, &error);
+        } else {
+                mailbox_post_snapshot(state->mailbox, snapshot);
+        }
+        return NULL;
+}
+
+static int static_poll(Driver *driver, DriverPollKind kind)
+{
+        StaticState *state = driver->state;
         int r;
 
-        r = read_host(path, &snapshot, &error);
-        if (r < 0) {
-                error_prefixf(&error, r, "%s", path);
-                mailbox_post_error(driver->state, DRIVER_EVENT_POLL_FAILED, &error);
-        } else {
-                mailbox_post_snapshot(driver->state, snapshot);
-        }
-        return 0;
+        end_read(state);
+        r = pthread_create(&state->reader, NULL, read_and_post, state);
+        state->reads = r == 0;
+        return -r;
 }
 
 static int static_take(Driver *driver, DriverEvent *ret)
 {
-        return mailbox_take(driver->state, ret);
+        StaticState *state = driver->state;
+
+        end_read(state);
+        return mailbox_take(state->mailbox, ret);
 }
 
 const DriverOps static_driver_ops = {

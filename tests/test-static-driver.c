@@ -57,7 +57,7 @@ static void poll_driver(Fixture *fixture, DriverEvent *ret)
         DriverEvent none;
 
         assert_int_equal(driver_poll(fixture->driver, DRIVER_POLL_CHANGES), 0);
-        assert_int_equal(poll(&fd, 1, 0), 1);
+        assert_int_equal(poll(&fd, 1, -1), 1);
         assert_int_equal(driver_take(fixture->driver, ret), 0);
         assert_int_equal(driver_take(fixture->driver, &none), 0);
         assert_int_equal(none.type, DRIVER_EVENT_NONE);
