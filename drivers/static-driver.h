@@ -2,8 +2,8 @@
 #pragma once
 
 /* The driver of a host that is written down in a JSON file (the one that "computectl discover
- * --json" prints): for trials, tests and scale. The file is read anew at each poll. It has no
- * thread and sees no changes between polls. */
+ * --json" prints): for trials, tests and scale. The file is read anew at each poll, on a thread of
+ * its own. It sees no changes between polls. */
 
 #include "drivers/driver.h"
 
