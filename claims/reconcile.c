@@ -556,8 +556,64 @@ int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFa
         return compare(&input, claim, domain, problems);
 }
 
+/* What a consumer holds of a class, wherever. */
+static uint64_t sum_held(const Consumer *consumer, const char *resource_class)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                sum += resources_get(&consumer->allocations[i].resources, resource_class);
+        return sum;
+}
+
+/* Has Placement the amounts that the guest has? */
+static bool is_placed_like(const ReconcileInput *input, const HostDomain *domain)
+{
+        const ReconcileAnswer *answer = reconcile_find_answer(input, &domain->uuid);
+
+        return answer && answer->here && answer->holding &&
+               sum_held(answer->holding, "VCPU") + sum_held(answer->holding, "PCPU") ==
+                       domain->vcpus &&
+               sum_held(answer->holding, "MEMORY_MB") == domain->memory_mb;
+}
+
+/* A claim that was made of a guest, and its guest has other amounts by now. */
+static bool was_resized(const Claim *claim, const HostDomain *domain)
+{
+        uint64_t vcpus = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"),
+                 memory_mb = claim_sum(claim, "MEMORY_MB");
+
+        return claim->was_read && claim->standing == CLAIM_STANDING_NONE &&
+               uuid_empty(&claim->guest) && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0 &&
+               ((vcpus > 0 && vcpus != domain->vcpus) ||
+                (memory_mb > 0 && memory_mb != domain->memory_mb));
+}
+
+/* Guest and Placement are two witnesses: nobody promised anything, so what they say is claimed
+ * anew. */
+static int look_at_resized(const ReconcileInput *input, const Claim *claim,
+                           const HostDomain *domain, const ReconcileMemory *memory,
+                           ReconcileMemory *next, Reconcile *ret)
+{
+        ReconcileMissing since = recall(memory, claim->id, input->facts->taken_usec);
+        Answer answer = answer_about(input, &claim->consumer);
+        int r;
+
+        if (is_placed_like(input, domain)) {
+                r = add_release(ret, claim, "its guest was resized");
+                return r < 0 ? r : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
+        }
+        if (answer != ANSWER_NONE)
+                since.asked_usec = input->facts->taken_usec;
+        else if (input->word == RECONCILE_CAN_ASK && is_due(input, &since) &&
+                 add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL) < 0)
+                return -ENOMEM;
+        r = remember(next, &since);
+        return r < 0 ? r : compare(input, claim, domain, &ret->problems);
+}
+
 static int look_at_guest(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
-                         Reconcile *ret)
+                         const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
 {
         if (claim->state == CLAIM_STATE_CLAIMED)
                 return !domain->unread && claim->expires_usec > 0 &&
@@ -568,6 +624,8 @@ static int look_at_guest(const ReconcileInput *input, const Claim *claim, const 
         /* While it is resized, either of the two may be what it has. */
         if (domain->unread || has_claim(input, &claim->consumer, claim))
                 return 0;
+        if (was_resized(claim, domain) && input->word != RECONCILE_ALONE)
+                return look_at_resized(input, claim, domain, memory, next, ret);
         return compare(input, claim, domain, &ret->problems);
 }
 
@@ -612,7 +670,7 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
         /* Where the guest of a migration is, and what it has, is for who moves it to say. */
         if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
-        return domain ? look_at_guest(input, claim, domain, ret)
+        return domain ? look_at_guest(input, claim, domain, memory, next, ret)
                       : look_at_lonely(input, claim, memory, next, ret);
 }
 

@@ -7,6 +7,8 @@
  *   guest without a claim                          adopt: it gets a claim as it is
  *   claim that was made of a guest before what
  *     Placement has of it was read                 complete it by that
+ *   claim that was made of a guest, which has
+ *     other amounts by now; Placement has those    release and adopt: it was resized
  *   guest with a claim that expired unconfirmed    confirm: the guest is there, and was forgotten
  *   claim whose guest is not here, and Placement
  *     has nothing of its consumer on this host     release: two witnesses
@@ -74,7 +76,8 @@ void reconcile_problems_done(ReconcileProblems *problems);
 int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                       ReconcileProblems *problems);
 
-/* Since when confirmed claims have no guest, from one call to the next. */
+/* Since when confirmed claims have no guest, or one with other amounts, from one call to the next.
+ */
 typedef struct ReconcileMissing {
         int64_t claim_id;
         uint64_t since_usec;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The life of servers on one host, through Nova's API, with the agent below nova-compute."""
 
-from tests.cloud.case import FLAVOR, CloudCase
+from tests.cloud.case import FLAVOR, LARGER, CloudCase
 
 
 class TestOneHost(CloudCase):
@@ -26,8 +26,11 @@ class TestOneHost(CloudCase):
         self.cloud.delete(server)
         self.agree({})
 
-    def test_resize_reverted(self):
+    def test_resize_reverted_and_confirmed(self):
         server = self.boot()
         self.cloud.act(server, 'resize', {'flavorRef': 'large'}, 'VERIFY_RESIZE')
         self.cloud.act(server, 'revertResize', None, 'ACTIVE')
         self.agree(self.here(server))
+        self.cloud.act(server, 'resize', {'flavorRef': 'large'}, 'VERIFY_RESIZE')
+        self.cloud.act(server, 'confirmResize', None, 'ACTIVE')
+        self.agree(self.here(server, amounts=LARGER))
