@@ -206,6 +206,7 @@ class Hypervisor:
         self.cloud = cloud
         self.folder = cloud.scratch.folder('host')
         self.libvirtd = Libvirtd(host, cloud.scratch)
+        (cloud.sockets / host.name).symlink_to(self.libvirtd.socket_path)
         self.bus = Bus(cloud.scratch)
         self.config = self.folder / 'nova-compute.conf'
         self.options = {}
@@ -227,7 +228,10 @@ class Hypervisor:
         own = {'DEFAULT': {'host': self.name, 'state_path': self.folder, 'compute_driver': 'libvirt.LibvirtDriver',
                            'instances_path': self.cloud.instances},
                'oslo_concurrency': {'lock_path': self.folder / 'lock'},
-               'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none', 'connection_uri': self.libvirtd.uri},
+               # hosts have no network in common: guests go from libvirtd to libvirtd over their sockets
+               'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none', 'connection_uri': self.libvirtd.uri,
+                           'live_migration_tunnelled': 'true',
+                           'live_migration_uri': 'qemu+unix:///system?socket=%s/%%s' % self.cloud.sockets},
                'nova_sys_admin': {'helper_command': 'privsep-helper --config-file %s' % self.config}}
         for more in (own, self.options):
             for section, keys in more.items():
@@ -298,7 +302,7 @@ class Cloud:
     def _make(self, hosts):
         scratch = self.scratch
         self.folder = scratch.folder('cloud')
-        self.instances = scratch.folder('instances')
+        self.instances, self.sockets = scratch.folder('instances'), scratch.folder('sockets')
         self.keystone = Keystone(scratch)
         self.mariadb = MariaDB(scratch, cached('cloud-' + _key(), _fill) / 'data')
         self.rabbitmq = RabbitMQ(scratch)

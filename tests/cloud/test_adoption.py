@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A cloud with running servers goes from plain Nova to the agent below it, and back, step by step.
+
+At no step is a guest touched, or an allocation lost: doc/nova.md tells these steps.
+"""
+
+from tests.cloud.case import FLAVOR, PLUGIN, SECONDS, CloudCase
+from tests.env.scratch import wait_until
+
+PLAIN = {'DEFAULT': {'compute_driver': 'libvirt.LibvirtDriver'}}
+
+
+class TestAdoption(CloudCase):
+    mode = 'observe'
+
+    def setUp(self):
+        super().setUp()
+        self.host = self.hosts[0]
+        self.agent = self.host.agent
+        self.wanted = {self.boot('vm%d' % number): (self.host, FLAVOR) for number in range(3)}
+        self.agree(self.wanted)
+        self.guests = self.pids()
+
+    def pids(self):
+        """{server: the process of its guest}."""
+        pids = {}
+        for server in self.wanted:
+            name = self.host.libvirtd.virsh('domname', server).strip()
+            path = self.host.libvirtd.folder / 'run/libvirt/qemu' / (name + '.pid')
+            pids[server] = path.read_text().strip()
+        return pids
+
+    def tree(self):
+        return self.cloud.placement.tree_by_name(self.agent.root())
+
+    def set_mode(self, mode, **more):
+        self.agent.configure({'agent': {'nova': mode}, **more})
+        self.agent.ctl('reload')
+        wait_until(lambda: self.agent.status().get('nova') == mode, SECONDS, 'mode %s' % mode)
+
+    def set_driver(self, options):
+        self.host.compute.stop()
+        self.host.configure(options)
+        self.host.start_compute()
+
+    def writes(self):
+        """Who writes the tree of the host while nothing happens: [(method, path, program)]."""
+        mark = self.cloud.placement.mark()
+        looks = len(self.updates())
+        wait_until(lambda: len(self.updates()) >= looks + 2, SECONDS, 'nova-compute to look twice', step=0.5)
+        return [(line['method'], line['path'], line['agent']) for line in self.cloud.placement.records_since(mark)
+                if line['method'] != 'GET' and line['path'].startswith('/resource_providers')]
+
+    def updates(self):
+        """What nova-compute asked Placement in each of its periods, whoever owns the tree."""
+        path = '/resource_providers/%s/allocations' % self.agent.root()
+        return [line for line in self.cloud.placement.records_since() if line['path'] == path]
+
+    def step(self, name):
+        """After each step: the four agree, the guests are the same processes, nobody writes."""
+        with self.subTest(step=name):
+            self.agree(self.wanted)
+            self.assertEqual(self.pids(), self.guests)
+            self.assertEqual(self.writes(), [])
+
+    def test_there_and_back(self):
+        before = self.tree()
+        self.step('observe')
+        self.assertEqual(self.tree(), before)
+        self.set_mode('beside')
+        self.step('beside')
+        self.set_driver(PLUGIN)
+        self.step('beside, with the driver')
+        self.set_mode('top')
+        self.agent.wait_state('synced', SECONDS)
+        self.step('top')
+        self.wanted[self.boot('more')] = (self.host, FLAVOR)
+        self.guests = self.pids()
+        self.step('top, with one more server')
+        self.set_mode('beside')
+        self.step('beside again')
+        self.set_driver(PLAIN)
+        self.agent.stop()
+        self.assertEqual(self.pids(), self.guests)
+        self.agent.start()
+        self.step('plain Nova')
