@@ -25,12 +25,6 @@ class TestTwoHosts(CloudCase):
         self.cloud.act(server, 'confirmResize', None, 'ACTIVE')
         self.agree(self.at(self.there, server))
 
-    def test_live_migration(self):
-        server = self.boot(host=self.here)
-        self.agree(self.at(self.here, server))
-        self.cloud.act(server, 'os-migrateLive', {'host': self.there.name, 'block_migration': 'auto'}, 'ACTIVE')
-        self.agree(self.at(self.there, server))
-
     def test_evacuation_and_the_return_of_the_dead_host(self):
         server = self.boot(host=self.here)
         self.agree(self.at(self.here, server))
