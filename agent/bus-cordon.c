@@ -27,16 +27,14 @@ static bool find_name(uid_t uid, char *text, size_t size)
 }
 
 /* "root", or "uid 1000" of somebody without a name here. */
-static void name_sender(sd_bus_message *call, char *text, size_t size)
+static void name_sender(const BusGate *gate, sd_bus_message *call, char *text, size_t size)
 {
-        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+        bool privileged;
         uid_t uid;
 
-        snprintf(text, size, "somebody");
-        if (sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds) < 0 ||
-            sd_bus_creds_get_euid(creds, &uid) < 0)
-                return;
-        if (!find_name(uid, text, size))
+        if (!bus_gate_get_user(gate, call, &uid, &privileged))
+                snprintf(text, size, "somebody");
+        else if (!find_name(uid, text, size))
                 snprintf(text, size, "uid %u", (unsigned)uid);
 }
 
@@ -77,8 +75,8 @@ static int tell(sd_bus_message *call, const Cordon *cordon, Tracker *tracker, Cl
         return r;
 }
 
-int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
-               const Uuid *root, sd_bus_error *error)
+int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,
+               ClaimService *claims, const Uuid *root, sd_bus_error *error)
 {
         const char *device, *reason, *why;
         Error words = ERROR_NULL;
@@ -92,7 +90,7 @@ int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimServ
                                 cordon_action(tracker_get_tree(tracker), root, device));
         if (why)
                 return sd_bus_error_setf(error, BUS_ERROR_REFUSED, "%s", why);
-        name_sender(call, who, sizeof(who));
+        name_sender(gate, call, who, sizeof(who));
         r = cordon_set(cordon, tracker_get_tree(tracker), root, device, reason, who, now_usec(),
                        &words);
         if (r < 0)
@@ -103,8 +101,8 @@ int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimServ
         return tell(call, cordon, tracker, claims);
 }
 
-int bus_uncordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
-                 const Uuid *root, sd_bus_error *error)
+int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,
+                 ClaimService *claims, const Uuid *root, sd_bus_error *error)
 {
         Error words = ERROR_NULL;
         const char *device;
@@ -117,7 +115,7 @@ int bus_uncordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimSe
         r = cordon_lift(cordon, tracker_get_tree(tracker), root, device, &words);
         if (r < 0)
                 return refuse(error, r, &words);
-        name_sender(call, who, sizeof(who));
+        name_sender(gate, call, who, sizeof(who));
         log_event(LOG_NOTICE, MESSAGE_UNCORDONED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
                   "%s%s was uncordoned by %s.", device[0] ? "Device " : "The host", device, who);
         return tell(call, cordon, tracker, claims);

@@ -6,11 +6,12 @@
 
 #include <systemd/sd-bus.h>
 
+#include "agent/bus-gate.h"
 #include "agent/cordon.h"
 #include "agent/tracker.h"
 
 /* Cordon(s device, s reason), or Uncordon(s device). */
-int bus_cordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
-               const Uuid *root, sd_bus_error *error);
-int bus_uncordon(sd_bus_message *call, Cordon *cordon, Tracker *tracker, ClaimService *claims,
-                 const Uuid *root, sd_bus_error *error);
+int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,
+               ClaimService *claims, const Uuid *root, sd_bus_error *error);
+int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,
+                 ClaimService *claims, const Uuid *root, sd_bus_error *error);

@@ -87,20 +87,22 @@ static int do_audit(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        const BusConfig *config = &((BusService *)userdata)->facts.config;
+        BusService *service = userdata;
+        const BusConfig *config = &service->facts.config;
 
-        bus_documents_forget(&((BusService *)userdata)->documents);
-        return bus_cordon(call, config->cordon, config->tracker, config->claims, &config->root,
-                          error);
+        bus_documents_forget(&service->documents);
+        return bus_cordon(call, service->gate, config->cordon, config->tracker, config->claims,
+                          &config->root, error);
 }
 
 static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        const BusConfig *config = &((BusService *)userdata)->facts.config;
+        BusService *service = userdata;
+        const BusConfig *config = &service->facts.config;
 
-        bus_documents_forget(&((BusService *)userdata)->documents);
-        return bus_uncordon(call, config->cordon, config->tracker, config->claims, &config->root,
-                            error);
+        bus_documents_forget(&service->documents);
+        return bus_uncordon(call, service->gate, config->cordon, config->tracker, config->claims,
+                            &config->root, error);
 }
 
 static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)

@@ -3,10 +3,18 @@
 
 import getpass
 import json
+import os
+import subprocess
 import unittest
 import uuid
+from pathlib import Path
 
+from tests.env.agent import Agent
+from tests.env.fakesys import demo_host
+from tests.env.hostile import NAME, PATH
+from tests.env.libvirtd import testdriver_xml
 from tests.env.scratch import wait_until
+from tests.integration.placement_case import HostCase
 from tests.integration.test_agent import GPU_A, GPU_B, AgentCase
 
 TRAIT = 'COMPUTE_STATUS_DISABLED'
@@ -122,6 +130,38 @@ class TestCordon(AgentCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn('no device of this host', done.stderr)
         self.assertEqual(agent.ctl('cordon', 'a', 'b', check=False).returncode, 2)
+
+
+class WaitingAgent(Agent):
+    """An agent on a host whose directory of users does not answer."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.shim, self.asked = self.folder / 'nss-shim.so', self.folder / 'asked'
+        subprocess.run(['cc', '-D_GNU_SOURCE', '-shared', '-fPIC', '-O1', '-o', self.shim,
+                        Path(__file__).resolve().parents[1] / 'nss-shim.c'], check=True, timeout=60)
+
+    def env(self):
+        return {**super().env(), 'LD_PRELOAD': str(self.shim), 'NSS_SHIM': str(self.asked),
+                # The sanitizer's library is preloaded behind it.
+                'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
+
+
+class TestWhoItWas(HostCase):
+    with_placement = False
+
+    def test_no_directory_is_asked(self):
+        agent = WaitingAgent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))
+        self.addCleanup(agent.stop)
+        agent.start()
+        # computectl is not the one that is held up.
+        for method, *args in (('Cordon', 'ss', '', 'a fan'), ('Uncordon', 's', '')):
+            done = subprocess.run(['busctl', '--address=' + self.bus.address, 'call', NAME, PATH, NAME, method, *args],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('was cordoned by root: a fan', agent.log())
+        self.assertIn('was uncordoned by root', agent.log())
+        self.assertFalse(agent.asked.exists())
 
 
 if __name__ == '__main__':
