@@ -162,6 +162,18 @@ static void note_blindness(BusGate *gate, int result)
                             "dbus\").");
 }
 
+/* After the bus told something of one of the user's connections. */
+static void note_reading(BusGate *gate, const BusSender *sender)
+{
+        BusReading reading = bus_turns_reading(&gate->turns, sender);
+
+        for (size_t i = 0; reading != BUS_READS_NOT && i < gate->turns.n_senders; i++)
+                if (bus_turns_same_user(sender, gate->turns.senders[i]))
+                        gate->turns.senders[i]->unread_since_usec = 0;
+        if (reading == BUS_READS)
+                wake(gate);
+}
+
 static void on_unread(const char *name, int result, uint64_t bytes, void *userdata)
 {
         BusGate *gate = userdata;
@@ -175,8 +187,7 @@ static void on_unread(const char *name, int result, uint64_t bytes, void *userda
                 sender->n_answers -= MIN(sender->n_answers, sender->n_counted);
                 sender->unread = bytes;
         }
-        if (bus_turns_reading(&gate->turns, sender) == BUS_READS)
-                wake(gate);
+        note_reading(gate, sender);
 }
 
 static void on_sent(const char *name, int result, uint64_t bytes, void *userdata)
@@ -399,16 +410,19 @@ static bool look_who_reads(BusGate *gate)
 
         for (size_t i = 0; i < gate->turns.n_senders; i++) {
                 BusSender *sender = gate->turns.senders[i];
+                BusReading reading;
 
-                if (!sender->is_known || sender->n_calls == 0 ||
-                    bus_turns_reading(&gate->turns, sender) == BUS_READS) {
-                        sender->unread_since_usec = 0;
+                if (!sender->is_known || sender->n_calls == 0)
                         continue;
-                }
-                if (sender->unread_since_usec == 0)
+                reading = bus_turns_reading(&gate->turns, sender);
+                if (reading == BUS_READS)
+                        continue;
+                if (reading == BUS_READS_NOT && sender->unread_since_usec == 0)
                         sender->unread_since_usec = now;
-                if (now - sender->unread_since_usec > UNREAD_USEC)
+                if (reading == BUS_READS_NOT && now - sender->unread_since_usec > UNREAD_USEC) {
                         drop_calls(sender);
+                        sender->unread_since_usec = 0;
+                }
                 ask_unread(gate, sender);
                 any = true;
         }
