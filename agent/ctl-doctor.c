@@ -240,7 +240,9 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
                         "and Placement",
                         "It is not told of %" PRIu64 " claim(s) yet%s%s",
                         ctl_status_owed(facts->status), owed_error[0] ? ": " : "", owed_error);
-        return ctl_doctor_add(findings, "placement", "ok", NULL, "It is equal to this host");
+        return ctl_doctor_add(
+                findings, "placement", "ok", NULL, "It is equal to this host%s",
+                ctl_json_text(facts->status, "hypervisor_error")[0] ? " as it was read last" : "");
 }
 
 static int judge_second_reporter(const CtlFacts *facts, json_t *findings)

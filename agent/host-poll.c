@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #define PATIENCE_USEC      (30 * USEC_PER_SEC)
 #define HUNG_PATIENCE_USEC (1 * USEC_PER_SEC) /* while a poll is known to hang */
@@ -15,6 +16,7 @@ struct HostPoll {
         sd_event_source *driver_source;
         sd_event_source *patience_timer; /* armed while an answer is waited for */
         uint64_t patience_usec;
+        uint64_t asked_usec; /* CLOCK_MONOTONIC: when a poll was asked for last */
         char *nodename;
         Snapshot *snapshot;
         bool hangs;
@@ -41,8 +43,17 @@ static int check_name(HostPoll *poll, const Snapshot *snapshot, Error *reterr)
                           poll->nodename, snapshot->nodename);
 }
 
+static uint64_t now_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
 static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
 {
+        bool earlier = snapshot->began_usec > 0 && snapshot->began_usec < poll->asked_usec;
         Error error = ERROR_NULL;
 
         if (check_name(poll, snapshot, &error) < 0) {
@@ -51,7 +62,11 @@ static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
                 snapshot_unref(poll->snapshot);
                 poll->snapshot = snapshot;
         }
-        end_poll(poll, &error);
+        /* the driver polls once more for who asked meanwhile */
+        if (earlier && !error.code)
+                poll->told(poll, HOST_POLL_EARLIER, &error, poll->userdata);
+        else
+                end_poll(poll, &error);
 }
 
 static void handle_event(HostPoll *poll, DriverEvent *event)
@@ -153,7 +168,10 @@ HostPoll *host_poll_free(HostPoll *poll)
 int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr)
 {
         uint64_t patience_usec = poll->patience_usec;
-        int r = driver_poll(poll->driver, kind);
+        int r;
+
+        poll->asked_usec = now_usec();
+        r = driver_poll(poll->driver, kind);
 
         if (r < 0) {
                 poll->hangs = r == -ETIMEDOUT;

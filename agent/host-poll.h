@@ -12,6 +12,7 @@
 
 typedef enum HostPollNews {
         HOST_POLL_ENDED,   /* a poll did, well or not */
+        HOST_POLL_EARLIER, /* one did that began before the one that is waited for was asked for */
         HOST_POLL_LOST,    /* the hypervisor went away */
         HOST_POLL_CHANGED, /* something of the host did: it should be polled soon */
 } HostPollNews;
@@ -28,7 +29,8 @@ int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapsho
 HostPoll *host_poll_free(HostPoll *poll);
 DEFINE_CLEANUP(HostPoll *, host_poll_free);
 
-/* HOST_POLL_ENDED follows, never from inside this call, unless it fails. */
+/* HOST_POLL_ENDED follows, never from inside this call, unless it fails: of a poll that began after
+ * this call, or of one that failed. */
 int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr);
 
 /* NULL before the first poll that succeeded, unless one was known. Borrowed until the next one

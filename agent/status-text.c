@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-static const char *sync_words(SyncState state)
+static const char *sync_words(const TrackerStatus *status)
 {
         static const char *const words[] = {
                 [SYNC_STANDALONE] = "standalone",
@@ -15,7 +15,9 @@ static const char *sync_words(SyncState state)
                 [SYNC_LEFT] = "nova-compute tells Placement of this host",
         };
 
-        return words[state];
+        if (status->sync_state == SYNC_SYNCED && status->hypervisor_error.code)
+                return "Placement is equal to the host as it was read last";
+        return words[status->sync_state];
 }
 
 static const char *trouble_words(const StatusFacts *facts)
@@ -40,8 +42,7 @@ const char *status_text(const StatusFacts *facts, char *text, size_t size)
                 snprintf(owed, sizeof(owed), ", %" PRIu64 " not told yet", n_owed);
         else if (trouble == facts->debt_trouble)
                 trouble = "";
-        snprintf(text, size, "%s; %zu provider(s), %zu claim(s)%s%s%s",
-                 sync_words(facts->status->sync_state), facts->n_providers, facts->n_claims, owed,
-                 trouble[0] ? ". " : "", trouble);
+        snprintf(text, size, "%s; %zu provider(s), %zu claim(s)%s%s%s", sync_words(facts->status),
+                 facts->n_providers, facts->n_claims, owed, trouble[0] ? ". " : "", trouble);
         return text;
 }

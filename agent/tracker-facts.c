@@ -120,6 +120,12 @@ int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
                         reterr, ENODATA,
                         "Placement cannot be used (%s), so what it holds now is not known",
                         tracker->status.sync_error.text);
+        if (tracker->status.hypervisor_error.code)
+                return error_setf(
+                        reterr, ENODATA,
+                        "The hypervisor does not answer (%s), so what the host has now is "
+                        "not known",
+                        tracker->status.hypervisor_error.text);
         r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
                                       reporter_tree(tracker->reporter), true, &made, reterr);
         if (r < 0)

@@ -604,7 +604,9 @@ static void note_hypervisor(Tracker *tracker, const Error *error)
         notify_changed(tracker);
 }
 
-static void end_poll(Tracker *tracker, const Error *error)
+/* earlier: of a poll that began before this cycle's was asked for: it tells what it saw, and the
+ * cycle waits on, so that whoever asked is told of what was read since. */
+static void end_poll(Tracker *tracker, bool earlier, const Error *error)
 {
         tracker->snapshot = host_poll_get_snapshot(tracker->poll);
         if (tracker->snapshot && !tracker->maker.nodename) {
@@ -617,7 +619,7 @@ static void end_poll(Tracker *tracker, const Error *error)
                                           &tracker->snapshot->problems, &tracker->told_problems);
         }
         note_hypervisor(tracker, error);
-        if (tracker->phase == PHASE_POLLING)
+        if (tracker->phase == PHASE_POLLING && !earlier)
                 reconcile(tracker);
         if (tracker->snapshot)
                 claim_service_set_guests(tracker->config.claims, tracker->snapshot);
@@ -633,7 +635,8 @@ static void on_host_told(HostPoll *poll, HostPollNews news, const Error *error, 
 
         switch (news) {
         case HOST_POLL_ENDED:
-                end_poll(tracker, error);
+        case HOST_POLL_EARLIER:
+                end_poll(tracker, news == HOST_POLL_EARLIER, error);
                 break;
         case HOST_POLL_LOST:
                 note_hypervisor(tracker, error);
@@ -661,7 +664,7 @@ static void begin_cycle(Tracker *tracker)
         cycle_waiters_begin(&tracker->waiters);
         if (host_poll_begin(tracker->poll, tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES,
                             &error) < 0)
-                end_poll(tracker, &error);
+                end_poll(tracker, false, &error);
         tracker->all = false;
 }
 

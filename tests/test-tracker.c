@@ -24,6 +24,7 @@ typedef struct World {
         DriverEvent poll_answer; /* what the next polls yield; type NONE: the poll hangs */
         DriverEvent pending;     /* not taken yet */
         const char *nodename;
+        uint64_t patience_usec;
         bool reshape_needed;
         int refresh_results[16], publish_results[16]; /* in order; 0 after the last */
         int gather_results[16];
@@ -56,20 +57,23 @@ int driver_get_fd(Driver *driver)
         return world.fd;
 }
 
-int driver_poll(Driver *driver, DriverPollKind kind)
+static void post_snapshot(uint64_t began_usec)
 {
-        const uint64_t one = 1;
-
-        world.n_polls++;
-        if (world.poll_answer.type == DRIVER_EVENT_NONE)
-                return 0;
         world.pending = world.poll_answer;
         if (world.pending.type == DRIVER_EVENT_SNAPSHOT) {
                 assert_int_equal(snapshot_new(&world.pending.snapshot), 0);
                 free(world.pending.snapshot->nodename);
                 world.pending.snapshot->nodename = strdup(world.nodename);
+                world.pending.snapshot->began_usec = began_usec;
         }
-        assert_int_equal(write(world.fd, &one, sizeof(one)), sizeof(one));
+        assert_int_equal(eventfd_write(world.fd, 1), 0);
+}
+
+int driver_poll(Driver *driver, DriverPollKind kind)
+{
+        world.n_polls++;
+        if (world.poll_answer.type != DRIVER_EVENT_NONE)
+                post_snapshot(0);
         return 0;
 }
 
@@ -369,7 +373,7 @@ static const ReporterConfig reporter_config;
 
 static void start(const ReporterConfig *reporter, bool dry_run)
 {
-        TrackerConfig config = { .patience_usec = 50 * USEC_PER_MSEC,
+        TrackerConfig config = { .patience_usec = world.patience_usec,
                                  .reporter = reporter,
                                  .interval_usec = UINT64_MAX,
                                  .dry_run = dry_run,
@@ -385,7 +389,7 @@ static void start(const ReporterConfig *reporter, bool dry_run)
 static int set_up(void **state)
 {
         log_set_level(LOG_EMERG);
-        world = (World){ .nodename = "host1" };
+        world = (World){ .nodename = "host1", .patience_usec = 50 * USEC_PER_MSEC };
         world.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
         return world.fd < 0 ? -1 : sd_event_new(&world.event);
@@ -657,6 +661,25 @@ static void test_a_hung_poll_does_not_hold_the_cycle(void **state)
         assert_int_equal(run_cycle()->hypervisor_error.code, 0);
 }
 
+/* A look that is under way when a cycle is asked for says nothing of what came since. */
+static void test_a_cycle_waits_for_a_later_poll(void **state)
+{
+        world.patience_usec = 0; /* long */
+        start(&reporter_config, false);
+        world.poll_answer.type = DRIVER_EVENT_NONE;
+        assert_int_equal(tracker_look(world.tracker, NULL), 0);
+        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        while (world.n_polls < 2)
+                assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
+        world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
+        post_snapshot(1);
+        assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
+        assert_int_equal(world.n_refreshes, 0);
+        post_snapshot(UINT64_MAX);
+        run_until_told(1);
+        assert_int_equal(world.n_refreshes, 1);
+}
+
 static void test_a_request_during_a_cycle_gets_its_own(void **state)
 {
         start(&reporter_config, false);
@@ -847,6 +870,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_known_host_is_served, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_the_last_snapshot_is_kept, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_hung_poll_does_not_hold_the_cycle, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_a_cycle_waits_for_a_later_poll, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_a_request_during_a_cycle_gets_its_own, set_up,
                                                 tear_down),
