@@ -35,6 +35,15 @@ static const ConfigWord nova_modes[] = {
         {},
 };
 
+/* It was a boolean. */
+static const ConfigWord numa_forms[] = {
+        { "false", DRIVER_NUMA_FLAT }, { "true", DRIVER_NUMA_CELLS },
+        { "0", DRIVER_NUMA_FLAT },     { "1", DRIVER_NUMA_CELLS },
+        { "no", DRIVER_NUMA_FLAT },    { "yes", DRIVER_NUMA_CELLS },
+        { "off", DRIVER_NUMA_FLAT },   { "on", DRIVER_NUMA_CELLS },
+        { "root", DRIVER_NUMA_ROOT },  {},
+};
+
 static const ConfigWord startup_failures[] = {
         { "degraded", CONFIG_STARTUP_DEGRADED },
         { "exit", CONFIG_STARTUP_EXIT },
@@ -230,7 +239,8 @@ static const ConfigOption options[] = {
 
         CPUS("compute", "cpu_shared_set", driver.cpu_shared_set),
         CPUS("compute", "cpu_dedicated_set", driver.cpu_dedicated_set),
-        BOOL("compute", "numa_in_placement", driver.numa_in_placement, "false"),
+        WORD("compute", "numa_in_placement", driver.numa_in_placement, "false", numa_forms,
+             "true, false or root"),
         LIST("compute", "image_type_exclude_list", NULL, driver.image_type_exclude_list,
              config_is_word, "a list such as vmdk, raw, with commas between them"),
 

@@ -301,6 +301,20 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
                               ctl_json_text(facts->status, "root"));
 }
 
+/* Nova's scheduler takes no host whose root gives nothing. */
+static int judge_numa(const CtlFacts *facts, json_t *findings)
+{
+        if (!facts->config || facts->config->driver.numa_in_placement != DRIVER_NUMA_CELLS ||
+            facts->config->reporter.nova == NOVA_NONE)
+                return 0;
+        return ctl_doctor_add(
+                findings, "numa", "warning",
+                "Set [compute] numa_in_placement = root, which leaves VCPU and MEMORY_MB with the "
+                "host; \"computectl reshape\" moves what guests hold",
+                "[compute] numa_in_placement is true beside Nova, whose scheduler takes no host "
+                "of which only the cells give something: flavours without a disk find none");
+}
+
 static int judge_hook(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->config || !facts->config->hook_enabled)
@@ -347,10 +361,10 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static int (*const judges[])(const CtlFacts *, json_t *) = {
-                judge_config,  judge_service,    judge_hypervisor, judge_parts,
-                judge_devices, judge_storage,    judge_placement,  judge_second_reporter,
-                judge_reshape, judge_connection, judge_identity,   judge_hook,
-                judge_clock,   judge_disk,
+                judge_config,  judge_service, judge_hypervisor, judge_parts,
+                judge_devices, judge_storage, judge_placement,  judge_second_reporter,
+                judge_numa,    judge_reshape, judge_connection, judge_identity,
+                judge_hook,    judge_clock,   judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 

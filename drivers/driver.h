@@ -52,6 +52,13 @@ typedef enum DriverImagesType {
 
 /* The options that the drivers obey, under nova.conf's names. Filled by agent/; everything in it
  * belongs to whoever filled it and must outlive the driver. A ratio of 0 means "not set". */
+/* [compute] numa_in_placement: what of VCPU, PCPU, MEMORY_MB and hugepages is where */
+typedef enum DriverNuma {
+        DRIVER_NUMA_FLAT,  /* at the root, without hugepages */
+        DRIVER_NUMA_CELLS, /* in cells */
+        DRIVER_NUMA_ROOT,  /* VCPU and MEMORY_MB at the root, the others in cells */
+} DriverNuma;
+
 typedef struct DriverConfig {
         const char *connection_uri;      /* [libvirt] connection_uri */
         const char *instances_path;      /* [DEFAULT] instances_path, where DISK_GB lies */
@@ -73,7 +80,7 @@ typedef struct DriverConfig {
         const char *cpu_dedicated_set;
         const char *vcpu_pin_set;    /* [DEFAULT], what was before the two */
         bool cpu_power_management;   /* [libvirt] cpu_power_management */
-        bool numa_in_placement;      /* [compute] numa_in_placement */
+        int numa_in_placement;       /* [compute] numa_in_placement, DriverNuma */
         uint64_t file_backed_memory; /* [libvirt] file_backed_memory, MiB; 0: the host's memory */
         char **reserved_huge_pages;  /* "node:0,size:2048,count:64", or NULL */
         uint64_t reserved_host_cpus;

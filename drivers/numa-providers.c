@@ -61,6 +61,14 @@ const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const ch
         return cell && provider_tree_in_subtree(tree, cell, root) ? cell : top;
 }
 
+bool numa_is_at_root(const DriverConfig *config, const char *resource_class)
+{
+        if (config->numa_in_placement == DRIVER_NUMA_FLAT || strcmp(resource_class, "DISK_GB") == 0)
+                return true;
+        return config->numa_in_placement == DRIVER_NUMA_ROOT &&
+               (strcmp(resource_class, "VCPU") == 0 || strcmp(resource_class, "MEMORY_MB") == 0);
+}
+
 /* Which cells the CPUs are in */
 
 static int add_cpus(const SnapshotCell *cell, CpuSet *ret)
@@ -253,13 +261,15 @@ static int update_cell(const DriverConfig *config, const Snapshot *snapshot,
                        const SnapshotCell *cell, const HostAmounts *own, const Provider *root,
                        Provider *provider, Error *reterr)
 {
+        const ClassAmount *amounts[] = { &own->vcpu, &own->pcpu, &own->memory };
         Provider fresh = { .name = provider->name };
-        int r;
+        int r = 0;
 
         /* beside the old ones, whose ratios are read */
-        if ((r = set_amount(&own->vcpu, root, provider, &fresh, reterr)) == 0 &&
-            (r = set_amount(&own->pcpu, root, provider, &fresh, reterr)) == 0 &&
-            (r = set_amount(&own->memory, root, provider, &fresh, reterr)) == 0)
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(amounts); i++)
+                if (!numa_is_at_root(config, amounts[i]->resource_class))
+                        r = set_amount(amounts[i], root, provider, &fresh, reterr);
+        if (r == 0)
                 r = set_pages(config, cell, huge_pages_ordinary_size(snapshot), &fresh, reterr);
         if (r == 0 && provider_copy_inventories(provider, &fresh) < 0)
                 r = error_oom(reterr);
@@ -349,13 +359,20 @@ void numa_providers_remove_gone(const DriverConfig *config, const Snapshot *snap
         }
 }
 
-const Provider *numa_find_any_cell(const ProviderTree *tree, const Provider *root)
+int numa_collect_heir(const ProviderTree *tree, const Provider *root, Provider *ret)
 {
         unsigned cell;
+        int r = 0;
 
-        for (size_t i = 0; i < tree->n_providers; i++)
-                if (numa_is_cell(tree, root, tree->providers[i], &cell) &&
-                    tree->providers[i]->n_inventories > 0)
-                        return tree->providers[i];
-        return NULL;
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Provider *provider = tree->providers[i];
+
+                if (!numa_is_cell(tree, root, provider, &cell))
+                        continue;
+                /* -EINVAL: what somebody wrote there that makes no sense is no heritage */
+                for (size_t j = 0; r != -ENOMEM && j < provider->n_inventories; j++)
+                        r = provider_set_inventory(ret, provider->inventories[j].resource_class,
+                                                   &provider->inventories[j].inventory);
+        }
+        return r == -ENOMEM ? r : 0;
 }

@@ -4,7 +4,8 @@
 /* NUMA cells as providers, with [compute] numa_in_placement = true: one child "<nodename>_NUMA<id>"
  * of the root per cell that the hypervisor tells, with the trait HW_NUMA_ROOT and the cell's share
  * of VCPU, PCPU and MEMORY_MB, and its hugepages as CUSTOM_HUGEPAGES_<size> (facts C9, G1: Nova has
- * no such providers). Pure.
+ * no such providers). With root, VCPU and MEMORY_MB stay at the root: Nova's scheduler takes no
+ * host whose root gives nothing. Pure.
  *
  * Shares add up to what the root would have. What is reserved of the host is shared out by size. */
 
@@ -18,6 +19,9 @@
  * Borrowed from the tree. Cells must have been brought up to date. */
 const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const char *nodename,
                             const DriverConfig *config, int numa_node);
+
+/* Is a class that cells may have, or DISK_GB, at the root? */
+bool numa_is_at_root(const DriverConfig *config, const char *resource_class);
 
 /* Can this host be told by cells? -EINVAL with words when cells are wanted and the hypervisor tells
  * none, or a CPU is in two of them. 0 when cells are not wanted. What costs no more than itself is
@@ -43,6 +47,6 @@ int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, 
 void numa_providers_remove_gone(const DriverConfig *config, const Snapshot *snapshot,
                                 ProviderTree *tree, const Provider *root);
 
-/* A cell's provider, whose ratios the root inherits when cells are given up; NULL when there is
- * none. */
-const Provider *numa_find_any_cell(const ProviderTree *tree, const Provider *root);
+/* What cells have of each class, of one that has it: the ratios that the root inherits. ret is
+ * zeroed; the caller clears and frees its inventories. -ENOMEM. */
+int numa_collect_heir(const ProviderTree *tree, const Provider *root, Provider *ret);

@@ -73,8 +73,14 @@ static int edit_providers(Update *update, Error *reterr)
         const Snapshot *snapshot = update->snapshot;
         ProviderTree *tree = update->tree;
         Provider *root = update->root;
+        Provider heir = { .name = root->name };
         int r;
 
+        if (numa_collect_heir(tree, root, &heir) < 0) {
+                provider_clear_inventories(&heir);
+                free(heir.inventories);
+                return error_oom(reterr);
+        }
         r = numa_providers_update(config, snapshot, &update->cpus, &update->amounts, tree, root,
                                   &update->problem, reterr);
         if (r == 0)
@@ -85,7 +91,9 @@ static int edit_providers(Update *update, Error *reterr)
                                              reterr);
         if (r == 0)
                 r = root_inventory_update(config, &update->amounts, &snapshot->disk_error, root,
-                                          numa_find_any_cell(tree, root), &update->problem, reterr);
+                                          &heir, &update->problem, reterr);
+        provider_clear_inventories(&heir);
+        free(heir.inventories);
         return r;
 }
 

@@ -220,7 +220,7 @@ static int share_over_cells(const ReshapeHost *host, const ReshapeItem *item,
                             const char *resource_class, const GuestWeights *weights,
                             uint64_t amount, Consumer *parts, Error *reterr)
 {
-        bool flat = !host->config->numa_in_placement;
+        bool flat = numa_is_at_root(host->config, resource_class);
         size_t n = flat ? 1 : host->snapshot->n_cells;
         _cleanup_free_ ReshapeShare *shares = calloc(n + 1, sizeof(ReshapeShare));
         uint64_t before = 0;
@@ -281,8 +281,11 @@ static int convert_cpus(const ReshapeHost *host, const ReshapeItem *item, const 
         uint64_t n_dedicated = count_dedicated_here(host, item, here, cells);
         int r = 0;
 
-        if (n_dedicated > 0)
+        if (n_dedicated > 0 && provider_find_inventory(here, pcpu))
                 r = add_whole(item, here, pcpu, n_dedicated, parts, reterr);
+        else if (n_dedicated > 0)
+                r = share_over_cells(host, item, pcpu, &cells->dedicated, n_dedicated, parts,
+                                     reterr);
         if (r < 0)
                 return r;
         return consumer_add(parts, &here->uuid, vcpu, item->amount - n_dedicated) < 0

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "drivers/numa-providers.h"
+
 /* The folder that nobody told of: a host whose guests have their disks elsewhere. */
 static bool is_never_there(const DriverConfig *config, const Error *disk_error)
 {
@@ -17,20 +19,19 @@ int root_inventory_update(const DriverConfig *config, const HostAmounts *amounts
 {
         const ClassAmount *classes[] = { &amounts->disk, &amounts->vcpu, &amounts->pcpu,
                                          &amounts->memory };
-        size_t n_classes = config->numa_in_placement ? 1 : ARRAY_SIZE(classes);
         const Inventory *disk = provider_find_inventory(root, amounts->disk.resource_class);
         bool keep_disk = disk_error->code && disk;
         Inventory records[ARRAY_SIZE(classes)];
         int r;
 
         /* all of them before the old ones go: the ratios are read from those */
-        for (size_t i = 0; i < n_classes; i++)
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
                 records[i] = keep_disk && classes[i] == &amounts->disk
                                      ? *disk
                                      : class_amount_record(classes[i], root, heir);
         provider_clear_inventories(root);
-        for (size_t i = 0; i < n_classes; i++) {
-                if (records[i].total == 0)
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+                if (records[i].total == 0 || !numa_is_at_root(config, classes[i]->resource_class))
                         continue;
                 r = provider_set_inventory(root, classes[i]->resource_class, &records[i]);
                 if (r < 0)

@@ -8,6 +8,7 @@ Each expectation is written out: {provider's suffix: (its parent's suffix, "CLAS
 import dataclasses
 import json
 import unittest
+import uuid
 
 from tests.env.agent import Agent
 from tests.env.fakesys import (Cell, Gpu, Host, Pci, demo_host, m10_types, set_hugepages,
@@ -77,6 +78,62 @@ class NumaCase(unittest.TestCase):
             self.assertEqual('HW_NUMA_ROOT' in provider['traits'], cell, name)
             self.assertEqual('DISK_GB' in provider['inventories'], name == host.name, name)
         return agent
+
+
+class TestForms(NumaCase):
+    """false, root and true: what is where, and what guests hold follows from each to each."""
+
+    HELD = {'VCPU': 2, 'PCPU': 3, 'MEMORY_MB': 1536}
+
+    def placed(self, agent, consumer):
+        """{class: {suffix of the provider: amount}}"""
+        names = {one['uuid']: name for name, one in self.placement.tree_by_name(agent.root()).items()}
+        ret = {}
+        held = self.placement.get('/allocations/%s' % consumer)['allocations']
+        for provider, part in held.items():
+            for resource_class, amount in part['resources'].items():
+                ret.setdefault(resource_class, {})[names[provider][len('forms'):]] = amount
+        return ret
+
+    def become(self, agent, form):
+        agent.configure({'compute': {'numa_in_placement': form}})
+        done = agent.run('--once')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.placement.tree_by_name(agent.root())
+
+    def look(self, tree, form):
+        told_ = told(tree, 'forms')
+        pages = 'CUSTOM_HUGEPAGES_2M=64/0'
+        root = {'false': 'VCPU=4/0 PCPU=4/0 MEMORY_MB=8192/512', 'root': 'VCPU=4/0 MEMORY_MB=8192/512', 'true': ''}
+        cells = {'false': None, 'root': ['', 'PCPU=4/0'],
+                 'true': ['VCPU=4/0 MEMORY_MB=4096/256', 'PCPU=4/0 MEMORY_MB=4096/256']}
+        expected = {'': (None, root[form])}
+        for i, cell in enumerate(cells[form] or []):
+            expected['_NUMA%d' % i] = ('', '%s %s' % (cell, pages))
+        self.assertEqual(told_, written(expected), form)
+        for provider in tree.values():
+            if 'VCPU' in provider['inventories']:
+                self.assertEqual(provider['inventories']['VCPU']['allocation_ratio'], 2.5, form)
+
+    def test_each_to_each(self):
+        agent = self.make(simple_host(2, name='forms'), compute={
+            'numa_in_placement': 'false', 'cpu_shared_set': '0-3', 'cpu_dedicated_set': '4-7'})
+        tree = self.become(agent, 'false')
+        record = self.placement.get('/resource_providers/%s/inventories' % agent.root())
+        record['inventories']['VCPU']['allocation_ratio'] = 2.5
+        self.assertEqual(self.placement.request(
+            'PUT', '/resource_providers/%s/inventories' % agent.root(), record).status, 200)
+        consumer = str(uuid.uuid4())
+        self.assertEqual(self.placement.request('PUT', '/allocations/%s' % consumer, {
+            'allocations': {tree['forms']['uuid']: {'resources': self.HELD}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'}).status, 204)
+        for form in ('root', 'true', 'root', 'false', 'true', 'false'):
+            self.look(self.become(agent, form), form)
+            placed = self.placed(agent, consumer)
+            self.assertEqual({name: sum(part.values()) for name, part in placed.items()}, self.HELD, form)
+            at_root = {name for name, part in placed.items() if '' in part}
+            self.assertEqual(at_root, {'false': set(self.HELD), 'root': {'VCPU', 'MEMORY_MB'},
+                                       'true': set()}[form], form)
 
 
 class TestCells(NumaCase):
