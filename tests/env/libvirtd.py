@@ -3,6 +3,9 @@
 
 Needs root and the right to make mount, network, UTS and pid namespaces; ask
 mount_namespaces_allowed() first and fall back on testdriver.testdriver_xml().
+
+Where libvirt is modular (virtqemud instead of libvirtd is installed), virtqemud takes its place,
+and each other driver is a daemon of its own.
 """
 
 import contextlib
@@ -27,14 +30,13 @@ _INIT = Path(__file__).with_name('nsinit.py')
 _UNSHARE = ['unshare', '-m', '-n', '-u', '-p', '-f', '--kill-child', '--propagation', 'private']
 _FOLDERS = ('etc/nwfilter', 'etc/qemu/networks/autostart', 'etc/hooks', 'etc/secrets',
             'run/libvirt', 'lib', 'cache', 'log', 'sock', 'sys')
-_TARGETS = {'etc': '/etc/libvirt', 'run': '/run', 'lib': '/var/lib/libvirt',
+_TARGETS = {'etc': '/etc/libvirt', 'run': '/run', 'sock': '/run/libvirt', 'lib': '/var/lib/libvirt',
             'cache': '/var/cache/libvirt', 'log': '/var/log/libvirt', 'sys': '/sys',
             'passwd': '/etc/passwd', 'group': '/etc/group'}
 # What libvirtd looks up when it starts, whatever qemu.conf says; Debian makes it with another package.
 _ACCOUNTS = {'passwd': 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin\n',
              'group': 'libvirt-qemu:x:64055:\n'}
-_DAEMON_CONFIG = '''unix_sock_dir = "%s"
-auth_unix_rw = "none"
+_DAEMON_CONFIG = '''auth_unix_rw = "none"
 auth_unix_ro = "none"
 host_uuid = "%s"
 log_filters = "3:util 4:util.netdev"
@@ -58,6 +60,16 @@ _GUEST = '''<domain type='qemu'>
 '''
 
 
+def find_daemon(name):
+    """The path of a daemon, or None."""
+    return shutil.which(name, path=os.environ.get('PATH', '') + ':/usr/sbin:/sbin')
+
+
+MODULAR = not find_daemon('libvirtd') and bool(find_daemon('virtqemud'))
+_DAEMON = 'virtqemud' if MODULAR else 'libvirtd'
+_OTHERS = ('virtnodedevd', 'virtstoraged', 'virtnetworkd', 'virtsecretd', 'virtnwfilterd') if MODULAR else ()
+
+
 def mount_namespaces_allowed():
     """Whether this user may make the namespaces and mounts that Libvirtd needs."""
     done = subprocess.run([*_UNSHARE, 'sh', '-c', 'mount --bind / / && mount -t proc proc /proc'],
@@ -67,7 +79,7 @@ def mount_namespaces_allowed():
 
 
 def _binary(name):
-    path = shutil.which(name, path=os.environ.get('PATH', '') + ':/usr/sbin:/sbin')
+    path = find_daemon(name)
     if not path:
         raise EnvError('%s is not installed' % name)
     return Path(path)
@@ -85,7 +97,7 @@ def _probe_qemu(folder):
 @functools.lru_cache(maxsize=None)
 def warm_cache():
     """A cache folder for libvirtd, to be copied."""
-    key = key_of(_binary('qemu-system-x86_64'), _binary('libvirtd'), os.uname().release,
+    key = key_of(_binary('qemu-system-x86_64'), _binary(_DAEMON), os.uname().release,
                  str(os.access('/dev/kvm', os.R_OK | os.W_OK)))
     return cached('libvirt-' + key, _probe_qemu) / 'cache'
 
@@ -111,6 +123,7 @@ class Libvirtd(Service):
     """
 
     name = 'libvirtd'
+    daemon = _DAEMON
 
     def __init__(self, host, scratch=None, warm=True):
         super().__init__(scratch)
@@ -118,11 +131,12 @@ class Libvirtd(Service):
         for name in _FOLDERS:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.sys = fakesys.write(host, self.folder / 'sys')
-        self.socket_path = str(self.folder / 'sock' / 'libvirt-sock')
+        self.socket_path = str(self.folder / 'sock' / ('%s-sock' % ('virtqemud' if MODULAR else 'libvirt')))
         if len(self.socket_path) > 90:
             raise EnvError('too long for a socket: %s' % self.socket_path)
         etc = self.folder / 'etc'
-        (etc / 'libvirtd.conf').write_text(_DAEMON_CONFIG % (self.folder / 'sock', host.uuid))
+        for daemon in (_DAEMON, *_OTHERS):
+            (etc / (daemon + '.conf')).write_text(_DAEMON_CONFIG % host.uuid)
         (etc / 'qemu.conf').write_text(_QEMU_CONFIG)
         for name, account in _ACCOUNTS.items():
             present = Path('/etc', name).read_text(encoding='utf-8')
@@ -132,6 +146,7 @@ class Libvirtd(Service):
             shutil.copytree(warm_cache(), self.folder / 'cache', dirs_exist_ok=True)
         self._namespace = None
         self.init_pid = None
+        self.others = {}
 
     @property
     def uri(self):
@@ -159,13 +174,26 @@ class Libvirtd(Service):
 
     def _spawn(self):
         self._make_namespace()
+        for name in _OTHERS:
+            self.start_other(name)
+        return self._spawn_daemon(_DAEMON, self.socket_path)
+
+    def _spawn_daemon(self, name, socket_path):
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.socket_path)
+            os.unlink(socket_path)
         env = {**os.environ, 'SYSTEMD_DEVICE_VERIFY_SYSFS': '0', 'LC_ALL': 'C'}
         return self.scratch.spawn(
-            [*self.enter('-m', '-n', '-u', '-p'), _binary('libvirtd'), '-f',
-             '/etc/libvirt/libvirtd.conf', '-p', '/run/libvirtd.pid'],
-            'libvirtd', self.folder, env=env, wrapper=True)
+            [*self.enter('-m', '-n', '-u', '-p'), _binary(name), '-f',
+             '/etc/libvirt/%s.conf' % name, '-p', '/run/%s.pid' % name],
+            name, self.folder, env=env, wrapper=True)
+
+    def start_other(self, name):
+        """Start the daemon of one driver; self.others has it. Only where MODULAR."""
+        if name in self.others and self.others[name].alive():
+            return
+        path = str(self.folder / 'sock' / (name + '-sock'))
+        self.others[name] = self._spawn_daemon(name, path)
+        self.others[name].wait_ready(lambda: os.path.exists(path), 30, 'the socket of ' + name)
 
     def wait_ready(self, seconds=30):
         """Return when it answers and has listed its devices."""
@@ -296,6 +324,8 @@ class Libvirtd(Service):
             if self.child:
                 self.child.kill()
                 self.child = None
+            for child in self.others.values():
+                child.kill()
         finally:
             if self._namespace:
                 self._namespace.kill()

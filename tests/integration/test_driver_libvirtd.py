@@ -335,7 +335,7 @@ class TestNobodyThere(DriverCase):
 class TestReadOnly(LibvirtdCase):
     def admin(self, *args):
         """What libvirtd tells of itself."""
-        uri = 'libvirtd:///system?socket=' + self.libvirtd.socket_path.replace('libvirt-sock', 'libvirt-admin-sock')
+        uri = '%s:///system?socket=' % self.libvirtd.daemon + self.libvirtd.socket_path.replace('-sock', '-admin-sock')
         return subprocess.run(['virt-admin', '-c', uri, *args], capture_output=True, text=True, check=True,
                               timeout=30).stdout
 
@@ -344,10 +344,10 @@ class TestReadOnly(LibvirtdCase):
         self.assertEqual(probe.snapshot()['nodename'], 'demo')
         # Domain capabilities were read all the same, over one that is gone again.
         self.assertTrue(probe.snapshot()['emulators'])
-        clients = [line.split()[0] for line in self.admin('client-list', 'libvirtd').splitlines()[2:]
+        clients = [line.split()[0] for line in self.admin('client-list', self.libvirtd.daemon).splitlines()[2:]
                    if line.strip()]
         self.assertEqual(len(clients), 1, clients)
-        self.assertRegex(self.admin('client-info', 'libvirtd', clients[0]), r'readonly *: yes')
+        self.assertRegex(self.admin('client-info', self.libvirtd.daemon, clients[0]), r'readonly *: yes')
 
     def test_a_read_only_connection_is_enough_to_look(self):
         snapshot = self.probe(self.libvirtd.uri_readonly, '--once').snapshot()

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Modular libvirt: a driver's daemon dies, hangs or restarts while virtqemud lives, and the other way round.
+
+No test_*.py, because Debian has no modular daemons, and a test that is skipped has failed. Where there are some and
+no libvirtd, all tests run on them (tests/env/libvirtd.py), and this is run with
+
+    python3 -m unittest tests.integration.modular -v
+"""
+
+import signal
+import unittest
+import uuid
+
+from tests.env.libvirtd import MODULAR
+from tests.env.scratch import wait_until
+from tests.integration.test_agent_trouble import TroubleCase
+
+NODEDEV = 'virtnodedevd'
+
+
+@unittest.skipUnless(MODULAR, 'libvirt is not modular here')
+class TestModular(TroubleCase):
+    def wait_error(self, agent):
+        return wait_until(lambda: agent.status()['hypervisor_error'], 60, 'the error')
+
+    def test_devices_daemon_dies(self):
+        """The GPUs stay as they were seen last; no device is promised unseen, all else is."""
+        agent = self.start_agent()
+        self.addCleanup(self.libvirtd.start_other, NODEDEV)
+        self.libvirtd.others[NODEDEV].kill()
+        self.wait_error(agent)
+        self.assertEqual(len(agent.ctl_json('tree')['providers']), 3)
+        self.claim(agent)
+        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1', check=False)
+        self.assertIn('Which devices guests have cannot be read', done.stderr)
+        self.libvirtd.start_other(NODEDEV)
+        self.wait_equal(agent, 60)
+        self.assertEqual(agent.n_starts, 1)
+
+    def test_devices_daemon_hangs(self):
+        agent = self.start_agent()
+        daemon = self.libvirtd.others[NODEDEV]
+        daemon.signal(signal.SIGSTOP)
+        self.addCleanup(daemon.signal, signal.SIGCONT)
+        self.wait_error(agent)
+        self.claim(agent)
+        daemon.signal(signal.SIGCONT)
+        self.wait_equal(agent, 90)
+
+    def test_devices_daemon_is_away_at_the_start(self):
+        """A host without its GPUs is not published."""
+        self.libvirtd.others[NODEDEV].kill()
+        self.addCleanup(self.libvirtd.start_other, NODEDEV)
+        agent = self.make_agent()
+        agent.start()
+        self.wait_error(agent)
+        self.libvirtd.start_other(NODEDEV)
+        self.wait_equal(agent, 60)
+
+    def test_guests_daemon_restarts(self):
+        agent = self.start_agent()
+        self.libvirtd.restart()
+        self.wait_equal(agent, 60)
+
+
+if __name__ == '__main__':
+    unittest.main()
