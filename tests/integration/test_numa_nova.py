@@ -6,6 +6,7 @@ Nova's own usage functions count it where Nova put it. What is meant to differ s
 """
 
 import copy
+import inspect
 import itertools
 import json
 import logging
@@ -113,6 +114,10 @@ def fit_pair(cell, asked, limits):
         return None
 
 
+# Nova 31 wants to be told who provides for each group, before the limits.
+NO_MAPPING = [None] if 'provider_mapping' in inspect.signature(hardware.numa_fit_instance_to_host).parameters else []
+
+
 def nova_fit(host, guest, limits):
     conf.CONF.set_override('packing_host_numa_cells_allocation_strategy', guest.pack, 'compute')
     flavor = objects.Flavor(vcpus=guest.vcpus, memory_mb=guest.memory,
@@ -122,7 +127,7 @@ def nova_fit(host, guest, limits):
     # cell the page size that it found for the last; both make it err. There it is asked for each pair of
     # cells by itself.
     if guest.nodes == 1 and guest.pages not in ('any', 'large'):
-        return hardware.numa_fit_instance_to_host(host, wanted, limits)
+        return hardware.numa_fit_instance_to_host(host, wanted, *NO_MAPPING, limits=limits)
     for permutation in itertools.permutations(host.cells, guest.nodes):
         found = [fit_pair(cell, asked, limits) for cell, asked in zip(permutation, wanted.cells)]
         if all(found):
