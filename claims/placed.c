@@ -167,10 +167,9 @@ static int check_room(const Share *share, size_t index, const ResourceAmount *am
                            provider->name);
         else if (used > capacity || amount->amount > capacity - used)
                 error_setf(reterr, ENOSPC,
-                           "%s: %s has %" PRIu64 " left for claims, and %" PRIu64
-                           " of it was given to this consumer",
-                           amount->resource_class, provider->name,
-                           capacity > used ? capacity - used : 0, amount->amount);
+                           "%s: Placement gave this consumer %" PRIu64
+                           " of %s, where claims of this host hold %" PRIu64 " of %" PRIu64,
+                           amount->resource_class, amount->amount, provider->name, used, capacity);
         else
                 return 0;
         return PLACED_E_NO_ROOM;
