@@ -2,7 +2,7 @@
 #pragma once
 
 /* What comes next of a claim, a debt, a departure or a move, by what Placement answered. Pure:
- * claim-task.c and claim-errand.c do it. */
+ * agent/claim-task.c and agent/claim-errand.c do it. */
 
 #include "agent/claim-desk.h"
 #include "agent/claim-share.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is owed to Placement: debts, departures and moves. See claim-task.h. */
+/* What is owed to Placement: debts, departures and moves. See agent/claim-task.h. */
 
 #include <errno.h>
 #include <inttypes.h>

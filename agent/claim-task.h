@@ -76,7 +76,8 @@ struct ClaimTask {
 ClaimTask *claim_task_free(ClaimTask *task);
 DEFINE_CLEANUP(ClaimTask *, claim_task_free);
 
-/* Begins, or begins anew after a conflict; claim-task.c has the claims, claim-errand.c the rest. */
+/* Begins, or begins anew after a conflict; agent/claim-task.c has the claims, agent/claim-errand.c
+ * the rest. */
 void claim_task_run(ClaimTask *task);
 void claim_errand_run(ClaimTask *task);
 

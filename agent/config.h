@@ -3,10 +3,10 @@
 
 /* The configuration: nova.conf's own sections and option names, read with libini_config.
  *
- * One table (config-table.c) says for each option its type, default and what is allowed; it is the
- * only place. An unknown section or key is a warning with file and line, a bad value an error with
- * file, line, key and what is allowed. Values are checked here, so that nobody else has to. Nothing
- * is read after config_load() returned.
+ * One table (agent/config-table.c) says for each option its type, default and what is allowed; it
+ * is the only place. An unknown section or key is a warning with file and line, a bad value an
+ * error with file, line, key and what is allowed. Values are checked here, so that nobody else has
+ * to. Nothing is read after config_load() returned.
  *
  * Names of sections and options are compared without regard to case (libini_config does).
  * "$state_path" is replaced in options that are paths; no other reference of oslo.config is. */

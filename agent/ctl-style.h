@@ -38,7 +38,7 @@ const char *ctl_colour_end(const CtlStyle *style);
 /* That of a usage bar. */
 CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity);
 
-/* Writes the lines of a text (escaped, see ctl-text.h), each in that colour; those below the first
- * begin behind so many blanks. */
+/* Writes the lines of a text (escaped, see agent/ctl-text.h), each in that colour; those below the
+ * first begin behind so many blanks. */
 void ctl_style_write(const CtlStyle *style, CtlColour colour, const char *text, int indent,
                      FILE *output);

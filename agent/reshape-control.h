@@ -65,5 +65,5 @@ const Error *reshape_control_get_undo_error(const ReshapeControl *control);
 /* What the last reshape did, NULL when there was none. Borrowed. */
 const ReshapeImage *reshape_control_get_image(const ReshapeControl *control);
 
-/* The last decision in the form of reshape-image.h; NULL: there was none. Borrowed. */
+/* The last decision in the form of agent/reshape-image.h; NULL: there was none. Borrowed. */
 const json_t *reshape_control_get_document(const ReshapeControl *control);

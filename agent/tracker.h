@@ -81,8 +81,8 @@ int tracker_look(Tracker *tracker, Error *reterr);
  * tracker_get_reshape(). Of two that are asked for before a cycle the later counts. */
 int tracker_reshape(Tracker *tracker, ReshapeKind kind, TrackerDone done, void *userdata);
 
-/* What the last reshape changed, or would, as a document (reshape-image.h); NULL: nothing. Borrowed
- * until the loop runs again. */
+/* What the last reshape changed, or would, as a document (agent/reshape-image.h); NULL: nothing.
+ * Borrowed until the loop runs again. */
 const json_t *tracker_get_reshape(const Tracker *tracker);
 
 /* The same with an audit at its end, which heals what it finds when heal is set. */
@@ -91,8 +91,8 @@ int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata)
 /* Why the last undo of a reshape was not done; code 0 when it was. */
 const Error *tracker_get_undo_error(const Tracker *tracker);
 
-/* The last audit (audit-json.h); NULL: none. And why the last that was asked for could not look;
- * code 0 when it could. Borrowed until the loop runs again. */
+/* The last audit (agent/audit-json.h); NULL: none. And why the last that was asked for could not
+ * look; code 0 when it could. Borrowed until the loop runs again. */
 const AuditSummary *tracker_get_audit_summary(const Tracker *tracker);
 const json_t *tracker_get_audit(const Tracker *tracker);
 const Error *tracker_get_audit_error(const Tracker *tracker);

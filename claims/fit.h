@@ -53,7 +53,7 @@ typedef struct Fit {
         FitPiece *pieces; /* by group, then class */
         size_t n_pieces;
         Layout layout; /* of a request that asks for one (claims/fit-numa.h) */
-        uint64_t work; /* that it took (fit-effort.h), also when nothing was found */
+        uint64_t work; /* that it took (claims/fit-effort.h), also when nothing was found */
 } Fit;
 
 #define FIT_NULL ((Fit){ 0 })

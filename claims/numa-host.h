@@ -3,7 +3,7 @@
 
 /* What each host cell has left for guests with a layout, and whether one cell of a guest fits one
  * cell of the host. Pure; rules as in Nova's virt/hardware.py (facts C9, F7), stated at
- * numa_host_fit(). Used by fit-numa.c only. */
+ * numa_host_fit(). Used by claims/fit-numa.c only. */
 
 #include "claims/fit.h"
 #include "claims/host-facts.h"

@@ -6,8 +6,8 @@
  *   virt     sleeps in a read of that eventfd. For each order it connects if it is not connected,
  *            polls, and posts a snapshot or a failure. The only one that makes libvirt calls, so
  *            the only one that a hypervisor which hangs can stop.
- *   events   libvirt's own loop (libvirt-event-loop.h): sends keepalives, which end a hung call on
- *            the virt thread, and runs the callbacks of libvirt-connection.c.
+ *   events   libvirt's own loop (drivers/libvirt-event-loop.h): sends keepalives, which end a hung
+ * call on the virt thread, and runs the callbacks of drivers/libvirt-connection.c.
  *
  * Everything that the virt thread touches is in LibvirtState, with copies of the configuration, and
  * both it and the driver hold a reference. driver_free() waits two seconds for the thread; one that

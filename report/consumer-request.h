@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The requests about consumers, as values (facts E5, E8). Pure; see placement-request.h. */
+/* The requests about consumers, as values (facts E5, E8). Pure; see report/placement-request.h. */
 
 #include "base/request-mappings.h"
 #include "report/placement-request.h"

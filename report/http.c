@@ -8,8 +8,9 @@
  * meanwhile. So the queue is here.
  *
  * A request may stand at a server that gives each connection a worker, behind connections that are
- * kept for the next request (http-lanes.h). Then those that are idle are closed, and those that
- * become idle, until it is answered: so the server comes to it. Nothing is sent twice for that. */
+ * kept for the next request (report/http-lanes.h). Then those that are idle are closed, and those
+ * that become idle, until it is answered: so the server comes to it. Nothing is sent twice for
+ * that. */
 
 #include "report/http.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* An attempt is a refresh, or a publish: [trait lookup] → [reshaper probe] → plan → executor. When
- * a batch (plan.h) was not done, plan and executor run once more without one. Or it is a gathering,
- * beside which the groundwork of a publish may run: [trait lookup] → plan → executor. Each part is
- * an object of its own that ends in one callback. The attempt's own callback is called from a
- * deferred event source, as the last thing, when everything of the attempt has been put away:
- * inside it the caller may start the next one or free the reporter. */
+ * a batch (report/plan.h) was not done, plan and executor run once more without one. Or it is a
+ * gathering, beside which the groundwork of a publish may run: [trait lookup] → plan → executor.
+ * Each part is an object of its own that ends in one callback. The attempt's own callback is called
+ * from a deferred event source, as the last thing, when everything of the attempt has been put
+ * away: inside it the caller may start the next one or free the reporter. */
 
 #include "report/reporter.h"
 

@@ -141,7 +141,8 @@ void reporter_get_progress(const Reporter *reporter, Progress *ret);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
 
-/* A person wants it tried now: what waits only to spare the services does not wait (auth.h). */
+/* A person wants it tried now: what waits only to spare the services does not wait (report/auth.h).
+ */
 void reporter_ask_at_once(Reporter *reporter);
 
 /* The session that it speaks over, for report/consumers.h. Borrowed, as long as the reporter. */

@@ -4,10 +4,10 @@
 /* A stand-in for report/http.c, linked before the library: it answers from a script.
  *
  * A request is written down as "PUT /resource_providers/host/traits", with the names of
- * report-fixture.h in place of their uuids. The first answer of the script whose text is contained
- * in that line, and that has not been used up, is given; without one, a 200 whose generations are
- * one above that of the request. One answer is given with each turn of the loop, oldest request
- * first.
+ * tests/report-fixture.h in place of their uuids. The first answer of the script whose text is
+ * contained in that line, and that has not been used up, is given; without one, a 200 whose
+ * generations are one above that of the request. One answer is given with each turn of the loop,
+ * oldest request first.
  *
  * The question whether we may reshape (a POST /reshaper of nothing) is not written down. It is
  * matched as "MAY RESHAPE", and answered with 403 where the script says nothing. */

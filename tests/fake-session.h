@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A session without authentication over the scripted HTTP of fake-http.h. */
+/* A session without authentication over the scripted HTTP of tests/fake-http.h. */
 
 #include "report/session.h"
 

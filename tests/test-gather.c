@@ -54,7 +54,7 @@ static void on_done(int result, Allocations *consumers, Allocations *others, con
 }
 
 /* {"allocations": {name: {"resources": {…}}}} with uuids in place of the names of
- * report-fixture.h; owner: of a consumer. The caller frees. */
+ * tests/report-fixture.h; owner: of a consumer. The caller frees. */
 static char *make_answer(const char *held, bool owner)
 {
         char text[512] = "", copy[256], *rest = copy, *item, *ret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Requests whose providers somebody chose: which group got what (group-match.h), and
- * the fit that may choose nothing else (placed.h). */
+/* Requests whose providers somebody chose: which group got what (claims/group-match.h), and
+ * the fit that may choose nothing else (claims/placed.h). */
 
 #include "claims/placed.h"
 

@@ -99,7 +99,7 @@ int provider_update(const DriverConfig *config, const Snapshot *snapshot, Provid
         return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
 }
 
-/* claim-service.h */
+/* agent/claim-service.h */
 
 void claim_service_tend(ClaimService *service)
 {
@@ -298,7 +298,7 @@ const char *report_outcome_to_text(int outcome)
         return "outcome";
 }
 
-/* auditor.h */
+/* agent/auditor.h */
 
 int auditor_new(Auditor **ret, const AuditorConfig *config)
 {
