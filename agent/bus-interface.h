@@ -71,7 +71,7 @@
  * error when it cannot be. */
 
 /* Audit() -> s, Heal() -> s: what Placement, claims and guests disagree about, and what became of
- * it, as a document (agent/audit-json.h); an error when it could not be looked at. */
+ * it, as a document (agent/audit/audit-json.h); an error when it could not be looked at. */
 
 /* Cordon(s device, s reason) -> s, Uncordon(s device) -> s: "" for the host, else a device as its
  * provider, libvirt or its PCI address name it. They answer as Sync does. */

@@ -13,7 +13,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/auditor.h"
+#include "agent/audit/auditor.h"
 #include "agent/claim-service.h"
 #include "agent/contest.h"
 #include "agent/cycle-waiters.h"
@@ -91,8 +91,8 @@ int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata)
 /* Why the last undo of a reshape was not done; code 0 when it was. */
 const Error *tracker_get_undo_error(const Tracker *tracker);
 
-/* The last audit (agent/audit-json.h); NULL: none. And why the last that was asked for could not
- * look; code 0 when it could. Borrowed until the loop runs again. */
+/* The last audit (agent/audit/audit-json.h); NULL: none. And why the last that was asked for could
+ * not look; code 0 when it could. Borrowed until the loop runs again. */
 const AuditSummary *tracker_get_audit_summary(const Tracker *tracker);
 const json_t *tracker_get_audit(const Tracker *tracker);
 const Error *tracker_get_audit_error(const Tracker *tracker);

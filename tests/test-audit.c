@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/audit.h"
+#include "agent/audit/audit.h"
 #include "tests/audit-fixture.h"
 
 /* The host, its GPUs a and b, a withdrawn one, and a provider that others share. */

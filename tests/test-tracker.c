@@ -298,7 +298,7 @@ const char *report_outcome_to_text(int outcome)
         return "outcome";
 }
 
-/* agent/auditor.h */
+/* agent/audit/auditor.h */
 
 int auditor_new(Auditor **ret, const AuditorConfig *config)
 {

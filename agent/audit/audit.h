@@ -8,8 +8,8 @@
  * providers is nobody's business here (facts G2.7, G2.8). What may still be on its way is left
  * alone: a consumer without claim and guest that was first seen, or written, less than the grace
  * time ago, a claim that is not confirmed or younger than that, a guest that is being resized or
- * migrated, and what may be its migration (agent/audit-picture.h). Classes that no guest tells
- * (DISK_GB, an operator's own) are compared only where the claim counts them.
+ * migrated, and what may be its migration (agent/audit/audit-picture.h). Classes that no guest
+ * tells (DISK_GB, an operator's own) are compared only where the claim counts them.
  *
  * Nobody who may be alive loses something by a remedy. Placement is told of a claim only when claim
  * and guest agree, so that it is never less than what the guest has; not of one that somebody else

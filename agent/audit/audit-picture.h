@@ -17,7 +17,7 @@
  * LIMITATIONS: a guest that was resized on its own host, and that got a new claim after that, tells
  * of its old size no more; its migration looks like what somebody left. */
 
-#include "agent/audit.h"
+#include "agent/audit/audit.h"
 
 typedef struct AuditKey {
         Uuid uuid;

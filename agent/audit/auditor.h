@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Audits: reads who holds what of this host in Placement, lets agent/audit.h compare it with claims
- * and guests, and does about it what is asked for.
+/* Audits: reads who holds what of this host in Placement, lets agent/audit/audit.h compare it with
+ * claims and guests, and does about it what is asked for.
  *
  * At a start, and after the claim database was made anew, claims of guests that were evacuated away
  * end (facts A14), and what disagrees is listed. Later only when asked, and by
@@ -44,8 +44,8 @@ void auditor_ask(Auditor *auditor, bool heal);
 /* Is an audit to be begun in this cycle? To be called once a cycle. */
 bool auditor_is_due(Auditor *auditor);
 
-/* The reporter must have read the tree; waits as of agent/audit.h. Both are borrowed until done is
- * called. Negative with words: see auditor_give_up(). */
+/* The reporter must have read the tree; waits as of agent/audit/audit.h. Both are borrowed until
+ * done is called. Negative with words: see auditor_give_up(). */
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/audit-json.h"
+#include "agent/audit/audit-json.h"
 
-#include "agent/audit-picture.h"
+#include "agent/audit/audit-picture.h"
 #include "agent/documents.h"
 #include "base/json.h"
 

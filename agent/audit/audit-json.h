@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "agent/audit.h"
+#include "agent/audit/audit.h"
 
 typedef enum AuditOutcome {
         AUDIT_FOUND, /* nothing was done about it */

@@ -4,13 +4,13 @@
  * ends a claim, is named only where it is certain: where it is not, the finding says what it waits
  * for, or who has to look. */
 
-#include "agent/audit.h"
+#include "agent/audit/audit.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "agent/audit-picture.h"
+#include "agent/audit/audit-picture.h"
 #include "base/array.h"
 #include "claims/reconcile.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/audit-picture.h"
+#include "agent/audit/audit-picture.h"
 
 #include <inttypes.h>
 #include <string.h>

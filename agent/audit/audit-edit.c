@@ -2,7 +2,7 @@
 
 /* What healing writes. */
 
-#include "agent/audit-picture.h"
+#include "agent/audit/audit-picture.h"
 
 /* Takes this tree's part away; with a claim only what it is compared by. */
 static int drop_share(const AuditInput *input, const Claim *claim, Consumer *consumer)

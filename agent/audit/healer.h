@@ -6,7 +6,7 @@
  * with the consumer's generation, reads again what moved meanwhile, and lets be what somebody else
  * wrote. Main thread; nothing blocks but the claim database's own disk. */
 
-#include "agent/audit-json.h"
+#include "agent/audit/audit-json.h"
 #include "agent/claim-service.h"
 #include "report/reporter.h"
 

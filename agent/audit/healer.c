@@ -2,7 +2,7 @@
 
 /* Finding by finding: write → done, or conflict → read again → write, while nobody else wrote. */
 
-#include "agent/healer.h"
+#include "agent/audit/healer.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* An audit goes gather → the consumers of claims that hold nothing here, one by one → decide →
- * heal (agent/healer.h) → done. */
+ * heal (agent/audit/healer.h) → done. */
 
-#include "agent/auditor.h"
+#include "agent/audit/auditor.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-#include "agent/audit-json.h"
-#include "agent/healer.h"
+#include "agent/audit/audit-json.h"
+#include "agent/audit/healer.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "claims/claims-placement.h"
