@@ -11,7 +11,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
-#include "agent/bus.h"
+#include "agent/bus/bus.h"
 #include "agent/claim-course.h"
 #include "agent/claim-desk.h"
 #include "agent/claim-service.h"

@@ -5,7 +5,7 @@
  * a document is said where it is made, or here. */
 
 #define AUDIT_FORMAT   "compute-agent-audit/1"   /* agent/audit/audit-json.h */
-#define EXPLAIN_FORMAT "compute-agent-explain/1" /* agent/bus-claims-query.c */
+#define EXPLAIN_FORMAT "compute-agent-explain/1" /* agent/bus/claims-query.c */
 #define RESHAPE_FORMAT "compute-agent-reshape/1" /* agent/reshape-image.h */
 #define TREE_FORMAT    "compute-agent-tree/1"    /* tree-json.h */
 

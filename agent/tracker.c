@@ -726,7 +726,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         if (r < 0)
                 return error_setf(reterr, r, "Cannot set up a timer: %s", strerror(-r));
         r = sd_event_add_defer(event, &tracker->end, on_end, tracker);
-        /* In turn with calls (agent/bus-gate.c). */
+        /* In turn with calls (agent/bus/gate.c). */
         if (r >= 0)
                 r = sd_event_source_set_priority(tracker->end, SD_EVENT_PRIORITY_NORMAL + 10);
         if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus-turns.h"
+#include "agent/bus/turns.h"
 #include "base/macros.h"
 #include "tests/test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/object-changes.h"
+#include "agent/bus/object-changes.h"
 #include "tests/host-fixture.h"
 
 #define UUID_A "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"

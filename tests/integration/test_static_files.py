@@ -280,8 +280,8 @@ class TestDBusFiles(InstalledCase):
     def test_the_rights_of_each_method_are_those_of_security_md(self):
         rows = re.findall(r'^\| ((?:[A-Z]\w+(?:, |;| ))+).*\| (.*) \|$', (ROOT / 'SECURITY.md').read_text(), re.M)
         told = {method: who for methods, who in rows for method in re.findall(r'\w+', methods)}
-        guards = dict(re.findall(r'^GUARDED(?:_IF)?\((\w+), (POLKIT_ACTION_\w+)\b', (ROOT / 'agent/bus.c').read_text(), re.M))
-        actions = dict(re.findall(r'#define (POLKIT_ACTION_\w+)\s+"([^"]+)"', (ROOT / 'agent/polkit.h').read_text()))
+        guards = dict(re.findall(r'^GUARDED(?:_IF)?\((\w+), (POLKIT_ACTION_\w+)\b', (ROOT / 'agent/bus/bus.c').read_text(), re.M))
+        actions = dict(re.findall(r'#define (POLKIT_ACTION_\w+)\s+"([^"]+)"', (ROOT / 'agent/bus/polkit.h').read_text()))
         self.assertGreater(len(guards), 15)
         for member in self.interface.findall('method'):
             name = member.get('name')

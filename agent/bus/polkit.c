@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/polkit.h"
+#include "agent/bus/polkit.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,14 +4,14 @@
  * the serve source is on when, and only when, there is something to serve; it ranks behind the bus,
  * so that all is read before. */
 
-#include "agent/bus-gate.h"
+#include "agent/bus/gate.h"
 
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-#include "agent/bus-ask.h"
-#include "agent/bus-turns.h"
+#include "agent/bus/ask.h"
+#include "agent/bus/turns.h"
 #include "base/array.h"
 #include "base/log.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What agent/bus-claims.c (methods that change), agent/bus-guests.c (those of libvirt's hook),
- * agent/bus-claims-query.c (methods that read) and agent/bus-request.c (what they are asked) share.
+/* What agent/bus/claims.c (methods that change), agent/bus/guests.c (those of libvirt's hook),
+ * agent/bus/claims-query.c (methods that read) and agent/bus/request.c (what they are asked) share.
  */
 
 #include <systemd/sd-bus.h>

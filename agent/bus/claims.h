@@ -7,7 +7,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "agent/bus-gate.h"
+#include "agent/bus/gate.h"
 #include "agent/claim-desk.h"
 
 /* Are the arguments of Claim such that somebody may be asked for leave? Reads the message. */

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Where calls to the agent's objects come in: each is read, weighed and put where it waits for its
- * turn (agent/bus-turns.h), before anything is done for it. So what somebody sends in a moment
+ * turn (agent/bus/turns.h), before anything is done for it. So what somebody sends in a moment
  * costs everybody else the reading of it, and no more. Calls that are too large, or too many, are
  * refused with LimitsExceeded; too many after BUS_REFUSAL_USEC, so that who asks anew at once is
  * slow about it.

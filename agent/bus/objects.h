@@ -11,7 +11,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "agent/bus-dispatch.h"
+#include "agent/bus/dispatch.h"
 #include "agent/claim-service.h"
 
 typedef struct BusObjects BusObjects;

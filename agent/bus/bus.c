@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus.h"
+#include "agent/bus/bus.h"
 
 #include <errno.h>
 #include <systemd/sd-bus.h>
 
-#include "agent/bus-ask.h"
-#include "agent/bus-claims.h"
-#include "agent/bus-cordon.h"
-#include "agent/bus-dispatch.h"
-#include "agent/bus-documents.h"
 #include "agent/bus-interface.h"
-#include "agent/bus-log.h"
-#include "agent/bus-objects.h"
-#include "agent/bus-operations.h"
-#include "agent/bus-properties.h"
-#include "agent/polkit.h"
+#include "agent/bus/ask.h"
+#include "agent/bus/claims.h"
+#include "agent/bus/cordon.h"
+#include "agent/bus/dispatch.h"
+#include "agent/bus/documents.h"
+#include "agent/bus/log.h"
+#include "agent/bus/objects.h"
+#include "agent/bus/operations.h"
+#include "agent/bus/polkit.h"
+#include "agent/bus/properties.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus-operations.h"
+#include "agent/bus/operations.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "agent/bus-interface.h"
-#include "agent/polkit.h"
+#include "agent/bus/polkit.h"
 #include "base/array.h"
 #include "base/log.h"
 

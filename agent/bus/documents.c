@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus-documents.h"
+#include "agent/bus/documents.h"
 
 #include <errno.h>
 

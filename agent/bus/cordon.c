@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus-cordon.h"
+#include "agent/bus/cordon.h"
 
 #include <errno.h>
 #include <pwd.h>

@@ -3,11 +3,11 @@
 
 /* Our interfaces on the bus, and who serves a call to them. sd-bus would do it by itself, but at
  * the moment when it reads a call, and GetManagedObjects in one go: here a call is served when its
- * turn has come (agent/bus-gate.h). sd-bus still knows the interfaces, for signals and Introspect.
+ * turn has come (agent/bus/gate.h). sd-bus still knows the interfaces, for signals and Introspect.
  *
  * Main thread only. */
 
-#include "agent/bus-gate.h"
+#include "agent/bus/gate.h"
 
 /* Writes the paths of the next lot of objects as an enumerator of sd-bus does, from *cursor on (0
  * at first), and moves it; an empty lot is the end. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus-ask.h"
+#include "agent/bus/ask.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 /* The interface org.freedesktop.LogControl1, with which "systemctl service-log-level compute-agent
  * debug" works. The level is the one of base/log.h, until the next reload of the configuration. */
 
-#include "agent/bus-dispatch.h"
+#include "agent/bus/dispatch.h"
 
 #define BUS_LOG_PATH "/org/freedesktop/LogControl1"
 

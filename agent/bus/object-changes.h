@@ -7,7 +7,7 @@
  * Providers and devices are compared, before with after, once a cycle. Claims, and what they use,
  * come as single events, which are merged here. */
 
-#include "agent/object-device.h"
+#include "agent/bus/object-device.h"
 #include "base/provider-tree.h"
 
 typedef enum ObjectKind {

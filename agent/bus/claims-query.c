@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/bus-claims-internal.h"
-#include "agent/bus-claims.h"
 #include "agent/bus-interface.h"
+#include "agent/bus/claims-internal.h"
+#include "agent/bus/claims.h"
 #include "agent/documents.h"
 #include "base/json.h"
 

@@ -8,7 +8,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "agent/bus.h"
+#include "agent/bus/bus.h"
 
 typedef enum BusDocument {
         BUS_DOCUMENT_TREE,

@@ -6,7 +6,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "agent/bus-gate.h"
+#include "agent/bus/gate.h"
 #include "agent/cordon.h"
 #include "agent/tracker.h"
 

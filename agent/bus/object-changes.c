@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/object-changes.h"
+#include "agent/bus/object-changes.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "agent/bus.h"
+#include "agent/bus/bus.h"
 #include "agent/claim-desk.h"
 
 /* What they are read from: the userdata of each getter. */

@@ -5,7 +5,7 @@
  * systemd/org.computeagent.Agent1.xml).
  *
  * Translates between the bus and the tracker and claims; decides nothing. Reading is free; a method
- * that changes something is for whom agent/polkit.h allows it. Without a system bus, or when it
+ * that changes something is for whom agent/bus/polkit.h allows it. Without a system bus, or when it
  * goes away, the daemon runs on: the connection is tried again every BUS_RETRY_USEC. Main thread
  * only. */
 

@@ -9,9 +9,9 @@
  * there, and told when it is news. What ended stays for a while, so that who was late can read how.
  * Main thread only. */
 
-#include "agent/bus-dispatch.h"
-#include "agent/bus.h"
-#include "agent/polkit.h"
+#include "agent/bus/bus.h"
+#include "agent/bus/dispatch.h"
+#include "agent/bus/polkit.h"
 
 typedef struct BusOperations BusOperations;
 

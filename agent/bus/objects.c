@@ -8,14 +8,14 @@
  * what was found is kept in one place until the next find. Claims that a lot of an enumeration has
  * listed are kept until the loop runs again, so that they are not read one by one. */
 
-#include "agent/bus-objects.h"
+#include "agent/bus/objects.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/bus-claims-internal.h"
 #include "agent/bus-interface.h"
-#include "agent/object-changes.h"
+#include "agent/bus/claims-internal.h"
+#include "agent/bus/object-changes.h"
 #include "base/array.h"
 #include "base/log.h"
 

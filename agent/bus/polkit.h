@@ -5,11 +5,11 @@
  *
  * polkit is asked over D-Bus and without waiting: the caller may be asked for a password meanwhile.
  * Where there is no polkit, nobody else is allowed anything. Few questions are open at a time, each
- * keeps its message (agent/bus-gate.h says how large that is at most), and after a minute it is
+ * keeps its message (agent/bus/gate.h says how large that is at most), and after a minute it is
  * withdrawn: an agent that never answers keeps nobody else from being asked for. Main thread only.
  */
 
-#include "agent/bus-gate.h"
+#include "agent/bus/gate.h"
 
 typedef struct Polkit Polkit;
 

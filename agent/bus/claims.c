@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus-claims.h"
+#include "agent/bus/claims.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-#include "agent/bus-claims-internal.h"
 #include "agent/bus-interface.h"
+#include "agent/bus/claims-internal.h"
 #include "base/log.h"
 
 /* The bus error of a result of claims.h, with its words. */

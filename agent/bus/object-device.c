@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/object-device.h"
+#include "agent/bus/object-device.h"
 
 #include <string.h>
 
