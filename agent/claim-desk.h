@@ -25,7 +25,7 @@
 #include <systemd/sd-event.h>
 
 #include "agent/claim-service.h"
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "report/session.h"
 
 /* Beside ClaimOutcome. */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/config-file.h"
-#include "agent/config-table.h"
+#include "agent/config/file.h"
+#include "agent/config/table.h"
 #include "agent/read-file.h"
 #include "agent/yaml-text.h"
 #include "base/text.h"

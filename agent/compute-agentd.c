@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "agent/daemon.h"
 #include "base/folder-owner.h"
 #include "base/log.h"

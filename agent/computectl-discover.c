@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "agent/clouds.h"
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "agent/connect.h"
 #include "agent/documents.h"
 #include "base/json.h"

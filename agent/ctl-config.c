@@ -7,9 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/config-file.h"
-#include "agent/config-search.h"
-#include "agent/config-table.h"
+#include "agent/config/file.h"
+#include "agent/config/search.h"
+#include "agent/config/table.h"
 
 #define HIDDEN "(not shown)"
 

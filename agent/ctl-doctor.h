@@ -6,7 +6,7 @@
  *
  * The facts are gathered by the caller; judging them is pure. */
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "agent/ctl-style.h"
 #include "base/json.h"
 #include "drivers/snapshot.h"

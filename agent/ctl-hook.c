@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "agent/ctl-bus.h"
 #include "base/json.h"
 #include "base/uuid.h"

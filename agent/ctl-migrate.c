@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "base/folder-owner.h"
 
 #define AGENT          "compute-agentd"

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 
 typedef enum IdentityOrder {
         IDENTITY_SHOW,

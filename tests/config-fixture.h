@@ -3,7 +3,7 @@
 
 /* Configurations that are written as text and loaded. */
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 
 #include "tests/scratch-folder.h"
 #include "tests/test.h"

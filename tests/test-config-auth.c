@@ -2,7 +2,7 @@
 
 /* [placement] auth_section: where the options of authentication are read from. */
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 
 #include "tests/config-fixture.h"
 

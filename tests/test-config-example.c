@@ -3,8 +3,8 @@
 /* systemd/compute-agent.conf, the example that is installed: it names every option of the table
  * with its default, says no other, and can be used with the "#" before its options and without. */
 
-#include "agent/config-file.h"
-#include "agent/config.h"
+#include "agent/config/config.h"
+#include "agent/config/file.h"
 #include "tests/scratch-folder.h"
 #include "tests/test.h"
 

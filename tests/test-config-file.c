@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/config-file.h"
+#include "agent/config/file.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/config-value.h"
+#include "agent/config/value.h"
 
-#include "agent/config-search.h"
+#include "agent/config/search.h"
 #include "tests/test.h"
 
 static void test_bool(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 
 #include <syslog.h>
 

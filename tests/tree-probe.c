@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "agent/tree-json.h"
 #include "base/json.h"
 #include "drivers/provider-update.h"

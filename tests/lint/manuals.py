@@ -36,7 +36,7 @@ def plain(text):
 
 
 def option_keys(root):
-    for match in OPTION.finditer((root / 'agent/config-table.c').read_text()):
+    for match in OPTION.finditer((root / 'agent/config/table.c').read_text()):
         yield match[2] or match[4] or match[6] or match[7]
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/config-settings.h"
+#include "agent/config/settings.h"
 
 #include <stdarg.h>
 #include <string.h>

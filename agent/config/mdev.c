@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/config-mdev.h"
+#include "agent/config/mdev.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/config-value.h"
+#include "agent/config/value.h"
 
-#include "agent/config-search.h"
+#include "agent/config/search.h"
 
 #include <ctype.h>
 #include <locale.h>

@@ -4,7 +4,7 @@
  * stands before the first section and needs quadratic time. So a text is looked over line by line
  * first; what passes is parsed by the library alone. */
 
-#include "agent/config-file.h"
+#include "agent/config/file.h"
 
 #include "agent/read-file.h"
 #include "base/array.h"

@@ -4,8 +4,8 @@
 /* All configuration files that were read, as one: a later file wins over an earlier one. Options
  * are set from here, with the place of a bad value in the words. */
 
-#include "agent/config-file.h"
-#include "agent/config-table.h"
+#include "agent/config/file.h"
+#include "agent/config/table.h"
 
 typedef struct ConfigSettings {
         ConfigFile **files;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 
-#include "agent/config-mdev.h"
-#include "agent/config-search.h"
-#include "agent/config-settings.h"
+#include "agent/config/mdev.h"
+#include "agent/config/search.h"
+#include "agent/config/settings.h"
 #include "agent/read-file.h"
 #include "base/secret.h"
 

@@ -3,7 +3,7 @@
 
 /* The configuration: nova.conf's own sections and option names, read with libini_config.
  *
- * One table (agent/config-table.c) says for each option its type, default and what is allowed; it
+ * One table (agent/config/table.c) says for each option its type, default and what is allowed; it
  * is the only place. An unknown section or key is a warning with file and line, a bad value an
  * error with file, line, key and what is allowed. Values are checked here, so that nobody else has
  * to. Nothing is read after config_load() returned.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/config-table.h"
+#include "agent/config/table.h"
 
-#include "agent/config-search.h"
-#include "agent/config-value.h"
+#include "agent/config/search.h"
+#include "agent/config/value.h"
 #include "base/secret.h"
 #include "base/text.h"
 

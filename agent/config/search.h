@@ -5,7 +5,7 @@
  * first main file found, then the drop-ins of all folders by file name; of two of one name the one
  * in the first folder counts, and a link to /dev/null masks. */
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 
 /* With file: it (it must exist) and file.d/NAME.conf. Without: of each root (NULL-terminated,
  * "/etc" first) compute-agent/compute-agent.conf and compute-agent.conf.d/NAME.conf. ret_paths is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/config-search.h"
+#include "agent/config/search.h"
 
 #include <dirent.h>
 #include <errno.h>

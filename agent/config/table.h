@@ -3,7 +3,7 @@
 
 /* The table of all options, and setting one of them in a struct. */
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 
 /* The section of the options of an mdev type; TYPE stands for each. */
 #define CONFIG_MDEV_SECTION "mdev_TYPE"

@@ -4,7 +4,7 @@
 /* [mdev_TYPE] sections, by Nova's rules (facts C4): the list driver.mdev_types that the drivers
  * take. */
 
-#include "agent/config-settings.h"
+#include "agent/config/settings.h"
 
 /* Fills config->driver.mdev_types from config->enabled_mdev_types. -EINVAL with words for a bad
  * value or an address that is given twice, -ENOMEM. A type without addresses takes all devices that
