@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "agent/config/config.h"
-#include "agent/ctl-bus.h"
+#include "agent/ctl/ask/bus.h"
 #include "base/json.h"
 #include "base/uuid.h"
 

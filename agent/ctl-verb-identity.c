@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "agent/ctl-identity.h"
-#include "agent/ctl-poll.h"
 #include "agent/ctl-status.h"
 #include "agent/ctl-text.h"
 #include "agent/ctl-verb-common.h"
+#include "agent/ctl/ask/helper.h"
 
 int ctl_check_identity(const CtlOptions *options, Error *reterr)
 {

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "agent/ctl-bus.h"
 #include "agent/ctl-config.h"
 #include "agent/ctl-doctor.h"
 #include "agent/ctl-draw.h"
@@ -16,7 +15,6 @@
 #include "agent/ctl-journal.h"
 #include "agent/ctl-migrate.h"
 #include "agent/ctl-plan.h"
-#include "agent/ctl-poll.h"
 #include "agent/ctl-reshape.h"
 #include "agent/ctl-status.h"
 #include "agent/ctl-text.h"
@@ -27,6 +25,8 @@
 #include "agent/ctl-verbs-audit.h"
 #include "agent/ctl-verbs-claims.h"
 #include "agent/ctl-verbs-cordon.h"
+#include "agent/ctl/ask/bus.h"
+#include "agent/ctl/ask/helper.h"
 #include "agent/documents.h"
 #include "agent/tree-json.h"
 

@@ -8,7 +8,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "agent/ctl-message.h"
+#include "agent/ctl/ask/message.h"
 #include "base/json.h"
 
 typedef enum CtlBusOutcome {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-message.h"
+#include "agent/ctl/ask/message.h"
 
 #include <string.h>
 

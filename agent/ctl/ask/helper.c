@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-poll.h"
+#include "agent/ctl/ask/helper.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-bus.h"
+#include "agent/ctl/ask/bus.h"
 
 #include <string.h>
 
 #include "agent/bus-interface.h"
 #include "agent/ctl-claims.h"
-#include "agent/ctl-progress.h"
 #include "agent/ctl-status.h"
+#include "agent/ctl/ask/progress.h"
 
 static int open_local(sd_bus **ret, Error *reterr)
 {
