@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "agent/ctl-json.h"
+#include "agent/ctl/print/json.h"
 
 void ctl_mappings_done(CtlMappings *mappings)
 {

@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "agent/ctl-text.h"
+#include "agent/ctl/print/text.h"
 
 #define HELP_COLUMN 33
 #define CODE_FIRST  0x100 /* of options without a letter */

@@ -2,9 +2,9 @@
 
 #include "agent/ctl-verb-common.h"
 
-#include "agent/ctl-status.h"
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/ask/helper.h"
+#include "agent/ctl/print/status.h"
 
 int ctl_need_answer(int r)
 {

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-#include "agent/ctl-identity.h"
-#include "agent/ctl-status.h"
-#include "agent/ctl-text.h"
 #include "agent/ctl-verb-common.h"
 #include "agent/ctl/ask/helper.h"
+#include "agent/ctl/print/identity.h"
+#include "agent/ctl/print/status.h"
+#include "agent/ctl/print/text.h"
 
 int ctl_check_identity(const CtlOptions *options, Error *reterr)
 {

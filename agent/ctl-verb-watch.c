@@ -8,12 +8,12 @@
 #include <time.h>
 
 #include "agent/bus-interface.h"
-#include "agent/ctl-screen.h"
-#include "agent/ctl-status.h"
-#include "agent/ctl-text.h"
 #include "agent/ctl-verb-common.h"
-#include "agent/ctl-watch.h"
 #include "agent/ctl/ask/bus.h"
+#include "agent/ctl/print/screen.h"
+#include "agent/ctl/print/status.h"
+#include "agent/ctl/print/text.h"
+#include "agent/ctl/print/watch.h"
 #include "agent/documents.h"
 #include "agent/tree-json.h"
 #include "drivers/snapshot.h"

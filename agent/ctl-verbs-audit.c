@@ -2,10 +2,10 @@
 
 #include "agent/ctl-verbs-audit.h"
 
-#include "agent/ctl-audit.h"
-#include "agent/ctl-json.h"
 #include "agent/ctl-verb-common.h"
 #include "agent/ctl/ask/bus.h"
+#include "agent/ctl/print/audit.h"
+#include "agent/ctl/print/json.h"
 #include "agent/documents.h"
 
 #define AUDIT_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "agent/bus-interface.h"
-#include "agent/ctl-claims.h"
-#include "agent/ctl-devices.h"
 #include "agent/ctl-request.h"
 #include "agent/ctl-verb-common.h"
-#include "agent/ctl-xml.h"
 #include "agent/ctl/ask/bus.h"
+#include "agent/ctl/print/claims.h"
+#include "agent/ctl/print/devices.h"
+#include "agent/ctl/print/xml.h"
 #include "agent/documents.h"
 #include "agent/tree-json.h"
 

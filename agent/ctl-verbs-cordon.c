@@ -5,10 +5,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/ctl-claims.h"
-#include "agent/ctl-json.h"
 #include "agent/ctl-verb-common.h"
 #include "agent/ctl/ask/bus.h"
+#include "agent/ctl/print/claims.h"
+#include "agent/ctl/print/json.h"
 #include "agent/documents.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)

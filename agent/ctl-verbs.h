@@ -6,7 +6,7 @@
 #include <limits.h>
 
 #include "agent/ctl-options.h"
-#include "agent/ctl-pager.h"
+#include "agent/ctl/print/pager.h"
 
 /* What a verb has to work with. */
 typedef struct Ctl {

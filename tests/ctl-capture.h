@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "agent/ctl-style.h"
+#include "agent/ctl/print/style.h"
 #include "tests/test.h"
 
 typedef struct Capture {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-audit.h"
+#include "agent/ctl/print/audit.h"
 
 #include <locale.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-claims.h"
+#include "agent/ctl/print/claims.h"
 
 #include <locale.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-connect.h"
+#include "agent/ctl/print/connect.h"
 
-#include "agent/ctl-json.h"
+#include "agent/ctl/print/json.h"
 #include "base/json.h"
 #include "tests/test.h"
 

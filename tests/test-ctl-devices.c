@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-devices.h"
+#include "agent/ctl/print/devices.h"
 
 #include <locale.h>
 

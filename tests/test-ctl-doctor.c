@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-doctor.h"
-#include "agent/ctl-json.h"
+#include "agent/ctl/print/doctor.h"
+#include "agent/ctl/print/json.h"
 #include "tests/ctl-capture.h"
 #include "tests/test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-draw.h"
+#include "agent/ctl/print/draw.h"
 
 #include <libxml/parser.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-host.h"
+#include "agent/ctl/print/host.h"
 
 #include <locale.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-identity.h"
+#include "agent/ctl/print/identity.h"
 
 #include "tests/ctl-capture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-plan.h"
+#include "agent/ctl/print/plan.h"
 
 #include <locale.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-reshape.h"
+#include "agent/ctl/print/reshape.h"
 
 #include "tests/ctl-capture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-status.h"
+#include "agent/ctl/print/status.h"
 
 #include "tests/ctl-capture.h"
 

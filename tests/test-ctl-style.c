@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-style.h"
+#include "agent/ctl/print/style.h"
 
 #include <fcntl.h>
 

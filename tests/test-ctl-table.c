@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-table.h"
+#include "agent/ctl/print/table.h"
 
 #include <locale.h>
 

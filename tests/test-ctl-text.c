@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-text.h"
+#include "agent/ctl/print/text.h"
 #include "tests/test.h"
 
 static void test_escape_table(void **state)

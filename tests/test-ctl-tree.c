@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-tree.h"
+#include "agent/ctl/print/tree.h"
 
 #include <locale.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-watch.h"
+#include "agent/ctl/print/watch.h"
 
-#include "agent/ctl-status.h"
+#include "agent/ctl/print/status.h"
 #include "base/json.h"
 #include "tests/ctl-capture.h"
 

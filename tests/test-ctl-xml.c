@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-xml.h"
+#include "agent/ctl/print/xml.h"
 
 #include <locale.h>
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "agent/bus-interface.h"
-#include "agent/ctl-claims.h"
-#include "agent/ctl-status.h"
 #include "agent/ctl/ask/progress.h"
+#include "agent/ctl/print/claims.h"
+#include "agent/ctl/print/status.h"
 
 static int open_local(sd_bus **ret, Error *reterr)
 {

@@ -29,10 +29,10 @@ int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, cha
 int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const char *reason,
                    uint64_t timeout_usec, char **ret, Error *reterr);
 
-/* All properties, as members of agent/ctl-status.h. */
+/* All properties, as members of agent/ctl/print/status.h. */
 int ctl_bus_get_status(sd_bus *bus, json_t **ret, Error *reterr);
 
-/* Documents of agent/ctl-claims.h. */
+/* Documents of agent/ctl/print/claims.h. */
 int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr);
 int ctl_bus_list_claims(sd_bus *bus, bool history, json_t **ret, Error *reterr);
 
@@ -45,7 +45,7 @@ int ctl_bus_get_claim(sd_bus *bus, int64_t id, json_t **ret, Error *reterr);
 /* The claims of a consumer, or that have a device, a host CPU or part of a host cell. */
 int ctl_bus_find_claims(sd_bus *bus, const char *what, json_t **ret, Error *reterr);
 
-/* Documents of agent/ctl-devices.h. */
+/* Documents of agent/ctl/print/devices.h. */
 int ctl_bus_list_problems(sd_bus *bus, json_t **ret, Error *reterr);
 int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret,
                     Error *reterr); /* no consumer */

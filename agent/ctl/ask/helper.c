@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent/ctl-json.h"
+#include "agent/ctl/print/json.h"
 #include "agent/documents.h"
 #include "drivers/snapshot.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/bus-interface.h"
-#include "agent/ctl-claims.h"
+#include "agent/ctl/print/claims.h"
 
 /* Writing */
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Claims in D-Bus messages, as computectl writes and reads them: what a claim asks for, and what
- * became of it as a document of agent/ctl-claims.h. Nothing is sent here. */
+ * became of it as a document of agent/ctl/print/claims.h. Nothing is sent here. */
 
 #include <systemd/sd-bus.h>
 

@@ -5,7 +5,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "agent/ctl-style.h"
+#include "agent/ctl/print/style.h"
 #include "base/error.h"
 #include "base/progress.h"
 

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl/print/devices.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/ctl/print/field.h"
+#include "agent/ctl/print/json.h"
+#include "agent/ctl/print/table.h"
+#include "agent/ctl/print/text.h"
+#include "base/cpu-set.h"
+
+#define LABEL_WIDTH 9
+
+int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "DEVICE", CTL_COLUMN_LEFT }, { "ADDRESS", CTL_COLUMN_LEFT },
+                { "TYPE", CTL_COLUMN_LEFT },   { "MDEV", CTL_COLUMN_LEFT },
+                { "", CTL_COLUMN_LEFT },
+        };
+        const json_t *devices = json_object_get(claim, "devices"), *device;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (json_array_size(devices) == 0)
+                return 0;
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_array_foreach(devices, i, device) {
+                const char *address = ctl_json_text(device, "address");
+                bool exists = json_is_true(json_object_get(device, "exists"));
+                const char *type = ctl_json_text(device, "mdev_type"),
+                           *mdev = ctl_json_text(device, "mdev");
+
+                ctl_table_line(table);
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "device"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", address[0] ? address : "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", type[0] ? type : "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", mdev[0] ? mdev : "-");
+                ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s",
+                               exists ? "" : "to be made");
+        }
+        return ctl_table_print(table, output);
+}
+
+/* "0=4 1=2-3": guest CPUs of the cell and their host CPUs. */
+static char *format_pins(const json_t *claim, const json_t *cell)
+{
+        _cleanup_(cpu_set_done) CpuSet vcpus = CPU_SET_INIT;
+        const json_t *cpu;
+        char *text = NULL;
+        size_t size, i;
+        FILE *stream = open_memstream(&text, &size);
+        const char *separator = "";
+
+        if (!stream)
+                return NULL;
+        if (cpu_set_parse(ctl_json_text(cell, "vcpus"), &vcpus, NULL) == 0)
+                json_array_foreach(json_object_get(claim, "cpus"), i, cpu) {
+                        uint64_t vcpu = ctl_json_u64(cpu, "vcpu");
+
+                        if (vcpu >= CPU_SET_MAX || !cpu_set_contains(&vcpus, (unsigned)vcpu))
+                                continue;
+                        fprintf(stream, "%s%" PRIu64 "=%s", separator, vcpu,
+                                ctl_json_text(cpu, "cpus"));
+                        separator = " ";
+                }
+        if (fclose(stream) == 0)
+                return text;
+        free(text);
+        return NULL;
+}
+
+int ctl_layout_print(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "CELL", CTL_COLUMN_RIGHT },      { "HOST CELL", CTL_COLUMN_RIGHT },
+                { "MEMORY_MB", CTL_COLUMN_RIGHT }, { "PAGES", CTL_COLUMN_RIGHT },
+                { "CPUS", CTL_COLUMN_LEFT },       { "HOST CPUS", CTL_COLUMN_WRAP },
+        };
+        const json_t *cells = json_object_get(claim, "cells"), *cell;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (json_array_size(cells) == 0)
+                return 0;
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        fputc('\n', output);
+        json_array_foreach(cells, i, cell) {
+                _cleanup_free_ char *pins = format_pins(claim, cell);
+                uint64_t page_kib = ctl_json_u64(cell, "page_kib");
+
+                if (!pins)
+                        return -ENOMEM;
+                ctl_table_line(table);
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "cell"));
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "host_cell"));
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "memory_mb"));
+                if (page_kib > 0)
+                        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64 " KiB", page_kib);
+                else
+                        ctl_table_cell(table, CTL_PLAIN, "small");
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(cell, "vcpus"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", pins);
+        }
+        return ctl_table_print(table, output);
+}
+
+static const char *provider_name(const json_t *claim, const char *uuid)
+{
+        const json_t *allocation;
+        size_t i;
+
+        json_array_foreach(json_object_get(claim, "allocations"), i, allocation)
+                if (strcmp(ctl_json_text(allocation, "provider"), uuid) == 0)
+                        return ctl_json_text(allocation, "name");
+        return uuid;
+}
+
+static void add_mapping_line(CtlTable *table, const char *suffix, const char *provider,
+                             const char *device)
+{
+        ctl_table_line(table);
+        ctl_table_cell(table, CTL_PLAIN, "%s", suffix);
+        ctl_table_cell(table, CTL_PLAIN, "%s", provider);
+        ctl_table_cell(table, CTL_PLAIN, "%s", device);
+}
+
+/* One line for each device of the group there; an mdev is told by its uuid. */
+static void add_mapping(CtlTable *table, const json_t *claim, const char *suffix, const char *uuid)
+{
+        const char *name = provider_name(claim, uuid);
+        const json_t *device;
+        bool any = false;
+        size_t i;
+
+        json_array_foreach(json_object_get(claim, "devices"), i, device) {
+                const char *mdev = ctl_json_text(device, "mdev");
+
+                if (strcmp(ctl_json_text(device, "group"), suffix) != 0 ||
+                    strcmp(ctl_json_text(device, "provider"), uuid) != 0)
+                        continue;
+                add_mapping_line(table, suffix, name,
+                                 mdev[0] ? mdev : ctl_json_text(device, "device"));
+                any = true;
+        }
+        if (!any)
+                add_mapping_line(table, suffix, name, "-");
+}
+
+int ctl_mappings_print(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "GROUP", CTL_COLUMN_LEFT },
+                { "PROVIDER", CTL_COLUMN_LEFT },
+                { "DEVICE", CTL_COLUMN_LEFT },
+        };
+        json_t *mappings = json_object_get(claim, "mappings"), *providers, *provider;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        const char *suffix;
+        size_t i;
+
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_object_foreach(mappings, suffix, providers)
+                json_array_foreach(providers, i, provider)
+                        if (suffix[0] && json_is_string(provider))
+                                add_mapping(table, claim, suffix, json_string_value(provider));
+        if (ctl_table_count(table) == 0)
+                return 0;
+        fputc('\n', output);
+        return ctl_table_print(table, output);
+}
+
+static int print_allocations(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "PROVIDER", CTL_COLUMN_LEFT },
+                { "RESOURCES", CTL_COLUMN_WRAP },
+        };
+        const json_t *allocations = json_object_get(claim, "allocations"), *allocation;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_array_foreach(allocations, i, allocation) {
+                _cleanup_free_ char *resources =
+                        ctl_json_format_resources(json_object_get(allocation, "resources"));
+
+                if (!resources)
+                        return -ENOMEM;
+                ctl_table_line(table);
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", resources);
+        }
+        return ctl_table_print(table, output);
+}
+
+static int print_fields(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        static const struct {
+                const char *title, *member;
+        } texts[] = { { "Consumer", "consumer" },  { "State", "state" },
+                      { "Project", "project" },    { "User", "user" },
+                      { "Type", "consumer_type" }, { "Reason", "end_reason" },
+                      { "Boot", "boot_id" } },
+          times[] = { { "Created", "created_usec" },
+                      { "Expires", "expires_usec" },
+                      { "Ended", "ended_usec" } };
+
+        fprintf(output, "Claim %s%" PRIu64 "%s%s\n", ctl_colour(style, CTL_BOLD),
+                ctl_json_u64(claim, "id"), ctl_colour_end(style),
+                json_is_true(json_object_get(claim, "resize_target")) ? " (resize target)" : "");
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                const char *text = ctl_json_text(claim, texts[i].member);
+
+                if (text[0] && ctl_field_print(style, LABEL_WIDTH, texts[i].title, CTL_PLAIN, text,
+                                               output) < 0)
+                        return -ENOMEM;
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+                uint64_t usec = ctl_json_u64(claim, times[i].member);
+                char time[CTL_TEXT_MAX];
+
+                if (usec > 0)
+                        fprintf(output, "%*s: %s\n", LABEL_WIDTH, times[i].title,
+                                ctl_text_time(time, usec));
+        }
+        return 0;
+}
+
+int ctl_show_print(const json_t *claim, const CtlStyle *style, FILE *output)
+{
+        if (print_fields(claim, style, output) < 0)
+                return -ENOMEM;
+        fputc('\n', output);
+        if (print_allocations(claim, style, output) < 0 ||
+            ctl_mappings_print(claim, style, output) < 0 ||
+            ctl_layout_print(claim, style, output) < 0)
+                return -ENOMEM;
+        if (json_array_size(json_object_get(claim, "devices")) > 0)
+                fputc('\n', output);
+        return ctl_devices_print(claim, style, output);
+}
+
+int ctl_problems_print(const json_t *document, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "CLAIM", CTL_COLUMN_RIGHT },
+                { "GUEST", CTL_COLUMN_LEFT },
+                { "PROBLEM", CTL_COLUMN_WRAP },
+        };
+        const json_t *problems = json_object_get(document, "problems"), *problem;
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (json_array_size(problems) == 0) {
+                if (style->legend)
+                        fputs("Claims and guests agree.\n", output);
+                return 0;
+        }
+        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_array_foreach(problems, i, problem) {
+                const char *consumer = ctl_json_text(problem, "consumer");
+                uint64_t id = ctl_json_u64(problem, "claim");
+
+                ctl_table_line(table);
+                if (id > 0)
+                        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, id);
+                else
+                        ctl_table_cell(table, CTL_PLAIN, "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", consumer[0] ? consumer : "-");
+                ctl_table_cell(table, CTL_YELLOW, "%s", ctl_json_text(problem, "text"));
+        }
+        return ctl_table_print(table, output);
+}
+
+int ctl_explain_print(const json_t *document, const CtlStyle *style, FILE *output)
+{
+        static const CtlColumn columns[] = {
+                { "GROUP", CTL_COLUMN_LEFT },    { "CLASS", CTL_COLUMN_LEFT },
+                { "PROVIDER", CTL_COLUMN_LEFT }, { "FAILS AT", CTL_COLUMN_LEFT },
+                { "MISSING", CTL_COLUMN_RIGHT }, { "WHY", CTL_COLUMN_WRAP },
+        };
+        const json_t *providers = json_object_get(document, "providers"), *provider;
+        bool fits = json_is_true(json_object_get(document, "fits"));
+        _cleanup_free_ char *summary =
+                ctl_text_escape(ctl_json_text(document, "summary"), style->utf8);
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        size_t i;
+
+        if (!summary || ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+                return -ENOMEM;
+        json_array_foreach(providers, i, provider) {
+                const char *group = ctl_json_text(provider, "group"),
+                           *term = ctl_json_text(provider, "term");
+                bool good = strcmp(term, "fits") == 0;
+                uint64_t missing = ctl_json_u64(provider, "missing");
+
+                ctl_table_line(table);
+                ctl_table_cell(table, CTL_PLAIN, "%s", group[0] ? group : "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(provider, "class"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(provider, "name"));
+                ctl_table_cell(table, good ? CTL_GREEN : CTL_YELLOW, "%s", good ? "fits" : term);
+                if (missing > 0)
+                        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, missing);
+                else
+                        ctl_table_cell(table, CTL_PLAIN, "-");
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(provider, "text"));
+        }
+        fprintf(output, "%s%s%s%s\n", ctl_colour(style, fits ? CTL_GREEN : CTL_YELLOW),
+                fits ? "It fits." : "It does not fit", ctl_colour_end(style), fits ? "" : ":");
+        if (!fits)
+                fprintf(output, "%s\n", summary);
+        if (ctl_table_count(table) > 0)
+                fputc('\n', output);
+        return ctl_table_print(table, output);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a claim has for itself: "computectl show", the devices and cells of "claim"; and the table
+ * of "explain". Pure. A device is {"provider": uuid, "group": suffix, "device": libvirt's name,
+ * "address": PCI address or "", "mdev_type", "mdev": uuid, "exists": whether the mdev exists,
+ * "managed": whether libvirt takes a whole device from its driver}; a
+ * whole PCI device has neither type nor mdev. A cell is
+ * {"cell", "host_cell", "memory_mb", "page_kib": 0 for small ones, "vcpus": "0-1"}, a CPU {"vcpu",
+ * "dedicated", "cpus": "4"}. "mappings" are the providers' uuids by suffix of the group. */
+
+#include <jansson.h>
+
+#include "agent/ctl/print/style.h"
+#include "base/error.h"
+
+/* The table of devices; nothing when there is none. -ENOMEM. */
+int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output);
+
+/* An empty line, and which provider and which of its devices each group with a suffix got; nothing
+ * when there is no such group. -ENOMEM. */
+int ctl_mappings_print(const json_t *claim, const CtlStyle *style, FILE *output);
+
+/* One claim of agent/ctl/print/claims.h with all that is known of it. -ENOMEM. */
+int ctl_show_print(const json_t *claim, const CtlStyle *style, FILE *output);
+
+/* An empty line, and the table of the guest's cells; nothing when there is none. -ENOMEM. */
+int ctl_layout_print(const json_t *claim, const CtlStyle *style, FILE *output);
+
+/* {"problems": [{"consumer", "claim", "text"}]}. -ENOMEM. */
+int ctl_problems_print(const json_t *document, const CtlStyle *style, FILE *output);
+
+/* {"fits", "summary", "providers": [{"group", "provider", "name", "class", "term", "asked", "free",
+ * "missing", "text"}]}. -ENOMEM. */
+int ctl_explain_print(const json_t *document, const CtlStyle *style, FILE *output);

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl/print/doctor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+
+#include "agent/bus-interface.h"
+#include "agent/ctl/print/connect.h"
+#include "agent/ctl/print/identity.h"
+#include "agent/ctl/print/json.h"
+#include "agent/ctl/print/status.h"
+#include "agent/ctl/print/text.h"
+
+#define DEFAULT_STATE_PATH "/var/lib/compute-agent"
+#define HOOK_PATH          SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
+#define INDENT             24 /* of the words */
+#define DISK_NEEDED_BYTES  (UINT64_C(16) << 20)
+
+void ctl_facts_measure(CtlFacts *facts)
+{
+        const char *path = facts->config ? facts->config->state_path : DEFAULT_STATE_PATH;
+        struct timex timex = { 0 };
+        struct statvfs fs;
+
+        facts->hook_installed = access(HOOK_PATH, X_OK) == 0;
+        facts->clock_synchronised = adjtimex(&timex) >= 0 && !(timex.status & STA_UNSYNC);
+        if (statvfs(path, &fs) < 0)
+                error_setf(&facts->disk_error, errno, "%s cannot be looked at: %s", path,
+                           strerror(errno));
+        else
+                facts->disk_free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+int ctl_doctor_add(json_t *findings, const char *check, const char *state, const char *advice,
+                   const char *format, ...)
+{
+        char text[2 * ERROR_TEXT_MAX];
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(text, sizeof(text), format, ap);
+        va_end(ap);
+        return json_array_append_new(findings,
+                                     json_pack("{ss ss ss ss}", "check", check, "state", state,
+                                               "text", text, "advice", advice ? advice : ""));
+}
+
+static int judge_config(const CtlFacts *facts, json_t *findings)
+{
+        if (facts->config_error.code == EACCES)
+                return ctl_doctor_add(findings, "configuration", "warning", "Run this as root",
+                                      "It may not be read: %s", facts->config_error.text);
+        if (!facts->config)
+                return ctl_doctor_add(findings, "configuration", "bad",
+                                      "Correct it, then \"systemctl restart compute-agent\"; "
+                                      "\"computectl cat-config\" shows what is read",
+                                      "%s", facts->config_error.text);
+        if (facts->n_config_warnings > 0)
+                return ctl_doctor_add(findings, "configuration", "warning",
+                                      "\"computectl check-config\" lists them",
+                                      "It has %zu warning(s)", facts->n_config_warnings);
+        return ctl_doctor_add(findings, "configuration", "ok", NULL, "It can be used");
+}
+
+static bool is_running(const CtlFacts *facts)
+{
+        return strcmp(ctl_json_text(facts->status, "state"), "not-running") != 0;
+}
+
+static int judge_service(const CtlFacts *facts, json_t *findings)
+{
+        if (!is_running(facts))
+                return ctl_doctor_add(
+                        findings, "service", "bad",
+                        "To start it also at each boot: \"systemctl enable --now compute-agent\". "
+                        "If "
+                        "it does not stay, \"journalctl -x -u compute-agent\" says why",
+                        "%s", ctl_json_text(facts->status, "summary"));
+        if (ctl_json_text(facts->status, "claim_error")[0])
+                return ctl_doctor_add(
+                        findings, "service", "bad",
+                        "Do as it says; else see that the file system of the claim database has "
+                        "room, and that the user compute-agent may write there",
+                        "Claims cannot be taken: %s", ctl_json_text(facts->status, "claim_error"));
+        if (ctl_json_text(facts->status, "host_cordoned")[0])
+                return ctl_doctor_add(findings, "service", "warning",
+                                      "\"computectl uncordon\" gives it back", "Cordoned: %s",
+                                      ctl_json_text(facts->status, "host_cordoned"));
+        return ctl_doctor_add(
+                findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim(s)",
+                ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"));
+}
+
+static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
+{
+        const char *error = ctl_json_text(facts->status, "hypervisor_error");
+
+        if (!facts->snapshot && !facts->config && !is_running(facts))
+                return 0; /* nobody could say which one to ask */
+        if (error[0] || !facts->snapshot)
+                return ctl_doctor_add(
+                        findings, "hypervisor", "bad",
+                        "See that libvirt runs (\"systemctl status libvirtd\", or virtqemud), "
+                        "that the user compute-agent is in the group libvirt, and that "
+                        "[libvirt] connection_uri is right",
+                        "%s", error[0] ? error : facts->snapshot_error.text);
+        return ctl_doctor_add(findings, "hypervisor", "ok", NULL,
+                              "%s on %s: %zu device(s), %zu domain(s)", facts->snapshot->hypervisor,
+                              facts->snapshot->nodename, facts->snapshot->n_devices,
+                              facts->snapshot->n_domains);
+}
+
+/* What the poll could not read, each by itself. */
+static int judge_parts(const CtlFacts *facts, json_t *findings)
+{
+        int r = 0;
+
+        for (size_t i = 0; facts->snapshot && i < facts->snapshot->problems.n_items && r >= 0; i++)
+                r = ctl_doctor_add(
+                        findings, "host", "warning",
+                        "All else is told, and this is left as it was; it is read again "
+                        "with each poll, and what guests may have with \"computectl sync\"",
+                        "%s", facts->snapshot->problems.items[i]);
+        return r;
+}
+
+static bool offers_type(const Snapshot *snapshot, const char *type)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                for (size_t j = 0; j < snapshot->devices[i].n_mdev_types; j++)
+                        if (strcmp(snapshot->devices[i].mdev_types[j].id, type) == 0)
+                                return true;
+        return false;
+}
+
+static int judge_devices(const CtlFacts *facts, json_t *findings)
+{
+        const char *withheld = ctl_json_text(facts->status, "devices_withheld");
+        size_t n = 0;
+
+        if (!facts->config || !facts->snapshot)
+                return 0;
+        for (char **type = facts->config->enabled_mdev_types; type && *type; type++, n++)
+                if (!offers_type(facts->snapshot, *type))
+                        return ctl_doctor_add(
+                                findings, "devices", "bad",
+                                "\"computectl discover\" lists the types there are; if the "
+                                "device is missing, see that its driver is loaded",
+                                "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
+        if (withheld[0])
+                return ctl_doctor_add(
+                        findings, "devices", "warning",
+                        "See that its driver is loaded and the card seen (lspci, \"computectl "
+                        "discover\"); what is back stays withheld for [agent] device_hold_sec",
+                        "Withheld, so that nobody is promised them: %s", withheld);
+        if (n == 0)
+                return ctl_doctor_add(findings, "devices", "ok", NULL,
+                                      "No virtual GPUs are enabled");
+        return ctl_doctor_add(findings, "devices", "ok", NULL,
+                              "Every one of %zu mdev type(s) is offered", n);
+}
+
+static int judge_storage(const CtlFacts *facts, json_t *findings)
+{
+        const char *pool = facts->config ? facts->config->driver.images_storage_pool : NULL;
+
+        if (!facts->config || !facts->snapshot)
+                return 0;
+        if (facts->snapshot->disk_total_bytes == 0)
+                return ctl_doctor_add(
+                        findings, "storage", "warning",
+                        "Make it (mount it, start the pool), or set [DEFAULT] instances_path to "
+                        "the folder of the guests' disks; without, no guest with a disk of this "
+                        "host is scheduled here",
+                        "The size of %s is not known: DISK_GB is not told, or stays as it was",
+                        pool && pool[0] ? pool : facts->config->driver.instances_path);
+        return ctl_doctor_add(findings, "storage", "ok", NULL, "The size of the disk is known");
+}
+
+/* nova-compute tells of this host. */
+static int judge_left(const CtlFacts *facts, json_t *findings)
+{
+        const char *nova = ctl_json_text(facts->status, "nova");
+        uint64_t n = ctl_json_u64(facts->status, "n_differences");
+
+        if (n == 0)
+                return ctl_doctor_add(findings, "placement", "ok", NULL,
+                                      "[agent] nova is %s, and nova-compute tells Placement what "
+                                      "this agent would",
+                                      nova);
+        return ctl_doctor_add(
+                findings, "placement", "warning",
+                "\"computectl plan\" lists them. Options that differ from nova-compute's are the "
+                "usual reason",
+                "[agent] nova is %s, and the tree of nova-compute differs from what this agent "
+                "would tell: %" PRIu64 " request(s)",
+                nova, n);
+}
+
+static int judge_placement(const CtlFacts *facts, json_t *findings)
+{
+        const char *state = ctl_json_text(facts->status, "sync_state");
+        const char *error = ctl_json_text(facts->status, "sync_error");
+        const char *owed_error = ctl_json_text(facts->status, "owed_error");
+
+        if (!is_running(facts))
+                return 0;
+        if (strcmp(state, SYNC_STATE_OFFLINE) == 0)
+                return ctl_doctor_add(
+                        findings, "placement", "bad",
+                        "See that the address, the user, its password and the certificates of "
+                        "[placement] are right, that the user has the role that Placement asks "
+                        "for (service), and that this host reaches it; then \"computectl sync\"",
+                        "It cannot be used: %s", error);
+        if (strcmp(state, SYNC_STATE_STALE) == 0)
+                return ctl_doctor_add(
+                        findings, "placement", "bad",
+                        "\"computectl plan\" shows what is left to send, \"journalctl -x -u "
+                        "compute-agent\" what Placement said",
+                        "It is not equal to this host: %s", error);
+        if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
+                return ctl_doctor_add(
+                        findings, "placement", "warning",
+                        "If it should be told of this host, write a section [placement]",
+                        "No [placement] section: nobody is told of this host");
+        if (strcmp(state, SYNC_STATE_PENDING) == 0)
+                return ctl_doctor_add(findings, "placement", "warning",
+                                      "Wait, or \"computectl sync\"", "A change is on its way");
+        if (strcmp(state, SYNC_STATE_LEFT) == 0)
+                return judge_left(facts, findings);
+        if (ctl_status_owed(facts->status) > 0)
+                return ctl_doctor_add(
+                        findings, "placement", "warning",
+                        "It is tried again with each cycle; \"computectl audit\" compares claims "
+                        "and Placement",
+                        "It is not told of %" PRIu64 " claim(s) yet%s%s",
+                        ctl_status_owed(facts->status), owed_error[0] ? ": " : "", owed_error);
+        return ctl_doctor_add(
+                findings, "placement", "ok", NULL, "It is equal to this host%s",
+                ctl_json_text(facts->status, "hypervisor_error")[0] ? " as it was read last" : "");
+}
+
+static int judge_second_reporter(const CtlFacts *facts, json_t *findings)
+{
+        const char *what = ctl_json_text(facts->status, "second_reporter");
+
+        if (!what[0])
+                return 0;
+        return ctl_doctor_add(
+                findings, "second reporter", "bad",
+                "If nova-compute reports this host, too, let [agent] nova say whose the tree is, "
+                "and "
+                "give both the same options; a trait that others are to decide on goes into "
+                "[agent] "
+                "foreign_traits. Two agents with one compute_id show the same",
+                "Somebody else undoes what this agent writes, which it leaves alone for now: %s",
+                what);
+}
+
+static int judge_reshape(const CtlFacts *facts, json_t *findings)
+{
+        if (strcmp(ctl_json_text(facts->status, "reshape_access"), RESHAPE_ACCESS_REFUSED) != 0)
+                return 0;
+        return ctl_doctor_add(
+                findings, "reshape", "warning",
+                "\"openstack role add --user USER --project PROJECT service\", then \"systemctl "
+                "reload compute-agent\"",
+                "The user of [placement] lacks the role service: the tree cannot change shape "
+                "under running guests");
+}
+
+static int judge_connection(const CtlFacts *facts, json_t *findings)
+{
+        if (facts->connect_error.code)
+                return ctl_doctor_add(findings, "keystone", "bad",
+                                      "Correct what it names, in [placement] or in clouds.yaml",
+                                      "%s", facts->connect_error.text);
+        return facts->connect ? ctl_connect_judge(facts->connect, findings) : 0;
+}
+
+static int judge_identity(const CtlFacts *facts, json_t *findings)
+{
+        const char *node;
+
+        if (facts->identity_error.code)
+                return ctl_doctor_add(findings, "identity", "bad",
+                                      "\"computectl identity show\" tells more", "%s",
+                                      facts->identity_error.text);
+        if (facts->identity && strcmp(ctl_json_text(facts->identity, "state"), "unknown") != 0)
+                return ctl_identity_judge(facts->identity, findings);
+        if (!is_running(facts))
+                return 0;
+        node = ctl_json_text(facts->status, "node");
+        return ctl_doctor_add(findings, "identity", "ok", NULL, "This host is %s (%s)",
+                              node[0] != '\0' ? node : "not polled yet",
+                              ctl_json_text(facts->status, "root"));
+}
+
+/* Nova's scheduler takes no host whose root gives nothing. */
+static int judge_numa(const CtlFacts *facts, json_t *findings)
+{
+        if (!facts->config || facts->config->driver.numa_in_placement != DRIVER_NUMA_CELLS ||
+            facts->config->reporter.nova == NOVA_NONE)
+                return 0;
+        return ctl_doctor_add(
+                findings, "numa", "warning",
+                "Set [compute] numa_in_placement = root, which leaves VCPU and MEMORY_MB with the "
+                "host; \"computectl reshape\" moves what guests hold",
+                "[compute] numa_in_placement is true beside Nova, whose scheduler takes no host "
+                "of which only the cells give something: flavours without a disk find none");
+}
+
+static int judge_hook(const CtlFacts *facts, json_t *findings)
+{
+        if (!facts->config || !facts->config->hook_enabled)
+                return 0;
+        if (!facts->hook_installed)
+                return ctl_doctor_add(findings, "hook", "bad",
+                                      "Link it to computectl, and restart libvirtd or virtqemud",
+                                      "[hook] enabled is true, but " HOOK_PATH
+                                      " is not there or cannot be run");
+        return ctl_doctor_add(findings, "hook", "ok", NULL,
+                              "Guests claim when they start, if libvirt was started after the "
+                              "package was installed");
+}
+
+static int judge_clock(const CtlFacts *facts, json_t *findings)
+{
+        if (!facts->clock_synchronised)
+                return ctl_doctor_add(
+                        findings, "clock", "warning",
+                        "Tokens and claims expire by it: run chrony or systemd-timesyncd",
+                        "It is not synchronised");
+        return ctl_doctor_add(findings, "clock", "ok", NULL, "It is synchronised");
+}
+
+static int judge_disk(const CtlFacts *facts, json_t *findings)
+{
+        char free_text[CTL_TEXT_MAX];
+
+        if (facts->disk_error.code == ENOENT && !is_running(facts))
+                return 0; /* the first start makes it */
+        if (facts->disk_error.code)
+                return ctl_doctor_add(findings, "disk", "bad",
+                                      "Make the folder, or start the service, which does", "%s",
+                                      facts->disk_error.text);
+        ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
+        if (facts->disk_free_bytes < DISK_NEEDED_BYTES)
+                return ctl_doctor_add(findings, "disk", "bad",
+                                      "Make room: a claim that cannot be written is refused",
+                                      "Only %s are free for the claim database", free_text);
+        return ctl_doctor_add(findings, "disk", "ok", NULL, "%s are free for the claim database",
+                              free_text);
+}
+
+json_t *ctl_doctor_judge(const CtlFacts *facts)
+{
+        static int (*const judges[])(const CtlFacts *, json_t *) = {
+                judge_config,  judge_service, judge_hypervisor, judge_parts,
+                judge_devices, judge_storage, judge_placement,  judge_second_reporter,
+                judge_numa,    judge_reshape, judge_connection, judge_identity,
+                judge_hook,    judge_clock,   judge_disk,
+        };
+        _cleanup_json_ json_t *findings = json_array();
+
+        if (!findings)
+                return NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(judges); i++)
+                if (judges[i](facts, findings) < 0)
+                        return NULL;
+        return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
+}
+
+/* On the line that was begun, or below, in the column of the words. */
+static int print_sentence(const char *text, const CtlStyle *style, FILE *output)
+{
+        bool ended = text[0] && strchr(".?!", text[strlen(text) - 1]);
+        _cleanup_free_ char *sentence = NULL;
+
+        if (asprintf(&sentence, "%s%s", text, ended ? "" : ".") < 0) {
+                sentence = NULL;
+                return -ENOMEM;
+        }
+        if (style->width > 2 * INDENT)
+                ctl_text_wrap(sentence, style->width - INDENT);
+        ctl_style_write(style, CTL_PLAIN, sentence, INDENT, output);
+        return 0;
+}
+
+static int print_finding(const json_t *finding, const CtlStyle *style, FILE *output)
+{
+        const char *state = ctl_json_text(finding, "state"),
+                   *advice = ctl_json_text(finding, "advice");
+        int r;
+        CtlColour colour = strcmp(state, "ok") == 0    ? CTL_GREEN
+                           : strcmp(state, "bad") == 0 ? CTL_RED
+                                                       : CTL_YELLOW;
+        _cleanup_free_ char *text = ctl_text_escape(ctl_json_text(finding, "text"), style->utf8);
+
+        if (!text)
+                return -ENOMEM;
+        fprintf(output, "%s%-8s%s %-14s ", ctl_colour(style, colour), state, ctl_colour_end(style),
+                ctl_json_text(finding, "check"));
+        r = print_sentence(text, style, output);
+        if (r < 0 || !advice[0])
+                return r;
+        fprintf(output, "%*s", INDENT, "");
+        return print_sentence(advice, style, output);
+}
+
+int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output)
+{
+        const json_t *finding;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "findings"), i, finding) {
+                int r = print_finding(finding, style, output);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+bool ctl_doctor_is_well(const json_t *document)
+{
+        const json_t *finding;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "findings"), i, finding)
+                if (strcmp(ctl_json_text(finding, "state"), "bad") == 0)
+                        return false;
+        return true;
+}

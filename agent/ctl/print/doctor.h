@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* "computectl doctor": what stands between this host and a good night. Each finding that is not
+ * well ends with what to do.
+ *
+ * The facts are gathered by the caller; judging them is pure. */
+
+#include "agent/config/config.h"
+#include "agent/ctl/print/style.h"
+#include "base/json.h"
+#include "drivers/snapshot.h"
+
+#define CTL_DOCTOR_FORMAT                                                           \
+        "compute-agent-doctor/1" /* {"format", "findings": [{"check", "state": "ok" \
+                                  * | "warning" | "bad", "text", "advice"}]} */
+
+typedef struct CtlFacts {
+        const Config *config; /* NULL: config_error has the words */
+        Error config_error;
+        size_t n_config_warnings;
+        const json_t *status;     /* of agent/ctl/print/status.h */
+        const Snapshot *snapshot; /* NULL: snapshot_error has the words */
+        Error snapshot_error;
+        const json_t *connect; /* of agent/connect.h; NULL: no Keystone is used, or connect_error */
+        Error connect_error;
+        const json_t *identity; /* of agent/identity-work.h; NULL: there is no Placement to compare
+                                 * with, or identity_error */
+        Error identity_error;
+        bool hook_installed; /* where libvirt looks for it */
+        bool clock_synchronised;
+        uint64_t disk_free_bytes; /* of the file system of state_path */
+        Error disk_error;         /* code 0 when that is known */
+} CtlFacts;
+
+/* Clock and disk, of this process. state_path may be NULL: the default. */
+void ctl_facts_measure(CtlFacts *facts);
+
+/* Adds a finding. advice NULL: all is well. Not 0 when memory is out. */
+int ctl_doctor_add(json_t *findings, const char *check, const char *state, const char *advice,
+                   const char *format, ...) _printf_(5, 6);
+
+/* The document; NULL when out of memory. */
+json_t *ctl_doctor_judge(const CtlFacts *facts);
+
+/* -ENOMEM. */
+int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output);
+
+/* Whether nothing is "bad". */
+bool ctl_doctor_is_well(const json_t *document);

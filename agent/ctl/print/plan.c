@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl/print/plan.h"
+
+#include "agent/ctl/print/json.h"
+#include "agent/ctl/print/table.h"
+
+#include <string.h>
+
+static const CtlColumn columns[] = {
+        { "METHOD", CTL_COLUMN_LEFT },
+        { "WHAT", CTL_COLUMN_LEFT },
+        { "NAME", CTL_COLUMN_LEFT },
+        { "SUMMARY", CTL_COLUMN_WRAP },
+};
+static const CtlColumn all_columns[] = {
+        { "METHOD", CTL_COLUMN_LEFT },
+        { "PATH", CTL_COLUMN_LEFT },
+        { "NAME", CTL_COLUMN_LEFT },
+        { "SUMMARY", CTL_COLUMN_WRAP },
+};
+
+/* A path says too much for a narrow terminal: the provider's name is in the next column. */
+static const char *name_path(const char *path)
+{
+        static const struct {
+                const char *prefix;
+                const char *name;
+        } names[] = {
+                { "/resource_classes", "class" },
+                { "/traits", "trait" },
+                { "/reshaper", "reshape" },
+                { "/allocations", "allocations" },
+        };
+        const char *provider;
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strncmp(path, names[i].prefix, strlen(names[i].prefix)) == 0)
+                        return names[i].name;
+        if (strncmp(path, "/resource_providers", strlen("/resource_providers")) != 0)
+                return path;
+        provider = strchr(path + 1, '/'); /* "/uuid/inventories" */
+        provider = provider ? strchr(provider + 1, '/') : NULL;
+        return provider && provider[1] ? provider + 1 : "provider";
+}
+
+static CtlColour method_colour(const char *method)
+{
+        return strcmp(method, "DELETE") == 0 ? CTL_RED
+               : strcmp(method, "POST") == 0 ? CTL_GREEN
+                                             : CTL_PLAIN;
+}
+
+int ctl_plan_print(const json_t *plan, const CtlStyle *style, FILE *output, Error *reterr)
+{
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        const json_t *step;
+        size_t i;
+
+        if (json_array_size(plan) == 0) {
+                fputs("Nothing to do: Placement is equal to this host.\n", output);
+                return 0;
+        }
+        if (ctl_table_new(&table, style, style->all ? all_columns : columns, ARRAY_SIZE(columns)) <
+            0)
+                return error_oom(reterr);
+        json_array_foreach(plan, i, step) {
+                const char *method = ctl_json_text(step, "method"),
+                           *path = ctl_json_text(step, "path");
+
+                ctl_table_line(table);
+                ctl_table_cell(table, method_colour(method), "%s", method);
+                ctl_table_cell(table, CTL_PLAIN, "%s", style->all ? path : name_path(path));
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "name"));
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "summary"));
+        }
+        if (ctl_table_print(table, output) < 0)
+                return error_oom(reterr);
+        if (style->legend)
+                fprintf(output, "\n%zu request%s.\n", i, i == 1 ? "" : "s");
+        return 0;
+}

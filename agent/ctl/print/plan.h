@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* "computectl plan": the array of plan_to_json() (report/plan.h) as a table. Pure. */
+
+#include <jansson.h>
+
+#include "agent/ctl/print/style.h"
+#include "base/error.h"
+
+/* -ENOMEM. */
+int ctl_plan_print(const json_t *plan, const CtlStyle *style, FILE *output, Error *reterr);

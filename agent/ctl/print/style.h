@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How computectl writes to whoever reads it: found out once from the environment, then passed to
+ * every formatter as a value, so that these read no environment and no clock of their own. */
+
+#include "base/macros.h"
+
+typedef struct CtlStyle {
+        bool colours;
+        bool utf8;         /* else plain ASCII, and foreign text beyond it is escaped */
+        bool terminal;     /* a person reads along */
+        bool legend;       /* headings and hints */
+        bool all;          /* cut nothing, leave out nothing */
+        unsigned width;    /* columns of the terminal; 0: lines may be as long as they are */
+        uint64_t now_usec; /* CLOCK_REALTIME, what "3min ago" is counted from */
+} CtlStyle;
+
+typedef enum CtlColour {
+        CTL_PLAIN,
+        CTL_BOLD,
+        CTL_DIM,
+        CTL_GREEN,
+        CTL_YELLOW,
+        CTL_RED,
+        CTL_HEADING,
+        _CTL_COLOUR_MAX,
+} CtlColour;
+
+/* Looks at output, $SYSTEMD_COLORS, $NO_COLOR, $TERM, $COLUMNS and the locale, which must be set
+ * before. Legend is on, all is off. */
+CtlStyle ctl_style_detect(FILE *output);
+
+/* The escape sequence that begins a colour, or ends it ("" without colours). Constants. */
+const char *ctl_colour(const CtlStyle *style, CtlColour colour);
+const char *ctl_colour_end(const CtlStyle *style);
+
+/* That of a usage bar. */
+CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity);
+
+/* Writes the lines of a text (escaped, see agent/ctl/print/text.h), each in that colour; those
+ * below the first begin behind so many blanks. */
+void ctl_style_write(const CtlStyle *style, CtlColour colour, const char *text, int indent,
+                     FILE *output);

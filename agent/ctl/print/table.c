@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl/print/table.h"
+
+#include "agent/ctl/print/text.h"
+
+#include <libsmartcols/libsmartcols.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define ROOMY     100 /* columns; with so many, two blanks stand between cells */
+#define WIDTH_MIN 8   /* of a column that gives way */
+
+struct CtlTable {
+        const CtlStyle *style;
+        struct libscols_table *table;
+        CtlColumnKind *kinds;
+        struct libscols_line *line; /* borrowed: the one that is being filled */
+        size_t column;              /* of the next cell */
+        int r;                      /* the first failure */
+};
+
+static bool is_roomy(const CtlStyle *style)
+{
+        return style->width == 0 || style->width >= ROOMY;
+}
+
+static bool gives_way(CtlColumnKind kind)
+{
+        return kind == CTL_COLUMN_CUT || kind == CTL_COLUMN_WRAP;
+}
+
+static int add_column(CtlTable *table, const CtlColumn *column)
+{
+        int flags = column->kind == CTL_COLUMN_RIGHT  ? SCOLS_FL_RIGHT
+                    : column->kind == CTL_COLUMN_WRAP ? SCOLS_FL_WRAP
+                                                      : 0;
+        struct libscols_column *made = scols_table_new_column(table->table, column->name, 0, flags);
+
+        if (!made)
+                return -ENOMEM;
+        if (column->kind == CTL_COLUMN_WRAP)
+                scols_column_set_wrapfunc(made, scols_wrapnl_chunksize, scols_wrapnl_nextchunk,
+                                          NULL);
+        return scols_cell_set_color(scols_column_get_header(made),
+                                    table->style->colours ? ctl_colour(table->style, CTL_HEADING)
+                                                          : NULL);
+}
+
+int ctl_table_new(CtlTable **ret, const CtlStyle *style, const CtlColumn *columns, size_t n_columns)
+{
+        _cleanup_(ctl_table_freep) CtlTable *table = calloc(1, sizeof(CtlTable));
+
+        if (!table)
+                return -ENOMEM;
+        table->style = style;
+        table->table = scols_new_table();
+        table->kinds = calloc(n_columns, sizeof(CtlColumnKind));
+        if (!table->table || !table->kinds)
+                return -ENOMEM;
+        scols_table_enable_noencoding(table->table, 1);
+        scols_table_enable_colors(table->table, style->colours);
+        scols_table_enable_ascii(table->table, !style->utf8);
+        if (is_roomy(style))
+                scols_table_set_column_separator(table->table, "  ");
+        scols_table_enable_noheadings(table->table, !style->legend);
+        scols_table_set_termforce(table->table, style->width > 0 ? SCOLS_TERMFORCE_ALWAYS
+                                                                 : SCOLS_TERMFORCE_NEVER);
+        if (style->width > 0)
+                scols_table_set_termwidth(table->table, style->width);
+        for (size_t i = 0; i < n_columns; i++) {
+                table->kinds[i] = columns[i].kind;
+                if (add_column(table, &columns[i]) < 0)
+                        return -ENOMEM;
+        }
+        *ret = TAKE_PTR(table);
+        return 0;
+}
+
+CtlTable *ctl_table_free(CtlTable *table)
+{
+        if (!table)
+                return NULL;
+        scols_unref_table(table->table);
+        free(table->kinds);
+        free(table);
+        return NULL;
+}
+
+void ctl_table_line(CtlTable *table)
+{
+        table->line = scols_table_new_line(table->table, NULL);
+        table->column = 0;
+        if (!table->line)
+                table->r = -ENOMEM;
+}
+
+static int set_cell(CtlTable *table, CtlColour colour, const char *text)
+{
+        struct libscols_cell *cell = scols_line_get_cell(table->line, table->column++);
+        _cleanup_free_ char *escaped = ctl_text_escape(text, table->style->utf8);
+
+        if (!escaped || !cell)
+                return -ENOMEM;
+        if (scols_cell_refer_data(cell, escaped) < 0)
+                return -ENOMEM;
+        escaped = NULL;
+        if (colour == CTL_PLAIN || !table->style->colours)
+                return 0;
+        return scols_cell_set_color(cell, ctl_colour(table->style, colour));
+}
+
+void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...)
+{
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+        int n;
+
+        if (table->r < 0)
+                return;
+        va_start(ap, format);
+        n = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (n < 0) {
+                text = NULL;
+                table->r = -ENOMEM;
+                return;
+        }
+        table->r = set_cell(table, colour, text);
+}
+
+size_t ctl_table_count(const CtlTable *table)
+{
+        return scols_table_get_nlines(table->table);
+}
+
+static size_t measure_column(CtlTable *table, size_t column)
+{
+        const char *name = scols_cell_get_data(
+                scols_column_get_header(scols_table_get_column(table->table, column)));
+        size_t width = name ? strlen(name) : 0;
+
+        for (size_t i = 0; i < ctl_table_count(table); i++) {
+                const char *text = scols_cell_get_data(
+                        scols_line_get_cell(scols_table_get_line(table->table, i), column));
+
+                width = MAX(width, text ? ctl_text_length(text) : 0);
+        }
+        return width;
+}
+
+static int narrow_column(CtlTable *table, size_t column, size_t width)
+{
+        for (size_t i = 0; i < ctl_table_count(table); i++) {
+                struct libscols_cell *cell =
+                        scols_line_get_cell(scols_table_get_line(table->table, i), column);
+                const char *text = scols_cell_get_data(cell);
+                _cleanup_free_ char *narrow = NULL;
+
+                if (!text)
+                        continue;
+                narrow = table->kinds[column] == CTL_COLUMN_CUT
+                                 ? ctl_text_cut(text, width, table->style->utf8)
+                                 : strdup(text);
+                if (!narrow)
+                        return -ENOMEM;
+                if (table->kinds[column] == CTL_COLUMN_WRAP)
+                        ctl_text_wrap(narrow, width);
+                if (scols_cell_set_data(cell, narrow) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Shares the terminal's width out: columns that give way get the rest, each as much as it needs as
+ * long as the others have as much. */
+static int fit_columns(CtlTable *table)
+{
+        size_t n_columns = scols_table_get_ncols(table->table), n_left = 0;
+        size_t taken = (n_columns - 1) * (is_roomy(table->style) ? 2 : 1), wanted = taken, rest;
+
+        for (size_t i = 0; i < n_columns; i++) {
+                size_t width = measure_column(table, i);
+
+                wanted += width;
+                taken += gives_way(table->kinds[i]) ? 0 : width;
+                n_left += gives_way(table->kinds[i]);
+        }
+        if (table->style->width == 0 || table->style->all || wanted <= table->style->width)
+                return 0;
+        rest = table->style->width > taken ? table->style->width - taken : 0;
+        for (size_t i = 0; i < n_columns; i++) {
+                size_t width = measure_column(table, i), share;
+
+                if (!gives_way(table->kinds[i]))
+                        continue;
+                share = MAX(MIN(width, rest / n_left), (size_t)WIDTH_MIN);
+                rest -= MIN(share, rest);
+                n_left--;
+                if (narrow_column(table, i, share) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Columns are padded; nobody wants the blanks at the end of a line in a pipe or a ticket. */
+static void write_trimmed(char *text, FILE *output)
+{
+        for (char *line = text; *line;) {
+                size_t length = strcspn(line, "\n"), n = length;
+                bool last = line[length] == '\0';
+
+                while (n > 0 && line[n - 1] == ' ')
+                        n--;
+                fwrite(line, 1, n, output);
+                fputc('\n', output);
+                line += length + !last;
+        }
+}
+
+int ctl_table_print(CtlTable *table, FILE *output)
+{
+        _cleanup_free_ char *text = NULL;
+
+        if (table->r < 0)
+                return table->r;
+        if (ctl_table_count(table) == 0)
+                return 0;
+        if (fit_columns(table) < 0 || scols_print_table_to_string(table->table, &text) < 0)
+                return -ENOMEM;
+        write_trimmed(text, output);
+        return 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* "computectl tree": a document of agent/tree-json.h as a tree of lines, one per inventory. Pure.
+ */
+
+#include <jansson.h>
+
+#include "agent/ctl/print/style.h"
+#include "base/error.h"
+
+/* -EBADMSG for a document that is none, with words; -ENOMEM. */
+int ctl_tree_print(const json_t *tree, const CtlStyle *style, FILE *output, Error *reterr);

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl/print/watch.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "agent/bus-interface.h"
+#include "agent/ctl/print/json.h"
+#include "agent/ctl/print/status.h"
+#include "agent/ctl/print/table.h"
+#include "agent/ctl/print/text.h"
+#include "base/json.h"
+
+#define BAR_WIDTH         20
+#define SHORT_UUID_LENGTH 8
+#define ROOMY             130 /* columns; below, a guest without a name is its first letters */
+
+static const CtlColumn usage_columns[] = {
+        { "PROVIDER", CTL_COLUMN_CUT },   { "CLASS", CTL_COLUMN_LEFT },
+        { "USED", CTL_COLUMN_RIGHT },     { "FREE", CTL_COLUMN_RIGHT },
+        { "CAPACITY", CTL_COLUMN_RIGHT }, { "USAGE", CTL_COLUMN_LEFT },
+};
+static const CtlColumn claim_columns[] = {
+        { "CLAIM", CTL_COLUMN_RIGHT },   { "GUEST", CTL_COLUMN_LEFT },
+        { "STATE", CTL_COLUMN_LEFT },    { "SINCE", CTL_COLUMN_LEFT },
+        { "RESOURCES", CTL_COLUMN_CUT }, { "DEVICES", CTL_COLUMN_CUT },
+};
+
+/* The name of a guest, or its uuid when the host does not tell one. */
+static const char *guest_name(const CtlWatchFacts *facts, const char *consumer, bool *ret_known)
+{
+        const json_t *domain;
+        size_t i;
+
+        *ret_known = true;
+        json_array_foreach(json_object_get(facts->host, "domains"), i, domain)
+                if (strcmp(ctl_json_text(domain, "uuid"), consumer) == 0 &&
+                    ctl_json_text(domain, "name")[0])
+                        return ctl_json_text(domain, "name");
+        *ret_known = false;
+        return consumer;
+}
+
+bool ctl_watch_lacks_names(const CtlWatchFacts *facts)
+{
+        const json_t *claim;
+        size_t i;
+
+        json_array_foreach(json_object_get(facts->claims, "claims"), i, claim) {
+                bool known;
+
+                (void)guest_name(facts, ctl_json_text(claim, "consumer"), &known);
+                if (!known)
+                        return true;
+        }
+        return false;
+}
+
+static const char *since(char buffer[static CTL_TEXT_MAX], uint64_t usec, const CtlStyle *style)
+{
+        return usec == 0 ? "never" : ctl_text_relative(buffer, usec, style->now_usec);
+}
+
+static int print_troubles(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        static const struct {
+                const char *key, *before;
+                CtlColour colour;
+        } lines[] = { { "hypervisor_error", "", CTL_RED },
+                      { "sync_error", "", CTL_RED },
+                      { "claim_error", "", CTL_RED },
+                      { "owed_error", "", CTL_RED },
+                      { "host_cordoned", "Cordoned: ", CTL_YELLOW },
+                      { "devices_cordoned", "Cordoned: ", CTL_YELLOW },
+                      { "devices_withheld", "Withheld: ", CTL_YELLOW } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+                _cleanup_free_ char *text =
+                        ctl_text_escape(ctl_json_text(status, lines[i].key), style->utf8);
+
+                if (!text)
+                        return -ENOMEM;
+                if (text[0])
+                        fprintf(output, "  %s%s%s%s\n", ctl_colour(style, lines[i].colour),
+                                lines[i].before, text, ctl_colour_end(style));
+        }
+        return 0;
+}
+
+static int print_head(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        uint64_t n_owed = ctl_status_owed(status),
+                 published_usec = ctl_json_u64(status, "last_sync_usec");
+        char polled[CTL_TEXT_MAX], published[CTL_TEXT_MAX];
+        int r = ctl_status_print_verdict(status, style, output);
+
+        if (r < 0 || ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
+                return r;
+        fprintf(output, "  Polled %s",
+                since(polled, ctl_json_u64(status, "last_poll_usec"), style));
+        if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0)
+                fprintf(output,
+                        "; %spublished %s; %" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64
+                        " conflicts",
+                        published_usec == 0 ? "not " : "",
+                        published_usec == 0 ? "since the start"
+                                            : since(published, published_usec, style),
+                        ctl_json_u64(status, "n_requests"), ctl_json_u64(status, "n_writes"),
+                        ctl_json_u64(status, "n_conflicts"));
+        if (n_owed > 0)
+                fprintf(output, ", %" PRIu64 " owed", n_owed);
+        fputc('\n', output);
+        return print_troubles(status, style, output);
+}
+
+static void add_usage(CtlTable *table, const char *provider, const char *resource_class,
+                      const json_t *inventory, const CtlStyle *style)
+{
+        uint64_t used = ctl_json_u64(inventory, "used"),
+                 capacity = ctl_json_u64(inventory, "capacity");
+        char bar[CTL_TEXT_MAX];
+
+        ctl_table_line(table);
+        ctl_table_cell(table, CTL_PLAIN, "%s", provider);
+        ctl_table_cell(table, CTL_PLAIN, "%s", resource_class);
+        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, used);
+        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, capacity > used ? capacity - used : 0);
+        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, capacity);
+        ctl_table_cell(table, ctl_usage_colour(used, capacity), "%s %3.0f%%",
+                       ctl_text_bar(bar, used, capacity, BAR_WIDTH, style->utf8),
+                       capacity > 0 ? (double)used * 100 / (double)capacity
+                       : used > 0   ? 100.0
+                                    : 0.0);
+}
+
+static int print_usage(const json_t *tree, const CtlStyle *style, FILE *output)
+{
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        const json_t *provider;
+        size_t i;
+        int r = ctl_table_new(&table, style, usage_columns, ARRAY_SIZE(usage_columns));
+
+        if (r < 0)
+                return r;
+        json_array_foreach(json_object_get(tree, "providers"), i, provider) {
+                const char *name = ctl_json_text(provider, "name"), *resource_class;
+                json_t *inventory;
+
+                json_object_foreach(json_object_get(provider, "inventories"), resource_class,
+                                    inventory) {
+                        add_usage(table, name, resource_class, inventory, style);
+                        name = "";
+                }
+        }
+        if (ctl_table_count(table) > 0)
+                fputc('\n', output);
+        return ctl_table_print(table, output);
+}
+
+/* What a claim has of each class, of whichever provider. */
+static char *format_resources(const json_t *claim)
+{
+        _cleanup_json_ json_t *sums = json_object();
+        const json_t *allocation;
+        size_t i;
+
+        if (!sums)
+                return NULL;
+        json_array_foreach(json_object_get(claim, "allocations"), i, allocation)
+                if (ctl_json_add_amounts(sums, json_object_get(allocation, "resources")) < 0)
+                        return NULL;
+        return ctl_json_format_resources(sums);
+}
+
+static char *format_devices(const json_t *claim)
+{
+        char *text = strdup("");
+        const json_t *device;
+        size_t i;
+
+        json_array_foreach(json_object_get(claim, "devices"), i, device) {
+                const char *address = ctl_json_text(device, "address");
+                char *longer;
+
+                if (!address[0])
+                        address = ctl_json_text(device, "device");
+                if (!text || asprintf(&longer, "%s%s%s", text, text[0] ? ", " : "", address) < 0)
+                        longer = NULL;
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
+static int add_claim(CtlTable *table, const CtlWatchFacts *facts, const json_t *claim,
+                     const CtlStyle *style)
+{
+        _cleanup_free_ char *resources = format_resources(claim), *devices = format_devices(claim);
+        const char *state = ctl_json_text(claim, "state");
+        bool known, roomy = style->width == 0 || style->width >= ROOMY;
+        char age[CTL_TEXT_MAX];
+        const char *guest;
+
+        if (!resources || !devices)
+                return -ENOMEM;
+        ctl_table_line(table);
+        ctl_table_cell(table, CTL_BOLD, "%" PRIu64, ctl_json_u64(claim, "id"));
+        guest = guest_name(facts, ctl_json_text(claim, "consumer"), &known);
+        ctl_table_cell(table, CTL_PLAIN, "%.*s", known || roomy ? INT_MAX : SHORT_UUID_LENGTH,
+                       guest);
+        ctl_table_cell(table, strcmp(state, "confirmed") == 0 ? CTL_GREEN : CTL_YELLOW, "%s",
+                       state);
+        ctl_table_cell(table, CTL_PLAIN, "%s",
+                       since(age, ctl_json_u64(claim, "created_usec"), style));
+        ctl_table_cell(table, CTL_PLAIN, "%s", resources);
+        ctl_table_cell(table, CTL_PLAIN, "%s", devices);
+        return 0;
+}
+
+static int print_claims(const CtlWatchFacts *facts, const CtlStyle *style, FILE *output)
+{
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        const json_t *claim;
+        size_t i;
+        int r = ctl_table_new(&table, style, claim_columns, ARRAY_SIZE(claim_columns));
+
+        if (r < 0)
+                return r;
+        json_array_foreach(json_object_get(facts->claims, "claims"), i, claim) {
+                r = add_claim(table, facts, claim, style);
+                if (r < 0)
+                        return r;
+        }
+        if (i == 0)
+                fputs("\nNo claims.\n", output);
+        else
+                fputc('\n', output);
+        return ctl_table_print(table, output);
+}
+
+int ctl_watch_print(const CtlWatchFacts *facts, const CtlStyle *style, FILE *output)
+{
+        int r = print_head(facts->status, style, output);
+
+        if (r >= 0 && facts->tree)
+                r = print_usage(facts->tree, style, output);
+        if (r >= 0 && facts->claims)
+                r = print_claims(facts, style, output);
+        return r;
+}
+
+/* One member per class: {"VCPU": {"used", "capacity"}}. */
+static int sum_usage(const json_t *tree, json_t *sums)
+{
+        const json_t *provider;
+        size_t i;
+
+        json_array_foreach(json_object_get(tree, "providers"), i, provider) {
+                const char *resource_class;
+                json_t *inventory;
+
+                json_object_foreach(json_object_get(provider, "inventories"), resource_class,
+                                    inventory) {
+                        json_t *sum = json_object_get(sums, resource_class);
+                        _cleanup_json_ json_t *amounts =
+                                json_pack("{sO? sO?}", "used", json_object_get(inventory, "used"),
+                                          "capacity", json_object_get(inventory, "capacity"));
+
+                        if (!sum &&
+                            json_object_set_new(sums, resource_class, sum = json_object()) < 0)
+                                return -ENOMEM;
+                        if (!amounts || ctl_json_add_amounts(sum, amounts) < 0)
+                                return -ENOMEM;
+                }
+        }
+        return 0;
+}
+
+static int write_line(const CtlWatchFacts *facts, FILE *output)
+{
+        _cleanup_json_ json_t *sums = json_object();
+        const char *resource_class, *separator = "; ";
+        json_t *sum;
+
+        if (!sums || (facts->tree && sum_usage(facts->tree, sums) < 0))
+                return -ENOMEM;
+        if (ctl_status_exit(facts->status) == CTL_STATUS_NOT_RUNNING) {
+                fputs(ctl_json_text(facts->status, "summary"), output);
+                return 0;
+        }
+        fprintf(output, "%s: %s; %" PRIu64 " providers, %" PRIu64 " claims",
+                ctl_json_text(facts->status, "sync_state"), ctl_json_text(facts->status, "summary"),
+                ctl_json_u64(facts->status, "n_providers"),
+                ctl_json_u64(facts->status, "n_claims"));
+        json_object_foreach(sums, resource_class, sum) {
+                fprintf(output, "%s%s %" PRIu64 "/%" PRIu64, separator, resource_class,
+                        ctl_json_u64(sum, "used"), ctl_json_u64(sum, "capacity"));
+                separator = ", ";
+        }
+        return 0;
+}
+
+char *ctl_watch_format_line(const CtlWatchFacts *facts, const CtlStyle *style)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t n;
+        FILE *stream = open_memstream(&text, &n);
+        int r;
+
+        if (!stream)
+                return NULL;
+        r = write_line(facts, stream);
+        if (fclose(stream) != 0 || r < 0)
+                return NULL;
+        return ctl_text_escape(text, style->utf8);
+}
