@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-mappings.h"
+#include "agent/ctl/verbs/mappings.h"
 
-#include "agent/ctl-request.h"
+#include "agent/ctl/verbs/request.h"
 #include "tests/ctl-capture.h"
 
 #define GPU  "12345678-1234-1234-1234-123456789abc"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-options.h"
+#include "agent/ctl/verbs/options.h"
 
-#include "agent/ctl-verbs.h"
+#include "agent/ctl/verbs/verbs.h"
 #include "tests/ctl-capture.h"
 
 #define WORDS_MAX 12

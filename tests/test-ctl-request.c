@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-request.h"
+#include "agent/ctl/verbs/request.h"
 
 #include "tests/test.h"
 

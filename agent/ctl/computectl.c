@@ -5,8 +5,8 @@
 #include <locale.h>
 #include <string.h>
 
-#include "agent/ctl-hook.h"
-#include "agent/ctl-verbs.h"
+#include "agent/ctl/verbs/hook.h"
+#include "agent/ctl/verbs/verbs.h"
 
 #define EXIT_USAGE_ERROR 2
 #define EXIT_TOO_HARD    5 /* the agent could not decide within its bound */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "agent/ctl-verbs.h"
+#include "agent/ctl/verbs/verbs.h"
 
 static const char bash_head[] =
         "# SPDX-License-Identifier: LGPL-2.1-or-later\n"

@@ -43,9 +43,9 @@ def option_keys(root):
 def expected(root):
     """For each page the words that must stand in it."""
     interface = (root / 'systemd/org.computeagent.Agent1.xml').read_text()
-    verbs = re.findall(r'^        \{ "([a-z-]+)", "', (root / 'agent/ctl-verbs.c').read_text(), re.M)
+    verbs = re.findall(r'^        \{ "([a-z-]+)", "', (root / 'agent/ctl/verbs/verbs.c').read_text(), re.M)
     options = re.findall(r'^        (?:FLAG|TEXT|REQUEST)\("([a-z-]+)"',
-                         (root / 'agent/ctl-options.c').read_text(), re.M)
+                         (root / 'agent/ctl/verbs/options.c').read_text(), re.M)
     return {
         'compute-agent.conf.5': set(option_keys(root)),
         'org.computeagent.Agent1.5': re.findall(r'<(?:method|property) name="(\w+)"', interface),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-verbs-audit.h"
+#include "agent/ctl/verbs/audit.h"
 
-#include "agent/ctl-verb-common.h"
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/audit.h"
 #include "agent/ctl/print/json.h"
+#include "agent/ctl/verbs/common.h"
 #include "agent/documents.h"
 
 #define AUDIT_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)

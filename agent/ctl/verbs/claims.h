@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The verbs of computectl about claims, for the table in agent/ctl-verbs.c. */
+/* The verbs of computectl about claims, for the table in agent/ctl/verbs/verbs.c. */
 
-#include "agent/ctl-verbs.h"
+#include "agent/ctl/verbs/verbs.h"
 
 int ctl_verb_claim(Ctl *ctl, Error *reterr);
 int ctl_verb_claims(Ctl *ctl, Error *reterr);

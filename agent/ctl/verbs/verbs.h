@@ -5,8 +5,8 @@
 
 #include <limits.h>
 
-#include "agent/ctl-options.h"
 #include "agent/ctl/print/pager.h"
+#include "agent/ctl/verbs/options.h"
 
 /* What a verb has to work with. */
 typedef struct Ctl {

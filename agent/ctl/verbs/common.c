@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-verb-common.h"
+#include "agent/ctl/verbs/common.h"
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/ask/helper.h"

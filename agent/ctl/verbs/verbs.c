@@ -2,19 +2,10 @@
 
 /* Every verb fetches first and prints then: an error never stands in the middle of a page. */
 
-#include "agent/ctl-verbs.h"
+#include "agent/ctl/verbs/verbs.h"
 
 #include <string.h>
 
-#include "agent/ctl-config.h"
-#include "agent/ctl-hook.h"
-#include "agent/ctl-migrate.h"
-#include "agent/ctl-verb-common.h"
-#include "agent/ctl-verb-identity.h"
-#include "agent/ctl-verb-watch.h"
-#include "agent/ctl-verbs-audit.h"
-#include "agent/ctl-verbs-claims.h"
-#include "agent/ctl-verbs-cordon.h"
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/ask/helper.h"
 #include "agent/ctl/print/doctor.h"
@@ -27,6 +18,15 @@
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
 #include "agent/ctl/print/tree.h"
+#include "agent/ctl/verbs/audit.h"
+#include "agent/ctl/verbs/claims.h"
+#include "agent/ctl/verbs/common.h"
+#include "agent/ctl/verbs/config.h"
+#include "agent/ctl/verbs/cordon.h"
+#include "agent/ctl/verbs/hook.h"
+#include "agent/ctl/verbs/identity.h"
+#include "agent/ctl/verbs/migrate.h"
+#include "agent/ctl/verbs/watch.h"
 #include "agent/documents.h"
 #include "agent/tree-json.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-verb-identity.h"
+#include "agent/ctl/verbs/identity.h"
 
 #include <string.h>
 
-#include "agent/ctl-verb-common.h"
 #include "agent/ctl/ask/helper.h"
 #include "agent/ctl/print/identity.h"
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
+#include "agent/ctl/verbs/common.h"
 
 int ctl_check_identity(const CtlOptions *options, Error *reterr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-migrate.h"
+#include "agent/ctl/verbs/migrate.h"
 
 #include <limits.h>
 #include <signal.h>

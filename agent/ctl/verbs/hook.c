@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-hook.h"
+#include "agent/ctl/verbs/hook.h"
 
 #include <inttypes.h>
 #include <signal.h>

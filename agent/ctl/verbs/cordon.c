@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-verbs-cordon.h"
+#include "agent/ctl/verbs/cordon.h"
 
 #include <string.h>
 #include <strings.h>
 
-#include "agent/ctl-verb-common.h"
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/json.h"
+#include "agent/ctl/verbs/common.h"
 #include "agent/documents.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)

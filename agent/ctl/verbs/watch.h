@@ -5,6 +5,6 @@
  * change, and every few seconds while it does not answer. On a terminal a page that is drawn anew,
  * else a line (with --json a status document) for each change. */
 
-#include "agent/ctl-verbs.h"
+#include "agent/ctl/verbs/verbs.h"
 
 int ctl_verb_watch(Ctl *ctl, Error *reterr);

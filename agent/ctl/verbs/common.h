@@ -4,8 +4,8 @@
 /* What the verbs of computectl share: reaching the agent of this host or of --host, and printing
  * as the options ask. */
 
-#include "agent/ctl-verbs.h"
 #include "agent/ctl/ask/bus.h"
+#include "agent/ctl/verbs/verbs.h"
 #include "drivers/snapshot.h"
 
 /* For a verb that can do nothing without the agent: nobody there is a failure like others. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-options.h"
+#include "agent/ctl/verbs/options.h"
 
 #include <getopt.h>
 #include <string.h>

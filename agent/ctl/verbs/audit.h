@@ -3,7 +3,7 @@
 
 /* The verbs about Placement's consumers of this host. */
 
-#include "agent/ctl-verbs.h"
+#include "agent/ctl/verbs/verbs.h"
 
 int ctl_verb_audit(Ctl *ctl, Error *reterr);
 int ctl_verb_heal(Ctl *ctl, Error *reterr);

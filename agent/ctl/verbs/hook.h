@@ -16,7 +16,7 @@
  * It never asks libvirt, which waits for it, and ends within [hook] timeout, whatever the bus and
  * the agent do. */
 
-#include "agent/ctl-verbs.h"
+#include "agent/ctl/verbs/verbs.h"
 
 #define CTL_HOOK_NAME "compute-agent"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-config.h"
+#include "agent/ctl/verbs/config.h"
 
 #include <ctype.h>
 #include <errno.h>

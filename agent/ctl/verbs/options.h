@@ -4,10 +4,10 @@
 /* The options of computectl: one table, from which parsing, the check that an option belongs to the
  * verb, and the help are made. */
 
-#include "agent/ctl-mappings.h"
-#include "agent/ctl-request.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/style.h"
+#include "agent/ctl/verbs/mappings.h"
+#include "agent/ctl/verbs/request.h"
 #include "base/resource-request.h"
 
 typedef struct CtlOptions {

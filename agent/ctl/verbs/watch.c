@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-verb-watch.h"
+#include "agent/ctl/verbs/watch.h"
 
 #include <signal.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 #include <time.h>
 
 #include "agent/bus-interface.h"
-#include "agent/ctl-verb-common.h"
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/screen.h"
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
 #include "agent/ctl/print/watch.h"
+#include "agent/ctl/verbs/common.h"
 #include "agent/documents.h"
 #include "agent/tree-json.h"
 #include "drivers/snapshot.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-mappings.h"
+#include "agent/ctl/verbs/mappings.h"
 
 #include <string.h>
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl-verbs-claims.h"
+#include "agent/ctl/verbs/claims.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "agent/bus-interface.h"
-#include "agent/ctl-request.h"
-#include "agent/ctl-verb-common.h"
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/devices.h"
 #include "agent/ctl/print/xml.h"
+#include "agent/ctl/verbs/common.h"
+#include "agent/ctl/verbs/request.h"
 #include "agent/documents.h"
 #include "agent/tree-json.h"
 

@@ -3,7 +3,7 @@
 
 /* The verbs that take the host or a device out of use. */
 
-#include "agent/ctl-verbs.h"
+#include "agent/ctl/verbs/verbs.h"
 
 #define CTL_DRAIN_SOMEBODY 3 /* exit code: somebody is there */
 
