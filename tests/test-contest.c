@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "tests/test.h"
-#include "agent/contest.h"
+#include "agent/cycle/contest.h"
 
 #define ROOT   "11111111-2222-3333-4444-555555555555"
 #define GPU    "11111111-2222-3333-4444-555555555556"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/cycle-pace.h"
+#include "agent/cycle/pace.h"
 
 #include <inttypes.h>
 

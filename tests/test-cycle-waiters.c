@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/cycle-waiters.h"
+#include "agent/cycle/waiters.h"
 #include "tests/test.h"
 
 /* Who was told, in order, as letters. */

@@ -3,7 +3,7 @@
 /* The tracker against fakes of its three collaborators: what each is told, in which order, and what
  * the status says after every way in which a cycle can go. */
 
-#include "agent/tracker.h"
+#include "agent/cycle/tracker.h"
 
 #include <sys/eventfd.h>
 

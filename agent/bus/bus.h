@@ -12,7 +12,7 @@
 #include <systemd/sd-event.h>
 
 #include "agent/claim-desk.h"
-#include "agent/tracker.h"
+#include "agent/cycle/tracker.h"
 
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
 /* Each time it is asked whether the bus still answers, and what lies unread there of all that was

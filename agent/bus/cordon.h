@@ -8,7 +8,7 @@
 
 #include "agent/bus/gate.h"
 #include "agent/cordon.h"
-#include "agent/tracker.h"
+#include "agent/cycle/tracker.h"
 
 /* Cordon(s device, s reason), or Uncordon(s device). */
 int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agent/bus-interface.h"
-#include "agent/status-text.h"
+#include "agent/cycle/status-text.h"
 
 #define STATUS_TEXT_MAX 1024
 

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/cycle-pace.h"
+#include "agent/cycle/pace.h"
 #include "base/jitter.h"
 
 #define SECONDS       USEC_PER_SEC

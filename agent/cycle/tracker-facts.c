@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/tracker-internal.h"
+#include "agent/cycle/tracker-internal.h"
 
 static const ReporterStatistics no_statistics;
 

@@ -4,7 +4,7 @@
 /* The one line that tells people how the agent is: STATUS= of systemctl status, StatusText of
  * D-Bus. Pure. */
 
-#include "agent/tracker.h"
+#include "agent/cycle/tracker.h"
 
 /* All borrowed. */
 typedef struct StatusFacts {

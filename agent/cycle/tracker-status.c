@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/tracker-status.h"
+#include "agent/cycle/tracker-status.h"
 
 #include <inttypes.h>
 #include <string.h>

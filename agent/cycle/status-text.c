@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/status-text.h"
+#include "agent/cycle/status-text.h"
 
 #include <inttypes.h>
 

@@ -4,8 +4,8 @@
 /* What the daemon counts, in Prometheus's text format, in a file for node_exporter's textfile
  * collector. Names are listed in compute-agentd(8). Counters begin anew with a reload. */
 
+#include "agent/cycle/tracker.h"
 #include "agent/device-ledger.h"
-#include "agent/tracker.h"
 #include "claims/claim.h"
 #include "claims/host-view.h"
 

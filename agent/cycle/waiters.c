@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/cycle-waiters.h"
+#include "agent/cycle/waiters.h"
 
 #include <errno.h>
 #include <stdlib.h>

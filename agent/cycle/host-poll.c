@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/host-poll.h"
+#include "agent/cycle/host-poll.h"
 
 #include <inttypes.h>
 #include <string.h>

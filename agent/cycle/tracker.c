@@ -17,7 +17,7 @@
  * Invariants: a request for a cycle that comes while one runs is served by the next one, never by
  * the running one; every waiter is told exactly once; the retry timer is armed only in IDLE. */
 
-#include "agent/tracker-internal.h"
+#include "agent/cycle/tracker-internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

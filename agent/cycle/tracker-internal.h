@@ -4,9 +4,9 @@
 /* What tracker.c, which changes it, and tracker-facts.c, which tells of it, share. */
 
 #include "agent/claim-witness.h"
-#include "agent/cycle-pace.h"
-#include "agent/host-poll.h"
-#include "agent/tracker.h"
+#include "agent/cycle/host-poll.h"
+#include "agent/cycle/pace.h"
+#include "agent/cycle/tracker.h"
 
 typedef enum TrackerPhase {
         PHASE_IDLE,

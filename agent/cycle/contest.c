@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/contest.h"
+#include "agent/cycle/contest.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/metrics.h"
+#include "agent/cycle/metrics.h"
 
 #include <errno.h>
 #include <inttypes.h>

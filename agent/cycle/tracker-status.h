@@ -4,7 +4,7 @@
 /* How host, hypervisor and Placement stand to each other, and the one place that logs it: when it
  * changes, not at each retry. It decides nothing. Main thread. */
 
-#include "agent/contest.h"
+#include "agent/cycle/contest.h"
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
