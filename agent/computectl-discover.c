@@ -14,7 +14,7 @@
 #include "agent/clouds.h"
 #include "agent/config/config.h"
 #include "agent/connect.h"
-#include "agent/documents.h"
+#include "agent/formats/documents.h"
 #include "base/json.h"
 #include "drivers/driver.h"
 #include "drivers/registry.h"

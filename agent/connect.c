@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/documents.h"
+#include "agent/formats/documents.h"
 #include "agent/talk.h"
 #include "base/json.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "agent/documents.h"
+#include "agent/formats/documents.h"
 #include "agent/identity-judge.h"
 #include "agent/identity.h"
 #include "agent/state-lock.h"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "agent/documents.h"
-#include "agent/tree-json.h"
+#include "agent/formats/documents.h"
+#include "agent/formats/tree-json.h"
 #include "base/json.h"
 #include "report/placement-consumer.h"
 

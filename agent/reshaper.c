@@ -7,7 +7,7 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
-#include "agent/documents.h"
+#include "agent/formats/documents.h"
 #include "agent/state-file.h"
 #include "base/jitter.h"
 #include "base/json.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/documents.h"
-#include "agent/tree-json.h"
+#include "agent/formats/documents.h"
+#include "agent/formats/tree-json.h"
 
 #include "tests/ctl-capture.h"
 

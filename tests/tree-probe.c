@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "agent/config/config.h"
-#include "agent/tree-json.h"
+#include "agent/formats/tree-json.h"
 #include "base/json.h"
 #include "drivers/provider-update.h"
 #include "drivers/registry.h"

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <systemd/sd-bus.h>
 
-#include "agent/bus-interface.h"
 #include "agent/bus/ask.h"
 #include "agent/bus/claims.h"
 #include "agent/bus/cordon.h"
@@ -16,6 +15,7 @@
 #include "agent/bus/operations.h"
 #include "agent/bus/polkit.h"
 #include "agent/bus/properties.h"
+#include "agent/formats/interface.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 

@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/bus-interface.h"
 #include "agent/bus/claims-internal.h"
 #include "agent/bus/claims.h"
-#include "agent/documents.h"
+#include "agent/formats/documents.h"
+#include "agent/formats/interface.h"
 #include "base/json.h"
 
 int bus_append_allocations(sd_bus_message *m, const Claim *claim)

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/bus-interface.h"
 #include "agent/bus/claims-internal.h"
+#include "agent/formats/interface.h"
 #include "base/log.h"
 
 /* The bus error of a result of claims.h, with its words. */

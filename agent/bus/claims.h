@@ -3,7 +3,7 @@
 
 /* The claim methods of the bus: messages in, claims.h calls, messages out. Everything from the
  * caller is checked here. Each returns what an sd-bus method handler returns; signatures are in
- * agent/bus-interface.h. */
+ * agent/formats/interface.h. */
 
 #include <systemd/sd-bus.h>
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/bus-interface.h"
+#include "agent/formats/interface.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 

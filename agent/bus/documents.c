@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "agent/bus-interface.h"
-#include "agent/tree-json.h"
+#include "agent/formats/interface.h"
+#include "agent/formats/tree-json.h"
 #include "base/json.h"
 
 void bus_documents_forget(BusDocuments *documents)

@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/bus-interface.h"
 #include "agent/bus/claims-internal.h"
 #include "agent/bus/claims.h"
 #include "agent/claim-facts.h"
+#include "agent/formats/interface.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "drivers/registry.h"

@@ -13,9 +13,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/bus-interface.h"
 #include "agent/bus/claims-internal.h"
 #include "agent/bus/object-changes.h"
+#include "agent/formats/interface.h"
 #include "base/array.h"
 #include "base/log.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/bus-interface.h"
 #include "agent/bus/polkit.h"
+#include "agent/formats/interface.h"
 #include "base/array.h"
 #include "base/log.h"
 

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/bus-interface.h"
 #include "agent/cycle/status-text.h"
+#include "agent/formats/interface.h"
 
 #define STATUS_TEXT_MAX 1024
 

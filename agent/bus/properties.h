@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The properties of org.computeagent.Agent1, which agent/bus-interface.h lists: getters for its
+/* The properties of org.computeagent.Agent1, which agent/formats/interface.h lists: getters for its
  * vtable. Main thread; nothing blocks. */
 
 #include <systemd/sd-bus.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/tree-json.h"
+#include "agent/formats/tree-json.h"
 
 #define PREFIX "compute_agent_"
 

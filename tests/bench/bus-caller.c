@@ -20,7 +20,7 @@
 #include <systemd/sd-bus.h>
 #include <time.h>
 
-#include "agent/bus-interface.h"
+#include "agent/formats/interface.h"
 #include "base/uuid.h"
 
 #define PATIENCE_USEC (120 * USEC_PER_SEC)

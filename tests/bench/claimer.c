@@ -9,7 +9,7 @@
 #include <systemd/sd-bus.h>
 #include <time.h>
 
-#include "agent/bus-interface.h"
+#include "agent/formats/interface.h"
 #include "base/uuid.h"
 
 #define LATENCIES_MAX 1000000

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/bus-interface.h"
+#include "agent/formats/interface.h"
 #include "base/macros.h"
 
 static uint64_t now_usec(void)

@@ -229,11 +229,11 @@ class TestDBusFiles(InstalledCase):
         share = cls.root / 'usr/share/dbus-1'
         cls.policy = ElementTree.parse(share / 'system.d/org.computeagent.Agent1.conf').getroot()
         cls.node = ElementTree.parse(share / 'interfaces/org.computeagent.Agent1.xml').getroot()
-        cls.header = (ROOT / 'agent/bus-interface.h').read_text()
+        cls.header = (ROOT / 'agent/formats/interface.h').read_text()
         cls.interface = cls.node.find('interface')
 
     def macro(self, name):
-        """The text of a macro of agent/bus-interface.h."""
+        """The text of a macro of agent/formats/interface.h."""
         body = re.search(r'#define %s\s+(.*)' % name, self.header)[1]
         parts = re.findall(r'"([^"]*)"|\b(BUS_\w+)', body.partition('/*')[0])
         return ''.join(text if text or not macro else self.macro(macro) for text, macro in parts)

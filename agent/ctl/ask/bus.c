@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "agent/bus-interface.h"
 #include "agent/ctl/ask/progress.h"
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/status.h"
+#include "agent/formats/interface.h"
 
 static int open_local(sd_bus **ret, Error *reterr)
 {

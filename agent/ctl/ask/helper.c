@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "agent/ctl/print/json.h"
-#include "agent/documents.h"
+#include "agent/formats/documents.h"
 #include "drivers/snapshot.h"
 
 #define PROGRAM  "computectl-discover"

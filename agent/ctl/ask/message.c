@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "agent/bus-interface.h"
 #include "agent/ctl/print/claims.h"
+#include "agent/formats/interface.h"
 
 /* Writing */
 

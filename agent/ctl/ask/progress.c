@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/bus-interface.h"
+#include "agent/formats/interface.h"
 #include "base/text.h"
 
 #define BAR_MAX    40

@@ -9,12 +9,12 @@
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 
-#include "agent/bus-interface.h"
 #include "agent/ctl/print/connect.h"
 #include "agent/ctl/print/identity.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
+#include "agent/formats/interface.h"
 
 #define DEFAULT_STATE_PATH "/var/lib/compute-agent"
 #define HOOK_PATH          SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "drivers/snapshot.h"
 
-/* tree: agent/tree-json.h; claims: agent/ctl/print/claims.h, or NULL. Nothing is written unless all
- * of it is. -ENOMEM with words. */
+/* tree: agent/formats/tree-json.h; claims: agent/ctl/print/claims.h, or NULL. Nothing is written
+ * unless all of it is. -ENOMEM with words. */
 int ctl_draw(const Snapshot *snapshot, const json_t *tree, const json_t *claims, FILE *output,
              Error *reterr);

@@ -2,10 +2,10 @@
 
 #include "agent/ctl/print/status.h"
 
-#include "agent/bus-interface.h"
 #include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/text.h"
+#include "agent/formats/interface.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl tree": a document of agent/tree-json.h as a tree of lines, one per inventory. Pure.
+/* "computectl tree": a document of agent/formats/tree-json.h as a tree of lines, one per inventory.
+ * Pure.
  */
 
 #include <jansson.h>

@@ -6,11 +6,11 @@
 #include <limits.h>
 #include <string.h>
 
-#include "agent/bus-interface.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/table.h"
 #include "agent/ctl/print/text.h"
+#include "agent/formats/interface.h"
 #include "base/json.h"
 
 #define BAR_WIDTH         20

@@ -10,7 +10,7 @@
 /* Borrowed; each may be NULL when it is not there. */
 typedef struct CtlWatchFacts {
         const json_t *status; /* agent/ctl/print/status.h */
-        const json_t *tree;   /* agent/tree-json.h */
+        const json_t *tree;   /* agent/formats/tree-json.h */
         const json_t *claims; /* agent/ctl/print/claims.h */
         const json_t *host;   /* drivers/snapshot.h: the names of guests */
 } CtlWatchFacts;

@@ -5,15 +5,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/bus-interface.h"
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/devices.h"
 #include "agent/ctl/print/xml.h"
 #include "agent/ctl/verbs/common.h"
 #include "agent/ctl/verbs/request.h"
-#include "agent/documents.h"
-#include "agent/tree-json.h"
+#include "agent/formats/documents.h"
+#include "agent/formats/interface.h"
+#include "agent/formats/tree-json.h"
 
 #define RELEASE_REASON "released with computectl"
 

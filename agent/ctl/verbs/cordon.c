@@ -9,7 +9,7 @@
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/verbs/common.h"
-#include "agent/documents.h"
+#include "agent/formats/documents.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
 

@@ -27,8 +27,8 @@
 #include "agent/ctl/verbs/identity.h"
 #include "agent/ctl/verbs/migrate.h"
 #include "agent/ctl/verbs/watch.h"
-#include "agent/documents.h"
-#include "agent/tree-json.h"
+#include "agent/formats/documents.h"
+#include "agent/formats/tree-json.h"
 
 #define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)
 #define RESHAPE_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)

@@ -7,15 +7,15 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
-#include "agent/bus-interface.h"
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/screen.h"
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
 #include "agent/ctl/print/watch.h"
 #include "agent/ctl/verbs/common.h"
-#include "agent/documents.h"
-#include "agent/tree-json.h"
+#include "agent/formats/documents.h"
+#include "agent/formats/interface.h"
+#include "agent/formats/tree-json.h"
 #include "drivers/snapshot.h"
 
 #define TICK_USEC   USEC_PER_SEC          /* ages are counted on */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/tree-json.h"
+#include "agent/formats/tree-json.h"
 
 #include <string.h>
 
-#include "agent/documents.h"
+#include "agent/formats/documents.h"
 #include "base/json.h"
 
 uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class)
