@@ -5,7 +5,7 @@
  * agent/claim-task.c and agent/claim-errand.c do it. */
 
 #include "agent/claim-desk.h"
-#include "agent/claim-share.h"
+#include "agent/guests/claim-share.h"
 
 /* Cannot Placement be asked now? result is that of a consumers call (report/consumers.h). */
 bool claim_course_is_away(int result);

@@ -24,8 +24,8 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/claim-service.h"
 #include "agent/config/config.h"
+#include "agent/guests/database.h"
 #include "report/session.h"
 
 /* Beside ClaimOutcome. */

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/claim-share.h"
 #include "agent/claim-task.h"
+#include "agent/guests/claim-share.h"
 #include "base/log.h"
 
 /* Done: r is what the claim database says to it. */

@@ -7,7 +7,7 @@
  * A claim that held what its consumer held in Placement gets what the consumer got there; all
  * others are moved by the driver's own rules. */
 
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 #include "agent/reshape-image.h"
 #include "agent/tree-maker.h"
 

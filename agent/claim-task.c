@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/claim-share.h"
+#include "agent/guests/claim-share.h"
 #include "base/jitter.h"
 #include "base/log.h"
 

@@ -5,7 +5,7 @@
  * Placement that answered, and whenever somebody asks. Runs it with a Reshaper, logs it, and keeps
  * what is to be known of it afterwards. Main thread. */
 
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 #include "agent/reshaper.h"
 
 typedef struct ReshapeControl ReshapeControl;

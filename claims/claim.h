@@ -63,7 +63,7 @@ static inline uint64_t claim_debts_sum(const ClaimDebts *debts)
 
 /* How Placement had a consumer when it was told of its claim, or read last before that: what tells
  * whether somebody else wrote it since. Whoever tells Placement knows what they mean
- * (agent/claim-share.h). */
+ * (agent/guests/claim-share.h). */
 typedef struct ClaimTold {
         int64_t generation; /* of the consumer */
         Uuid elsewhere;     /* stands for the providers that are not of this host; "": not known */

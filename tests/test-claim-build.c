@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-build.h"
+#include "agent/guests/claim-build.h"
 #include "tests/audit-fixture.h"
 
 #define HOST                                                                   \

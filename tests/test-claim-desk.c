@@ -18,7 +18,7 @@
 /* No course sends as many. */
 #define REQUESTS_MAX 40
 
-/* What the desk asks of agent/claim-service.c, linked before the library. */
+/* What the desk asks of agent/guests/database.c, linked before the library. */
 struct ClaimService {
         Claims *claims;
         Error error;

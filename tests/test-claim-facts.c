@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-facts.h"
+#include "agent/guests/facts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-layout.h"
+#include "agent/guests/layout.h"
 
 #include "tests/host-fixture.h"
 #include "tests/numa-fixture.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 
-#include "agent/claim-reconcile.h"
+#include "agent/guests/reconcile.h"
 #include "tests/claims-fixture.h"
 #include "tests/host-facts-fixture.h"
 #include "tests/test.h"

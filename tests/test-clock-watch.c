@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/clock-watch.h"
+#include "agent/guests/clock-watch.h"
 #include "tests/test.h"
 
 #define SEC  USEC_PER_SEC

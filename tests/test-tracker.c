@@ -99,7 +99,7 @@ int provider_update(const DriverConfig *config, const Snapshot *snapshot, Provid
         return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
 }
 
-/* agent/claim-service.h */
+/* agent/guests/database.h */
 
 void claim_service_tend(ClaimService *service)
 {

@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 #include "report/reporter.h"
 
 typedef struct Auditor Auditor;

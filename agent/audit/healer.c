@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/claim-share.h"
+#include "agent/guests/claim-share.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "report/consumers.h"

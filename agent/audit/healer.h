@@ -7,7 +7,7 @@
  * wrote. Main thread; nothing blocks but the claim database's own disk. */
 
 #include "agent/audit/audit-json.h"
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 #include "report/reporter.h"
 
 /* Borrowed, until done is called. */

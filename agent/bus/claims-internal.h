@@ -7,7 +7,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 
 /* The bus error of a result of claims.h, with its words; opens the database anew when that is what
  * the result calls for. */

@@ -8,8 +8,8 @@
 
 #include "agent/bus/claims-internal.h"
 #include "agent/bus/claims.h"
-#include "agent/claim-facts.h"
 #include "agent/formats/interface.h"
+#include "agent/guests/facts.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "drivers/registry.h"

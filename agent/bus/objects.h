@@ -12,7 +12,7 @@
 #include <systemd/sd-bus.h>
 
 #include "agent/bus/dispatch.h"
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 
 typedef struct BusObjects BusObjects;
 

@@ -3,10 +3,10 @@
 
 /* What tracker.c, which changes it, and tracker-facts.c, which tells of it, share. */
 
-#include "agent/claim-witness.h"
 #include "agent/cycle/host-poll.h"
 #include "agent/cycle/pace.h"
 #include "agent/cycle/tracker.h"
+#include "agent/guests/witness.h"
 
 typedef enum TrackerPhase {
         PHASE_IDLE,

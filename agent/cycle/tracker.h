@@ -14,11 +14,11 @@
 #include <systemd/sd-event.h>
 
 #include "agent/audit/auditor.h"
-#include "agent/claim-service.h"
 #include "agent/cycle/contest.h"
 #include "agent/cycle/tracker-status.h"
 #include "agent/cycle/waiters.h"
 #include "agent/device-watch.h"
+#include "agent/guests/database.h"
 #include "agent/provider-config.h"
 #include "agent/reshape-control.h"
 #include "base/provider-tree.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-facts.h"
+#include "agent/guests/facts.h"
 
-#include "agent/claim-layout.h"
+#include "agent/guests/layout.h"
 #include "drivers/cpu-plan.h"
 #include "drivers/huge-pages.h"
 #include "drivers/mdev-plan.h"

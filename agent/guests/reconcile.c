@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-reconcile.h"
+#include "agent/guests/reconcile.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/claim-build.h"
-#include "agent/claim-share.h"
+#include "agent/guests/claim-build.h"
+#include "agent/guests/claim-share.h"
 #include "base/array.h"
 #include "base/log.h"
 #include "base/message-ids.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/claim-facts.h"
-#include "agent/claim-reconcile.h"
-#include "agent/claim-share.h"
-#include "agent/clock-watch.h"
+#include "agent/guests/claim-share.h"
+#include "agent/guests/clock-watch.h"
+#include "agent/guests/facts.h"
+#include "agent/guests/reconcile.h"
 #include "base/array.h"
 #include "base/log.h"
 #include "base/message-ids.h"

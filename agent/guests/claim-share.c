@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-share.h"
+#include "agent/guests/claim-share.h"
 
 static bool is_own(const HostView *view, size_t root, const Uuid *provider)
 {

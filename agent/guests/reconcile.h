@@ -4,7 +4,7 @@
 /* Claims and guests made the same: decided in claims/reconcile.h, done and journalled here. Called
  * by the claim service, main thread; blocks on the disk. */
 
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 
 /* order says how it is, but for what the claims know themselves. memory and problems go from one
  * call to the next. wanted (may be NULL, else empty): whom to ask about first, sorted; what hangs
@@ -14,6 +14,6 @@ int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput 
                     Error *reterr);
 
 /* A claim that was made of a guest follows what Placement has of its consumer
- * (agent/claim-build.h), and is no debt any more where that has something here. holding NULL:
- * nothing. Results as in claims/claims.h. */
+ * (agent/guests/claim-build.h), and is no debt any more where that has something here. holding
+ * NULL: nothing. Results as in claims/claims.h. */
 int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-witness.h"
+#include "agent/guests/witness.h"
 
 #include "base/log.h"
 #include "report/gather.h"

@@ -5,7 +5,7 @@
  * wants to know about are read in parallel, then what is left is done. Nothing is asked in a cycle
  * in which nothing hangs on it. Main thread; nothing blocks but the claim database's own disk. */
 
-#include "agent/claim-service.h"
+#include "agent/guests/database.h"
 #include "report/session.h"
 
 typedef struct ClaimWitness ClaimWitness;
