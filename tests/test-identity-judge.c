@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/identity-judge.h"
+#include "agent/helper/identity-judge.h"
 
 #include "tests/test.h"
 

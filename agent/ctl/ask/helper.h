@@ -29,5 +29,5 @@ typedef struct CtlIdentityQuestion {
 } CtlIdentityQuestion;
 
 /* Who this host is for Placement: runs computectl-identity, whose document is that of
- * agent/identity-work.h. Blocks and fails as above. */
+ * agent/helper/identity-work.h. Blocks and fails as above. */
 int ctl_poll_identity(const CtlIdentityQuestion *question, json_t **ret, Error *reterr);

@@ -5,6 +5,6 @@
 
 #include <jansson.h>
 
-/* connect: the document of agent/connect.h. Adds its findings to those of agent/ctl/print/doctor.h.
- * -ENOMEM. */
+/* connect: the document of agent/helper/connect.h. Adds its findings to those of
+ * agent/ctl/print/doctor.h. -ENOMEM. */
 int ctl_connect_judge(const json_t *connect, json_t *findings);

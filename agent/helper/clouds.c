@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/clouds.h"
+#include "agent/helper/clouds.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/identity-work.h"
+#include "agent/helper/identity-work.h"
 
 #include <string.h>
 
 #include "agent/formats/documents.h"
-#include "agent/identity-judge.h"
+#include "agent/helper/identity-judge.h"
+#include "agent/helper/talk.h"
 #include "agent/identity.h"
 #include "agent/state-lock.h"
-#include "agent/talk.h"
 #include "base/json.h"
 
 typedef struct Work {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/talk.h"
+#include "agent/helper/talk.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* computectl-identity ORDER FLAGS NAME CLOUD [FILE]: who this host is for Placement, as JSON
- * (agent/identity-work.h). FLAGS are "force", "dry-run", both or ""; NAME is the host's, "" when it
- * is not known; CLOUD one of clouds.yaml, or "" for what the configuration (or FILE) says.
+ * (agent/helper/identity-work.h). FLAGS are "force", "dry-run", both or ""; NAME is the host's, ""
+ * when it is not known; CLOUD one of clouds.yaml, or "" for what the configuration (or FILE) says.
  * computectl runs it, so that it need not load libcurl itself. */
 
 #include <string.h>
 
-#include "agent/clouds.h"
-#include "agent/identity-work.h"
+#include "agent/helper/clouds.h"
+#include "agent/helper/identity-work.h"
 #include "base/folder-owner.h"
 #include "base/json.h"
 

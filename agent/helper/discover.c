@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/clouds.h"
 #include "agent/config/config.h"
-#include "agent/connect.h"
 #include "agent/formats/documents.h"
+#include "agent/helper/clouds.h"
+#include "agent/helper/connect.h"
 #include "base/json.h"
 #include "drivers/driver.h"
 #include "drivers/registry.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/connect.h"
+#include "agent/helper/connect.h"
 
 #include <string.h>
 #include <time.h>
 
 #include "agent/formats/documents.h"
-#include "agent/talk.h"
+#include "agent/helper/talk.h"
 #include "base/json.h"
 
 /* Allowed to nobody but who may read providers at all, and answered with little. */
