@@ -12,13 +12,13 @@
 #include <time.h>
 
 #include "agent/bus/bus.h"
-#include "agent/claim-course.h"
-#include "agent/claim-desk.h"
 #include "agent/cycle/metrics.h"
 #include "agent/cycle/status-text.h"
 #include "agent/cycle/tracker.h"
 #include "agent/guests/database.h"
 #include "agent/identity.h"
+#include "agent/placing/decide.h"
+#include "agent/placing/queue.h"
 #include "agent/state-lock.h"
 #include "base/log.h"
 #include "base/message-ids.h"

@@ -4,7 +4,7 @@
  * are walked over every request of theirs: each meets every kind of trouble, a crash of the agent
  * among them; a step that failed is done again. In the end Placement and claims have to agree. */
 
-#include "agent/claim-desk.h"
+#include "agent/placing/queue.h"
 
 #include "claims/claims-placement.h"
 #include "tests/claims-fixture.h"

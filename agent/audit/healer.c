@@ -81,7 +81,7 @@ static void note_failure(Healer *healer, int result, const Error *words)
 }
 
 /* What is written again is how Placement has it from here on: a debt that is paid
- * (agent/claim-errand.c), which the desk looks at should this write fail. */
+ * (agent/placing/settle.c), which the desk looks at should this write fail. */
 static void mark_untold(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = claim_service_get(healer->order.claims);

@@ -11,8 +11,8 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/claim-desk.h"
 #include "agent/cycle/tracker.h"
+#include "agent/placing/queue.h"
 
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
 /* Each time it is asked whether the bus still answers, and what lies unread there of all that was

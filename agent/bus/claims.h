@@ -8,7 +8,7 @@
 #include <systemd/sd-bus.h>
 
 #include "agent/bus/gate.h"
-#include "agent/claim-desk.h"
+#include "agent/placing/queue.h"
 
 /* Are the arguments of Claim such that somebody may be asked for leave? Reads the message. */
 int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);

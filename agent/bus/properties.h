@@ -7,7 +7,7 @@
 #include <systemd/sd-bus.h>
 
 #include "agent/bus/bus.h"
-#include "agent/claim-desk.h"
+#include "agent/placing/queue.h"
 
 /* What they are read from: the userdata of each getter. */
 typedef struct BusFacts {

@@ -2,10 +2,10 @@
 #pragma once
 
 /* What comes next of a claim, a debt, a departure or a move, by what Placement answered. Pure:
- * agent/claim-task.c and agent/claim-errand.c do it. */
+ * agent/placing/task.c and agent/placing/settle.c do it. */
 
-#include "agent/claim-desk.h"
 #include "agent/guests/claim-share.h"
+#include "agent/placing/queue.h"
 
 /* Cannot Placement be asked now? result is that of a consumers call (report/consumers.h). */
 bool claim_course_is_away(int result);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-desk.h"
+#include "agent/placing/queue.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-#include "agent/claim-task.h"
+#include "agent/placing/task.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "claims/device-choice.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is owed to Placement: debts, departures and moves. See agent/claim-task.h. */
+/* What is owed to Placement: debts, departures and moves. See agent/placing/task.h. */
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/claim-task.h"
 #include "agent/guests/claim-share.h"
+#include "agent/placing/task.h"
 #include "base/log.h"
 
 /* Done: r is what the claim database says to it. */

@@ -5,7 +5,7 @@
 
 #include <sys/queue.h>
 
-#include "agent/claim-course.h"
+#include "agent/placing/decide.h"
 #include "claims/claims-placement.h"
 #include "report/consumers.h"
 
@@ -76,8 +76,8 @@ struct ClaimTask {
 ClaimTask *claim_task_free(ClaimTask *task);
 DEFINE_CLEANUP(ClaimTask *, claim_task_free);
 
-/* Begins, or begins anew after a conflict; agent/claim-task.c has the claims, agent/claim-errand.c
- * the rest. */
+/* Begins, or begins anew after a conflict; agent/placing/task.c has the claims,
+ * agent/placing/settle.c the rest. */
 void claim_task_run(ClaimTask *task);
 void claim_errand_run(ClaimTask *task);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-task.h"
+#include "agent/placing/task.h"
 
 #include <errno.h>
 #include <inttypes.h>

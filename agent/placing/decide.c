@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-course.h"
+#include "agent/placing/decide.h"
 
 #define HTTP_REQUEST_TIMEOUT 408
 #define HTTP_CONFLICT        409
