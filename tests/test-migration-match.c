@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/migration-match.h"
+#include "agent/reshape/migration-match.h"
 
 #include "base/json.h"
 #include "report/placement-consumer.h"

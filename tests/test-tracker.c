@@ -7,7 +7,7 @@
 
 #include <sys/eventfd.h>
 
-#include "agent/claim-move.h"
+#include "agent/reshape/claim-move.h"
 #include "base/log.h"
 #include "drivers/provider-update.h"
 #include "report/gather.h"

@@ -20,7 +20,7 @@
 #include "agent/device-watch.h"
 #include "agent/guests/database.h"
 #include "agent/provider-config.h"
-#include "agent/reshape-control.h"
+#include "agent/reshape/control.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
 #include "report/plan.h"
@@ -81,7 +81,7 @@ int tracker_look(Tracker *tracker, Error *reterr);
  * tracker_get_reshape(). Of two that are asked for before a cycle the later counts. */
 int tracker_reshape(Tracker *tracker, ReshapeKind kind, TrackerDone done, void *userdata);
 
-/* What the last reshape changed, or would, as a document (agent/reshape-image.h); NULL: nothing.
+/* What the last reshape changed, or would, as a document (agent/reshape/image.h); NULL: nothing.
  * Borrowed until the loop runs again. */
 const json_t *tracker_get_reshape(const Tracker *tracker);
 

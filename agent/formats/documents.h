@@ -6,7 +6,7 @@
 
 #define AUDIT_FORMAT   "compute-agent-audit/1"   /* agent/audit/audit-json.h */
 #define EXPLAIN_FORMAT "compute-agent-explain/1" /* agent/bus/claims-query.c */
-#define RESHAPE_FORMAT "compute-agent-reshape/1" /* agent/reshape-image.h */
+#define RESHAPE_FORMAT "compute-agent-reshape/1" /* agent/reshape/image.h */
 #define TREE_FORMAT    "compute-agent-tree/1"    /* tree-json.h */
 
 /* {"format", "nodename", "errors": n, "findings": [{"level", "option", "text"}]}: what of the

@@ -67,7 +67,7 @@
  * configuration again and answers when it is in force, or with an error. */
 
 /* GetReshape() -> s, Reshape() -> s, UndoReshape() -> s: what would move, moved, or moved back, as
- * a document (agent/reshape-image.h); "" when nothing does. They answer when it is done, or with an
+ * a document (agent/reshape/image.h); "" when nothing does. They answer when it is done, or with an
  * error when it cannot be. */
 
 /* Audit() -> s, Heal() -> s: what Placement, claims and guests disagree about, and what became of

@@ -10,7 +10,7 @@
 #include "agent/device-ledger.h"
 #include "agent/identity.h"
 #include "agent/provider-merge.h"
-#include "agent/reshape-image.h"
+#include "agent/reshape/image.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "tests/fuzz/fuzz.h"

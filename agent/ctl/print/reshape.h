@@ -8,7 +8,7 @@
 #include "agent/ctl/print/style.h"
 #include "base/error.h"
 
-/* document: see agent/reshape-image.h; NULL: nothing moves. hint: what to do next, as the last
+/* document: see agent/reshape/image.h; NULL: nothing moves. hint: what to do next, as the last
  * line. -ENOMEM. */
 int ctl_reshape_print(const json_t *document, const char *hint, const CtlStyle *style, FILE *output,
                       Error *reterr);

@@ -6,7 +6,7 @@
  * what is to be known of it afterwards. Main thread. */
 
 #include "agent/guests/database.h"
-#include "agent/reshaper.h"
+#include "agent/reshape/reshaper.h"
 
 typedef struct ReshapeControl ReshapeControl;
 
@@ -65,5 +65,5 @@ const Error *reshape_control_get_undo_error(const ReshapeControl *control);
 /* What the last reshape did, NULL when there was none. Borrowed. */
 const ReshapeImage *reshape_control_get_image(const ReshapeControl *control);
 
-/* The last decision in the form of agent/reshape-image.h; NULL: there was none. Borrowed. */
+/* The last decision in the form of agent/reshape/image.h; NULL: there was none. Borrowed. */
 const json_t *reshape_control_get_document(const ReshapeControl *control);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/reshaper.h"
+#include "agent/reshape/reshaper.h"
 
 #include <inttypes.h>
 #include <string.h>

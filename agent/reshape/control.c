@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/reshape-control.h"
+#include "agent/reshape/control.h"
 
 #include <string.h>
 
-#include "agent/migration-match.h"
+#include "agent/reshape/migration-match.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"

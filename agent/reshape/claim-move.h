@@ -8,7 +8,7 @@
  * others are moved by the driver's own rules. */
 
 #include "agent/guests/database.h"
-#include "agent/reshape-image.h"
+#include "agent/reshape/image.h"
 #include "agent/tree-maker.h"
 
 /* Where living claims hold what tree has no more, that moves by the driver's rules, together with

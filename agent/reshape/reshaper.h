@@ -14,7 +14,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/reshape-image.h"
+#include "agent/reshape/image.h"
 #include "agent/tree-maker.h"
 #include "report/reporter.h"
 

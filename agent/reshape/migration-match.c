@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/migration-match.h"
+#include "agent/reshape/migration-match.h"
 
 static bool has_mdev(const SnapshotDomain *domain, const Uuid *mdev)
 {

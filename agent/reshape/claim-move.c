@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/claim-move.h"
+#include "agent/reshape/claim-move.h"
 
 #include <inttypes.h>
 #include <string.h>
