@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "agent/nova-tree.h"
-#include "agent/state-file.h"
+#include "agent/state/state-file.h"
 #include "base/array.h"
 #include "base/json.h"
 #include "base/log.h"

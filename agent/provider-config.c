@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "agent/provider-merge.h"
-#include "agent/read-file.h"
-#include "agent/state-file.h"
+#include "agent/state/read-file.h"
+#include "agent/state/state-file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"

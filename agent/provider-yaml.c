@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "agent/yaml-text.h"
+#include "agent/state/yaml-text.h"
 #include "base/array.h"
 #include "base/provider-tree.h"
 #include "base/text.h"

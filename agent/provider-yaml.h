@@ -7,7 +7,7 @@
  * A bad entry costs that entry, a file that is no YAML or of another version costs that file; each
  * is told to the caller in words. */
 
-#include "agent/yaml-text.h"
+#include "agent/state/yaml-text.h"
 #include "base/error.h"
 #include "base/inventory.h"
 #include "base/string-set.h"

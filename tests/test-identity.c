@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/identity.h"
+#include "agent/state/identity.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/state-file.h"
+#include "agent/state/state-file.h"
 
 #include <sys/stat.h>
 

@@ -5,7 +5,7 @@
 #include "agent/config/mdev.h"
 #include "agent/config/search.h"
 #include "agent/config/settings.h"
-#include "agent/read-file.h"
+#include "agent/state/read-file.h"
 #include "base/secret.h"
 
 #include <string.h>

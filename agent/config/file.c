@@ -6,7 +6,7 @@
 
 #include "agent/config/file.h"
 
-#include "agent/read-file.h"
+#include "agent/state/read-file.h"
 #include "base/array.h"
 #include "base/text.h"
 

@@ -7,8 +7,8 @@
 #include "agent/formats/documents.h"
 #include "agent/helper/identity-judge.h"
 #include "agent/helper/talk.h"
-#include "agent/identity.h"
-#include "agent/state-lock.h"
+#include "agent/state/identity.h"
+#include "agent/state/state-lock.h"
 #include "base/json.h"
 
 typedef struct Work {

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "agent/formats/documents.h"
-#include "agent/state-file.h"
+#include "agent/state/state-file.h"
 #include "base/jitter.h"
 #include "base/json.h"
 #include "base/log.h"

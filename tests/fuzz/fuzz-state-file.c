@@ -8,9 +8,9 @@
 
 #include "agent/cordon.h"
 #include "agent/device-ledger.h"
-#include "agent/identity.h"
 #include "agent/provider-merge.h"
 #include "agent/reshape/image.h"
+#include "agent/state/identity.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "tests/fuzz/fuzz.h"

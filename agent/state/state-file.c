@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/state-file.h"
+#include "agent/state/state-file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/read-file.h"
+#include "agent/state/read-file.h"
 #include "base/json.h"
 
 #define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)

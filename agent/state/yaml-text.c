@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/yaml-text.h"
+#include "agent/state/yaml-text.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 
 /* A record lock of fcntl(), not flock(): of these the kernel tells who has it. */
 
-#include "agent/state-lock.h"
+#include "agent/state/state-lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/read-file.h"
+#include "agent/state/read-file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 /* A new file is written under another name, synced, and then linked to its own: nobody ever sees
  * half of it, and of two that are made at once one is refused by the file system. */
 
-#include "agent/identity.h"
+#include "agent/state/identity.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/read-file.h"
+#include "agent/state/read-file.h"
 
 #define FILE_NAME      "compute_id"
 #define MAX_BYTES_READ 40 /* Nova's */
