@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/cordon.h"
+#include "agent/tree/cordon.h"
 #include "base/log.h"
 #include "tests/claims-fixture.h"
 #include "tests/scratch-folder.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/device-ledger.h"
+#include "agent/tree/device-ledger.h"
 #include "tests/host-fixture.h"
 
 #define BOOT_1   "11111111-1111-4111-8111-111111111111"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/nova-tree.h"
+#include "agent/tree/nova-tree.h"
 #include "tests/test.h"
 
 #define ROOT "11111111-2222-3333-4444-555555555555"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/provider-config.h"
+#include "agent/tree/provider-config.h"
 #include "base/log.h"
 #include "tests/scratch-folder.h"
 #include "tests/test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/provider-merge.h"
+#include "agent/tree/provider-merge.h"
 #include "tests/test.h"
 
 #define UUID_ROOT    "aaaaaaaa-0000-4000-8000-000000000001"

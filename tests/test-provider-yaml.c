@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/provider-yaml.h"
+#include "agent/tree/provider-yaml.h"
 #include "tests/test.h"
 
 #define META      "meta: {schema_version: '1.0'}\n"

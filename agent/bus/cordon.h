@@ -7,8 +7,8 @@
 #include <systemd/sd-bus.h>
 
 #include "agent/bus/gate.h"
-#include "agent/cordon.h"
 #include "agent/cycle/tracker.h"
+#include "agent/tree/cordon.h"
 
 /* Cordon(s device, s reason), or Uncordon(s device). */
 int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,

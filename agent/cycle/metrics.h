@@ -5,7 +5,7 @@
  * collector. Names are listed in compute-agentd(8). Counters begin anew with a reload. */
 
 #include "agent/cycle/tracker.h"
-#include "agent/device-ledger.h"
+#include "agent/tree/device-ledger.h"
 #include "claims/claim.h"
 #include "claims/host-view.h"
 

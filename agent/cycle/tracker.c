@@ -23,8 +23,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/nova-tree.h"
 #include "agent/reshape/claim-move.h"
+#include "agent/tree/nova-tree.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 

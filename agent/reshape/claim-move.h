@@ -9,7 +9,7 @@
 
 #include "agent/guests/database.h"
 #include "agent/reshape/image.h"
-#include "agent/tree-maker.h"
+#include "agent/tree/tree-maker.h"
 
 /* Where living claims hold what tree has no more, that moves by the driver's rules, together with
  * the tree, in one transaction. To be called with the shape that Placement has, before

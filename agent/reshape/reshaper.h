@@ -15,7 +15,7 @@
 #include <systemd/sd-event.h>
 
 #include "agent/reshape/image.h"
-#include "agent/tree-maker.h"
+#include "agent/tree/tree-maker.h"
 #include "report/reporter.h"
 
 typedef enum ReshapeKind {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/provider-yaml.h"
+#include "agent/tree/provider-yaml.h"
 #include "tests/fuzz/fuzz.h"
 
 static void ignore(const char *text, void *userdata)

@@ -6,11 +6,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "agent/cordon.h"
-#include "agent/device-ledger.h"
-#include "agent/provider-merge.h"
 #include "agent/reshape/image.h"
 #include "agent/state/identity.h"
+#include "agent/tree/cordon.h"
+#include "agent/tree/device-ledger.h"
+#include "agent/tree/provider-merge.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/tree-maker.h"
+#include "agent/tree/tree-maker.h"
 
 #include <string.h>
 

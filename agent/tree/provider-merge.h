@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "agent/provider-yaml.h"
+#include "agent/tree/provider-yaml.h"
 #include "base/provider-tree.h"
 
 /* What the files put on one provider: names that were not there before. */

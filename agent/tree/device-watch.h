@@ -5,7 +5,7 @@
  * with a journal message when a device goes missing or comes back. Main thread; blocks on the disk.
  */
 
-#include "agent/device-ledger.h"
+#include "agent/tree/device-ledger.h"
 #include "drivers/driver.h"
 
 typedef struct DeviceWatch DeviceWatch;

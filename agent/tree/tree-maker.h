@@ -5,9 +5,9 @@
  * device watch, what is cordoned, and provider.yaml, in this order. Main thread; reads and writes
  * their small files. */
 
-#include "agent/cordon.h"
-#include "agent/device-watch.h"
-#include "agent/provider-config.h"
+#include "agent/tree/cordon.h"
+#include "agent/tree/device-watch.h"
+#include "agent/tree/provider-config.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
 #include "drivers/reshape.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/provider-config.h"
+#include "agent/tree/provider-config.h"
 
 #include <errno.h>
 #include <glob.h>
 #include <string.h>
 
-#include "agent/provider-merge.h"
 #include "agent/state/read-file.h"
 #include "agent/state/state-file.h"
+#include "agent/tree/provider-merge.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/device-watch.h"
+#include "agent/tree/device-watch.h"
 
 #include <errno.h>
 #include <string.h>

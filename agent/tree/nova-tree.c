@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/nova-tree.h"
+#include "agent/tree/nova-tree.h"
 
 #include <string.h>
 

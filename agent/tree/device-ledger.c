@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/device-ledger.h"
+#include "agent/tree/device-ledger.h"
 
 #include <errno.h>
 #include <stdio.h>

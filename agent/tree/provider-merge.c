@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/provider-merge.h"
+#include "agent/tree/provider-merge.h"
 
 #include <errno.h>
 #include <string.h>

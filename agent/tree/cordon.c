@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/cordon.h"
+#include "agent/tree/cordon.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-#include "agent/nova-tree.h"
 #include "agent/state/state-file.h"
+#include "agent/tree/nova-tree.h"
 #include "base/array.h"
 #include "base/json.h"
 #include "base/log.h"

@@ -3,7 +3,7 @@
 /* What is looked at is as deep as the schema and no deeper, and lists are bounded, so aliases
  * cannot blow anything up. */
 
-#include "agent/provider-yaml.h"
+#include "agent/tree/provider-yaml.h"
 
 #include <errno.h>
 #include <math.h>
