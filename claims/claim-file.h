@@ -11,7 +11,7 @@
  *                                  overwrites it
  * File and folder are fsynced before the next step relies on a name. */
 
-#include "claims/claim.h"
+#include "claims/claim/claim.h"
 #include "claims/sqlite.h"
 
 /* Reads everything that a user of the file relies on; -EUCLEAN when it is damaged. */

@@ -18,10 +18,10 @@
  * with one exception that no program can exclude: when the disk fails in the very fsync of a claim,
  * that claim may turn up after a crash, and then expires. */
 
-#include "claims/claim-request.h"
-#include "claims/claim.h"
+#include "claims/claim/claim-request.h"
+#include "claims/claim/claim.h"
+#include "claims/claim/host-facts.h"
 #include "claims/fit.h"
-#include "claims/host-facts.h"
 #include "claims/store.h"
 
 #include "base/provider-tree.h"

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/resource-request.h"
-#include "claims/claim.h"
-#include "claims/host-facts.h"
+#include "claims/claim/claim.h"
+#include "claims/claim/host-facts.h"
 #include "claims/taken.h"
 
 typedef enum DeviceChoice {

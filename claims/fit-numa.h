@@ -21,8 +21,8 @@
  * FIT_E_TOO_HARD is returned when the effort is spent: each try of a host cell or of a provider
  * counts. Only devices can make it try more than one set of host cells. */
 
+#include "claims/claim/host-facts.h"
 #include "claims/fit.h"
-#include "claims/host-facts.h"
 
 /* As fit_request(), which it is for a request without a layout. facts NULL: the host was not polled
  * yet, and no layout fits. placed (claims/placed.h): nothing else may be taken; pages that nobody

@@ -22,9 +22,9 @@
 
 #include "base/allocation.h"
 #include "base/resource-request.h"
+#include "claims/claim/host-view.h"
+#include "claims/claim/layout.h"
 #include "claims/fit-effort.h"
-#include "claims/host-view.h"
-#include "claims/layout.h"
 
 typedef enum FitOutcome {
         FIT_DONE = 0,

@@ -17,7 +17,7 @@
 
 #include "base/allocation.h"
 #include "base/resource-request.h"
-#include "claims/host-view.h"
+#include "claims/claim/host-view.h"
 
 typedef enum GroupMatch {
         GROUP_MATCH_DONE = 0,

@@ -5,8 +5,8 @@
  * cell of the host. Pure; rules as in Nova's virt/hardware.py (facts C9, F7), stated at
  * numa_host_fit(). Used by claims/fit-numa.c only. */
 
+#include "claims/claim/host-facts.h"
 #include "claims/fit.h"
-#include "claims/host-facts.h"
 
 typedef enum NumaClass {
         NUMA_CLASS_VCPU,

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "claims/claim/host-facts.h"
 #include "claims/group-match.h"
-#include "claims/host-facts.h"
 
 void placed_done(Placed *placed)
 {

@@ -33,9 +33,9 @@
  *
  * Whatever else disagrees is a problem: told to people, and nothing is changed. */
 
-#include "claims/claim.h"
-#include "claims/host-facts.h"
-#include "claims/host-view.h"
+#include "claims/claim/claim.h"
+#include "claims/claim/host-facts.h"
+#include "claims/claim/host-view.h"
 
 typedef enum ReconcileType {
         RECONCILE_ASK, /* what Placement has of the consumer; then all over again */

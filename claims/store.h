@@ -13,10 +13,10 @@
  * Calls block for the engine's medium. One thread. Negative results are errnos with words; -EBUSY:
  * locked by another writer for longer than the store's patience. */
 
-#include "claims/claim-request.h"
-#include "claims/claim.h"
+#include "claims/claim/claim-request.h"
+#include "claims/claim/claim.h"
+#include "claims/claim/host-view.h"
 #include "claims/fit.h"
-#include "claims/host-view.h"
 #include "claims/taken.h"
 
 typedef enum StoreOutcome {

@@ -6,7 +6,7 @@
  * promised. A device with mdevs that are promised is not there as a whole. Pure. */
 
 #include "base/string-set.h"
-#include "claims/host-facts.h"
+#include "claims/claim/host-facts.h"
 
 /* An mdev that a claim has. */
 typedef struct TakenMdev {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "claims/host-facts.h"
+#include "claims/claim/host-facts.h"
 
 #define FACTS_GUESTS_MAX 4
 

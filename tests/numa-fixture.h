@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "claims/host-facts.h"
-#include "claims/host-view.h"
+#include "claims/claim/host-facts.h"
+#include "claims/claim/host-view.h"
 #include "tests/test.h"
 
 #define NUMA_FIXTURE_CELLS 4

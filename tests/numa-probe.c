@@ -6,7 +6,7 @@
  *
  * Each line of the standard input is a question in JSON, and each line of the output its answer:
  * {"cells": [ids of host cells, by the guest's cells], "words": ""}, with null and the words when
- * it does not fit. The amounts of a question are MiB and KiB, as in claims/host-facts.h:
+ * it does not fit. The amounts of a question are MiB and KiB, as in claims/claim/host-facts.h:
  *
  *   {"cells": [{"memory_mb", "cpus": [[id, core, "shared"|"dedicated"|""]], "pages": [[size_kib,
  *   total, reserved]]}], "used": [[cell, page_kib, memory_mb, n_shared]], "held": "2-3",

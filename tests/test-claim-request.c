@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "base/inventory.h"
-#include "claims/claim-request.h"
-#include "claims/claim.h"
+#include "claims/claim/claim-request.h"
+#include "claims/claim/claim.h"
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 

@@ -18,8 +18,8 @@
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
-#include "claims/claim.h"
-#include "claims/host-facts.h"
+#include "claims/claim/claim.h"
+#include "claims/claim/host-facts.h"
 
 typedef enum AuditType {
         AUDIT_LEAKED,    /* it holds something here, and has neither claim nor guest */

@@ -4,7 +4,7 @@
 /* The devices of this host that guests may have by its configuration, as the bus shows them.
  * Plain data that owns its texts: it outlives the poll that it was made of. */
 
-#include "claims/host-facts.h"
+#include "claims/claim/host-facts.h"
 #include "drivers/snapshot.h"
 
 typedef struct ObjectDevice {

@@ -6,8 +6,8 @@
 
 #include "agent/cycle/tracker.h"
 #include "agent/tree/device-ledger.h"
-#include "claims/claim.h"
-#include "claims/host-view.h"
+#include "claims/claim/claim.h"
+#include "claims/claim/host-view.h"
 
 /* All borrowed. */
 typedef struct Metrics {

@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "base/provider-tree.h"
-#include "claims/host-view.h"
+#include "claims/claim/host-view.h"
 
 /* view, as claims have the host, may be NULL. A new reference, NULL when out of memory. */
 json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,

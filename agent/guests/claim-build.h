@@ -9,7 +9,7 @@
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
-#include "claims/claim.h"
+#include "claims/claim/claim.h"
 
 /* consumer: what Placement has, whole; tree: this host's, as the claims have it. ret_share (owned
  * by the caller) is what the claim is to hold. 1 when it holds that already, -ENOMEM. */

@@ -4,8 +4,8 @@
 /* What of a consumer is this host's: its allocations on the providers of the host's own tree. What
  * it holds of other hosts and of sharing providers is left alone. Pure. */
 
+#include "claims/claim/host-view.h"
 #include "claims/claims-placement.h"
-#include "claims/host-view.h"
 
 /* Is it one of the host's own tree? */
 bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider);

@@ -4,7 +4,7 @@
 /* From what a poll found to what the claims must know of it: the siblings do not know each other.
  * Pure. */
 
-#include "claims/host-facts.h"
+#include "claims/claim/host-facts.h"
 #include "drivers/driver.h"
 
 /* guests: whose domains count, the snapshot itself or a newer one. Borrows from all, which must

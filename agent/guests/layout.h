@@ -3,7 +3,7 @@
 
 /* Where on the host a guest is, as its domain tells it. Pure. */
 
-#include "claims/host-facts.h"
+#include "claims/claim/host-facts.h"
 #include "drivers/snapshot.h"
 
 /* facts: the cells of the host. A guest's CPU is in the host cell that has all the host CPUs that

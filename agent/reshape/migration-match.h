@@ -9,7 +9,7 @@
  * memory as the consumer holds, and no other consumer for it. Whatever is not certain is left out.
  */
 
-#include "claims/claim.h"
+#include "claims/claim/claim.h"
 #include "drivers/driver.h"
 #include "drivers/reshape.h"
 

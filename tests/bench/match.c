@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "claims/claim/host-view.h"
 #include "claims/group-match.h"
-#include "claims/host-view.h"
 
 #define N_RUNS 101
 

@@ -5,7 +5,7 @@
 
 #include "base/allocation.h"
 #include "base/request-mappings.h"
-#include "claims/layout.h"
+#include "claims/claim/layout.h"
 
 /* Ended claims that the history keeps, the newest. */
 #define CLAIM_HISTORY_MAX 1000

@@ -7,7 +7,7 @@
 
 #include "base/inventory.h"
 #include "base/uuid.h"
-#include "claims/layout.h"
+#include "claims/claim/layout.h"
 
 #define HOST_ADDRESS_SIZE     13 /* bytes of "0000:41:00.0" with its NUL */
 #define HOST_PAGES_CLASS_SIZE 48 /* of "CUSTOM_HUGEPAGES_2M" */

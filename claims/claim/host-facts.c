@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/host-facts.h"
+#include "claims/claim/host-facts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/host-view.h"
+#include "claims/claim/host-view.h"
 
 #include <string.h>
 

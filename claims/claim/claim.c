@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/claim.h"
+#include "claims/claim/claim.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/layout.h"
+#include "claims/claim/layout.h"
 
 #include <errno.h>
 

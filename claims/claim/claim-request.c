@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/claim-request.h"
+#include "claims/claim/claim-request.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/inventory.h"
-#include "claims/claim.h"
+#include "claims/claim/claim.h"
 
 static int check_text(const char *text, const char *what, Error *reterr)
 {
