@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "claims/claims-internal.h"
-#include "claims/device-choice.h"
+#include "claims/fit/device-choice.h"
 
 int claims_add_device(DeviceList *list, const Provider *provider, const char *suffix,
                       const HostDevice *device, const Uuid *mdev)

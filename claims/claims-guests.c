@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 #include "claims/claims-internal.h"
-#include "claims/device-choice.h"
-#include "claims/fit-numa.h"
+#include "claims/fit/device-choice.h"
+#include "claims/fit/numa.h"
 
 /* What a guest has, about to be written. */
 typedef struct Adoption {

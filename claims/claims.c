@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "claims/claims-internal.h"
-#include "claims/fit-numa.h"
-#include "claims/placed.h"
+#include "claims/fit/numa.h"
+#include "claims/fit/placed.h"
 #include "claims/sqlite-store.h"
 
 uint64_t claims_now_usec(void)

@@ -4,8 +4,8 @@
 /* Claims: what is promised on this host, on disk before it is promised.
  *
  * This is the face of the folder: whoever claims talks to Claims, which fits the request
- * (claims/fit.h, pure) and writes it through a store (claims/store.h; SQLite is its first engine).
- * It knows no hypervisor, no HTTP and no D-Bus.
+ * (claims/fit/fit.h, pure) and writes it through a store (claims/store.h; SQLite is its first
+ * engine). It knows no hypervisor, no HTTP and no D-Bus.
  *
  * A claim is committed before claims_claim() returns. The transaction compares the generation of
  * every provider it uses with the one that the fit saw (specification 1, "compare and update"), so
@@ -21,7 +21,7 @@
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
 #include "claims/claim/host-facts.h"
-#include "claims/fit.h"
+#include "claims/fit/fit.h"
 #include "claims/store.h"
 
 #include "base/provider-tree.h"
@@ -117,8 +117,8 @@ typedef struct ClaimPlacing {
 } ClaimPlacing;
 
 /* As claims_claim(), which it is for a placing of zeros. What of the holding is not of this host is
- * no part of the claim (claims/placed.h). ret_ambiguous (may be NULL): the amounts alone did not
- * tell which group got which provider. CLAIM_E_OTHER. */
+ * no part of the claim (claims/fit/placed.h). ret_ambiguous (may be NULL): the amounts alone did
+ * not tell which group got which provider. CLAIM_E_OTHER. */
 int claims_claim_placed(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
                         Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "claims/device-choice.h"
+#include "claims/fit/device-choice.h"
 
 int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
                           const char *format, ...)

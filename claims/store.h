@@ -16,8 +16,8 @@
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
 #include "claims/claim/host-view.h"
-#include "claims/fit.h"
-#include "claims/taken.h"
+#include "claims/fit/fit.h"
+#include "claims/fit/taken.h"
 
 typedef enum StoreOutcome {
         STORE_DONE = 0,

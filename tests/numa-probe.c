@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "claims/fit-numa.h"
+#include "claims/fit/numa.h"
 
 #define CELLS_MAX 8
 #define CPUS_MAX  64

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "claims/fit-numa.h"
+#include "claims/fit/numa.h"
 #include "tests/claims-fixture.h"
 #include "tests/numa-fixture.h"
 #include "tests/test.h"

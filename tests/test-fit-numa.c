@@ -3,7 +3,7 @@
 /* F7 without Nova: cells, dedicated, shared and mixed CPUs, threads, pages, devices near and far,
  * what was placed. tests/test-fit-numa-search.c compares with brute force. */
 
-#include "claims/fit-numa.h"
+#include "claims/fit/numa.h"
 
 #include <inttypes.h>
 

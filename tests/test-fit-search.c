@@ -211,7 +211,7 @@ static bool subtree_keeps(const Problem *problem, const StringSet *suffixes)
         return false;
 }
 
-/* The rules of claims/fit.h, one after the other, on a whole assignment. */
+/* The rules of claims/fit/fit.h, one after the other, on a whole assignment. */
 static bool keeps_rules(const Problem *problem)
 {
         StringSet together = STRING_SET_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/matching.h"
+#include "claims/fit/matching.h"
 
 #include "tests/test.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Requests whose providers somebody chose: which group got what (claims/group-match.h), and
- * the fit that may choose nothing else (claims/placed.h). */
+/* Requests whose providers somebody chose: which group got what (claims/fit/group-match.h), and
+ * the fit that may choose nothing else (claims/fit/placed.h). */
 
-#include "claims/placed.h"
+#include "claims/fit/placed.h"
 
 #include <time.h>
 
-#include "claims/group-match.h"
+#include "claims/fit/group-match.h"
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 

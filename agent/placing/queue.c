@@ -10,7 +10,7 @@
 #include "agent/placing/task.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-#include "claims/device-choice.h"
+#include "claims/fit/device-choice.h"
 
 #define LOOK_PATIENCE_USEC (10 * USEC_PER_SEC) /* less than who asks over D-Bus waits */
 #define TIMER_ACCURACY     (100 * USEC_PER_MSEC)

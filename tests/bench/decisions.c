@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "claims/placed.h"
+#include "claims/fit/placed.h"
 #include "claims/reconcile.h"
 
 #define N_RUNS 9

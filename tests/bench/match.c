@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "claims/claim/host-view.h"
-#include "claims/group-match.h"
+#include "claims/fit/group-match.h"
 
 #define N_RUNS 101
 

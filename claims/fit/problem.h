@@ -2,9 +2,9 @@
 #pragma once
 
 /* A request and a host, prepared for the search: what has to be placed (items), where each could go
- * alone (candidates), and how much room there is. Used by fit.c and claims/fit-explain.c only. */
+ * alone (candidates), and how much room there is. Used by fit.c and claims/fit/explain.c only. */
 
-#include "claims/fit.h"
+#include "claims/fit/fit.h"
 
 /* One class of one provider. */
 typedef struct FitRoom {

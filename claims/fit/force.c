@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "claims/fit.h"
+#include "claims/fit/fit.h"
 
 static uint64_t free_amount(const HostView *view, size_t provider, const char *resource_class)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/numa-host.h"
+#include "claims/fit/numa-host.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,13 +5,13 @@
  * by augmenting paths): such sets are a matroid, so the first descent ends at a whole set without
  * going back. */
 
-#include "claims/fit-numa.h"
+#include "claims/fit/numa.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "claims/numa-host.h"
+#include "claims/fit/numa-host.h"
 
 #define NOBODY SIZE_MAX
 

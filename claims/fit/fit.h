@@ -24,7 +24,7 @@
 #include "base/resource-request.h"
 #include "claims/claim/host-view.h"
 #include "claims/claim/layout.h"
-#include "claims/fit-effort.h"
+#include "claims/fit/effort.h"
 
 typedef enum FitOutcome {
         FIT_DONE = 0,
@@ -52,8 +52,8 @@ typedef struct FitPiece {
 typedef struct Fit {
         FitPiece *pieces; /* by group, then class */
         size_t n_pieces;
-        Layout layout; /* of a request that asks for one (claims/fit-numa.h) */
-        uint64_t work; /* that it took (claims/fit-effort.h), also when nothing was found */
+        Layout layout; /* of a request that asks for one (claims/fit/numa.h) */
+        uint64_t work; /* that it took (claims/fit/effort.h), also when nothing was found */
 } Fit;
 
 #define FIT_NULL ((Fit){ 0 })
@@ -68,7 +68,7 @@ int fit_request(const HostView *view, const char *node, const ResourceRequest *r
 
 /* The same with what is left of that effort, and nothing is taken but what was placed (all that may
  * be taken, by provider; NULL: no limit). The layout that the request asks for is left to
- * claims/fit-numa.h. */
+ * claims/fit/numa.h. */
 int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
                const Consumer *placed, FitEffort *effort, Fit *ret, Error *reterr);
 

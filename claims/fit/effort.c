@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/fit-effort.h"
+#include "claims/fit/effort.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -15,12 +15,12 @@
  *
  * LIMITATIONS: hard packings of many groups of different size end in FIT_E_TOO_HARD. */
 
-#include "claims/fit.h"
+#include "claims/fit/fit.h"
 
 #include <string.h>
 
-#include "claims/fit-explain.h"
-#include "claims/fit-problem.h"
+#include "claims/fit/explain.h"
+#include "claims/fit/problem.h"
 
 typedef struct Search {
         const FitProblem *problem;

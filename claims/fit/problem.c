@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/fit-problem.h"
+#include "claims/fit/problem.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/fit-explain.h"
+#include "claims/fit/explain.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 /* The rooms are counted in one pass over each list of the facts, with binary searches: a host may
  * have thousands of virtual functions. */
 
-#include "claims/taken.h"
+#include "claims/fit/taken.h"
 
 #include <errno.h>
 #include <string.h>

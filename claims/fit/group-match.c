@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/group-match.h"
+#include "claims/fit/group-match.h"
 
 #include <string.h>
 
-#include "claims/matching.h"
+#include "claims/fit/matching.h"
 
 /* The groups (left) and the providers (right) of one matching. */
 typedef struct Table {

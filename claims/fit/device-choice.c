@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/device-choice.h"
+#include "claims/fit/device-choice.h"
 
 #include <inttypes.h>
 #include <string.h>

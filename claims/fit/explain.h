@@ -4,7 +4,7 @@
 /* Why a request does not fit, in words: the term that fails first, and the provider that comes
  * nearest. Used by fit.c only. */
 
-#include "claims/fit-problem.h"
+#include "claims/fit/problem.h"
 
 /* FIT_E_UNKNOWN_CLASS for a class that nothing on the host has, FIT_E_NO_CAPACITY for an item that
  * fits nowhere even alone, or for items that together ask for more than there is; the words go to

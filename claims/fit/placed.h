@@ -9,7 +9,7 @@
 
 #include "base/allocation.h"
 #include "base/request-mappings.h"
-#include "claims/fit.h"
+#include "claims/fit/fit.h"
 
 typedef enum PlacedOutcome {
         PLACED_DONE = 0,

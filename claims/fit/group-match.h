@@ -7,7 +7,7 @@
  * The model: a group can be on a provider that has its required and no forbidden traits, when what
  * is held there is the group's amounts, class by class, or a whole multiple of them where groups
  * may share a provider; other classes there must be of the group without a suffix. Groups and
- * providers are then matched with augmenting paths (claims/matching.h): first one group to a
+ * providers are then matched with augmenting paths (claims/fit/matching.h): first one group to a
  * provider, then as many as the multiple says. That is polynomial: 64 groups on 64 providers take
  * less than a millisecond (make bench-match).
  *

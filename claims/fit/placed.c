@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/placed.h"
+#include "claims/fit/placed.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "claims/claim/host-facts.h"
-#include "claims/group-match.h"
+#include "claims/fit/group-match.h"
 
 void placed_done(Placed *placed)
 {

@@ -5,7 +5,7 @@
  * random.
  *
  * The provider of a device is named "<node>_<device>". An mdev of the device's type that exists and
- * is not taken (claims/taken.h) goes first, the lowest uuid of them; else one that is to be
+ * is not taken (claims/fit/taken.h) goes first, the lowest uuid of them; else one that is to be
  * made, as long as the device has room for it. Room is what the device says, less the mdevs that
  * claims have and nobody made yet. */
 
@@ -13,7 +13,7 @@
 #include "base/resource-request.h"
 #include "claims/claim/claim.h"
 #include "claims/claim/host-facts.h"
-#include "claims/taken.h"
+#include "claims/fit/taken.h"
 
 typedef enum DeviceChoice {
         DEVICE_CHOSEN = 0,

@@ -3,10 +3,10 @@
 
 /* What each host cell has left for guests with a layout, and whether one cell of a guest fits one
  * cell of the host. Pure; rules as in Nova's virt/hardware.py (facts C9, F7), stated at
- * numa_host_fit(). Used by claims/fit-numa.c only. */
+ * numa_host_fit(). Used by claims/fit/numa.c only. */
 
 #include "claims/claim/host-facts.h"
-#include "claims/fit.h"
+#include "claims/fit/fit.h"
 
 typedef enum NumaClass {
         NUMA_CLASS_VCPU,
