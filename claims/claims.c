@@ -14,7 +14,7 @@
 #include "claims/claims-internal.h"
 #include "claims/fit/numa.h"
 #include "claims/fit/placed.h"
-#include "claims/sqlite-store.h"
+#include "claims/store/sqlite-store.h"
 
 uint64_t claims_now_usec(void)
 {

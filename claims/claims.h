@@ -4,7 +4,7 @@
 /* Claims: what is promised on this host, on disk before it is promised.
  *
  * This is the face of the folder: whoever claims talks to Claims, which fits the request
- * (claims/fit/fit.h, pure) and writes it through a store (claims/store.h; SQLite is its first
+ * (claims/fit/fit.h, pure) and writes it through a store (claims/store/store.h; SQLite is its first
  * engine). It knows no hypervisor, no HTTP and no D-Bus.
  *
  * A claim is committed before claims_claim() returns. The transaction compares the generation of
@@ -22,7 +22,7 @@
 #include "claims/claim/claim.h"
 #include "claims/claim/host-facts.h"
 #include "claims/fit/fit.h"
-#include "claims/store.h"
+#include "claims/store/store.h"
 
 #include "base/provider-tree.h"
 #include "base/request-mappings.h"

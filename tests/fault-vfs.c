@@ -189,7 +189,7 @@ static int fault_delete(sqlite3_vfs *vfs, const char *name, int sync)
         return real_vfs->xDelete(real_vfs, name, sync);
 }
 
-/* The calls that claims/claim-file.c makes itself. */
+/* The calls that claims/store/claim-file.c makes itself. */
 static int fail_call(void)
 {
         errno = plan.fault == FAULT_EIO ? EIO : ENOSPC;

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <sys/wait.h>
 
-#include "claims/sqlite-store.h"
+#include "claims/store/sqlite-store.h"
 #include "tests/claims-fixture.h"
 #include "tests/test.h"
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "claims/claims-placement.h"
-#include "claims/schema.h"
+#include "claims/store/schema.h"
 #include "tests/claims-fixture.h"
 #include "tests/claims-version-2.h"
 #include "tests/claims-version-3.h"

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "claims/sqlite-store-internal.h"
+#include "claims/store/sqlite-store-internal.h"
 
 enum {
         COLUMN_ID,

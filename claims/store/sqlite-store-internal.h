@@ -6,8 +6,8 @@
  * sqlite-store-layout.c where claims are on the host, sqlite-store-host.c the providers,
  * sqlite-store-sql.c the SQL. */
 
-#include "claims/sqlite-store.h"
-#include "claims/sqlite.h"
+#include "claims/store/sqlite-store.h"
+#include "claims/store/sqlite.h"
 
 typedef enum StatementId {
         STATEMENT_READ_EPOCH,

@@ -4,7 +4,7 @@
  * claims is in sqlite-store-claims.c, the providers are in sqlite-store-host.c, the SQL is in
  * sqlite-store-sql.c. */
 
-#include "claims/sqlite-store.h"
+#include "claims/store/sqlite-store.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "claims/claim-file.h"
-#include "claims/sqlite-store-internal.h"
+#include "claims/store/claim-file.h"
+#include "claims/store/sqlite-store-internal.h"
 
 /* When it is first run: a statement takes some kilobytes, and most hosts never run most of them. */
 static int prepare(SqliteStore *store, StatementId id, Error *reterr)

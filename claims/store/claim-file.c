@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/claim-file.h"
+#include "claims/store/claim-file.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "claims/schema.h"
+#include "claims/store/schema.h"
 
 #define LOCK_POLL_USEC UINT64_C(5000)
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "claims/sqlite-store-internal.h"
+#include "claims/store/sqlite-store-internal.h"
 
 int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, ClaimStanding to,
                               const ClaimTold *told, Error *reterr)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "claims/sqlite-store-internal.h"
+#include "claims/store/sqlite-store-internal.h"
 
 /* The first row of what is to be moved. STORE_E_NOT_FOUND. */
 static int read_row(SqliteStore *store, const StoreMove *move, char **ret_group, uint64_t *ret_used,

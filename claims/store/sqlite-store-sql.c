@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/sqlite-store-internal.h"
+#include "claims/store/sqlite-store-internal.h"
 
 /* The columns that sqlite-store-claims.c reads, in its order. */
 #define CLAIM_COLUMNS                                                                    \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where claims are kept, as an interface: the local SQLite file (claims/sqlite-store.h) is its
- * first engine; a central database may be another.
+/* Where claims are kept, as an interface: the local SQLite file (claims/store/sqlite-store.h) is
+ * its first engine; a central database may be another.
  *
  * What an engine promises: each call is atomic and, when it returns 0, durable; a failed one leaves
  * what is stored as it was. A write that rests on a HostView compares the generation of every

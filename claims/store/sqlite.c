@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/sqlite.h"
+#include "claims/store/sqlite.h"
 
 #include <libgen.h>
 #include <stdarg.h>

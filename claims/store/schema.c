@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/schema.h"
+#include "claims/store/schema.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -14,7 +14,7 @@
  * To change the schema: add a step and SCHEMA_NEWEST, never edit an old one; add a fixture of the
  * version that was newest to the tests. */
 
-#include "claims/sqlite.h"
+#include "claims/store/sqlite.h"
 
 #define SCHEMA_NEWEST 8
 

@@ -5,7 +5,7 @@
  * are tried at open, and each is prepared when it is first run. Several processes may have the file
  * open. */
 
-#include "claims/store.h"
+#include "claims/store/store.h"
 
 /* Opens or makes the file. Yields a ClaimsOpened or a negative errno; see claim_file_open(). A file
  * whose rows cannot be read is damaged too. */

@@ -12,7 +12,7 @@
  * File and folder are fsynced before the next step relies on a name. */
 
 #include "claims/claim/claim.h"
-#include "claims/sqlite.h"
+#include "claims/store/sqlite.h"
 
 /* Reads everything that a user of the file relies on; -EUCLEAN when it is damaged. */
 typedef int (*ClaimFileVerify)(Sqlite *sqlite, void *context, Error *reterr);

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 
-#include "claims/sqlite-store-internal.h"
+#include "claims/store/sqlite-store-internal.h"
 
 static int damaged(const SqliteStore *store, const char *what, Error *reterr)
 {

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 
-#include "claims/sqlite-store-internal.h"
+#include "claims/store/sqlite-store-internal.h"
 
 #define MEMORY_MAX INT64_C(0x7fffffffff) /* MiB; more is damage */
 
