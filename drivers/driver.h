@@ -5,7 +5,7 @@
  *
  * "What is there?" (poll) takes as long as the hypervisor takes, and is asked on a thread of the
  * driver's own. What Placement should be told of it is no driver's affair, but the same for all of
- * them (drivers/provider-update.h). A driver knows neither Placement nor claims, holds no event
+ * them (drivers/update.h). A driver knows neither Placement nor claims, holds no event
  * loop, and logs at debug level only.
  *
  * Threads: every function here is called on the main thread and returns at once, but driver_free(),

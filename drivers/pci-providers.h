@@ -11,8 +11,8 @@
  * free. */
 
 #include "base/provider-tree.h"
+#include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
-#include "drivers/reshape.h"
 
 /* Makes, updates and removes providers. A device that Nova would refuse (a physical function and
  * its virtual functions both, virtual functions of different classes or traits, …) costs its own

@@ -8,8 +8,8 @@
  * inventories that it had, and everything else goes on. */
 
 #include "base/provider-tree.h"
+#include "drivers/driver-reshape.h"
 #include "drivers/reshape-rules.h"
-#include "drivers/reshape.h"
 
 /* host->after and tree are the same; it is edited where a class stays. reshape may be NULL: nothing
  * may move. DRIVER_UPDATED; DRIVER_UPDATED_IN_PART with words when a class stays that should not;

@@ -12,8 +12,8 @@
 
 #include "base/provider-tree.h"
 #include "drivers/cpu-plan.h"
+#include "drivers/driver-reshape.h"
 #include "drivers/mdev-plan.h"
-#include "drivers/reshape.h"
 
 typedef struct ReshapeHost {
         const DriverConfig *config;

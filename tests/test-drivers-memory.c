@@ -11,7 +11,7 @@
 #include "drivers/driver-config.h"
 #include "drivers/guest-capabilities.h"
 #include "drivers/node-device.h"
-#include "drivers/provider-update.h"
+#include "drivers/update.h"
 #include "tests/fail-alloc.h"
 #include "tests/host-fixture.h"
 

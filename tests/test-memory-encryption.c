@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/memory-encryption.h"
-#include "drivers/provider-update.h"
+#include "drivers/update.h"
 #include "tests/host-fixture.h"
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"

@@ -3,7 +3,7 @@
 /* [compute] numa_in_placement through the whole update: facts C9 and G1, which Nova has not. */
 
 #include "drivers/numa-providers.h"
-#include "drivers/provider-update.h"
+#include "drivers/update.h"
 #include "tests/host-fixture.h"
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"

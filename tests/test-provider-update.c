@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/provider-update.h"
+#include "drivers/update.h"
 #include "tests/host-fixture.h"
 
 #define UUID_FOREIGN "aaaaaaaa-0000-4000-8000-000000000009"

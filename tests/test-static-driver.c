@@ -4,8 +4,8 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "drivers/provider-update.h"
 #include "drivers/registry.h"
+#include "drivers/update.h"
 #include "tests/host-fixture.h"
 
 #define HOST(members) "{\"format\": \"compute-agent-host/1\", \"nodename\": \"cn1\"" members "}"

@@ -9,7 +9,7 @@
 
 #include "agent/reshape/claim-move.h"
 #include "base/log.h"
-#include "drivers/provider-update.h"
+#include "drivers/update.h"
 #include "report/gather.h"
 #include "tests/test.h"
 

@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <time.h>
 
-#include "drivers/provider-update.h"
 #include "drivers/registry.h"
+#include "drivers/update.h"
 #include "tests/host-fixture.h"
 
 #define UUID_MDEV "c60cc60c-c60c-4c60-8c60-c60cc60cc60c"

@@ -13,8 +13,8 @@
 #include "agent/config/config.h"
 #include "agent/formats/tree-json.h"
 #include "base/json.h"
-#include "drivers/provider-update.h"
 #include "drivers/registry.h"
+#include "drivers/update.h"
 
 #define TIMEOUT_MSEC 60000
 

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "claims/claims-move.h"
 #include "claims/claims-placement.h"
-#include "drivers/provider-update.h"
+#include "drivers/update.h"
 
 typedef struct Follow {
         Claims *claims;

@@ -13,7 +13,7 @@
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
-#include "drivers/reshape.h"
+#include "drivers/driver-reshape.h"
 
 typedef struct ReshapeShape {
         ProviderTree *tree;

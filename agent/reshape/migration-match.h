@@ -10,8 +10,8 @@
  */
 
 #include "claims/claim/claim.h"
+#include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
-#include "drivers/reshape.h"
 
 /* Sorted by consumer; freed by the caller. claims may be NULL. -ENOMEM. */
 int migration_match(const Allocations *consumers, const Snapshot *snapshot, const ClaimList *claims,

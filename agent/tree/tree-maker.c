@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "drivers/provider-update.h"
+#include "drivers/update.h"
 
 static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr)
 {

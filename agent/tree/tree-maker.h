@@ -9,8 +9,8 @@
 #include "agent/tree/device-watch.h"
 #include "agent/tree/provider-config.h"
 #include "base/provider-tree.h"
+#include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
-#include "drivers/reshape.h"
 
 /* Everything is borrowed. */
 typedef struct TreeMaker {

@@ -5,7 +5,7 @@
 #include "drivers/capabilities.h"
 #include "drivers/cpu-model.h"
 #include "drivers/guest-capabilities.h"
-#include "drivers/provider-update.h"
+#include "drivers/update.h"
 #include "tests/fuzz/fuzz.h"
 
 static void make_tree(Capabilities *capabilities)

@@ -5,8 +5,8 @@
  * Each kind of provider has a file of its own; this one says in which order they come. Pure. */
 
 #include "base/provider-tree.h"
+#include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
-#include "drivers/reshape.h"
 
 /* Edits tree, which holds what Placement holds, into what the host should have (specification 4,
  * "update_provider_tree").

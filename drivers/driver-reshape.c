@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/reshape.h"
+#include "drivers/driver-reshape.h"
 
 #include <string.h>
 

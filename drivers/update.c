@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/provider-update.h"
+#include "drivers/update.h"
 
 #include <errno.h>
 
