@@ -5,7 +5,7 @@
  * struct out. It judges nothing: sparse cell ids, cells without CPUs or memory, a CPU in two cells
  * and a host without cells are told as they are. */
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 typedef struct Capabilities {
         char *arch;      /* "" when not told */

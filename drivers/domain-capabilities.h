@@ -4,7 +4,7 @@
 /* libvirt's domain capabilities XML: what guests of one architecture and machine type may have.
  * Pure: text in, struct out. */
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 /* ret is released with snapshot_emulator_done(). -EBADMSG with words, -ENOMEM. */
 int domain_capabilities_parse(const char *text, SnapshotEmulator *ret, Error *reterr);

@@ -4,7 +4,7 @@
 /* The part of libvirt's domain XML that says where on the host a guest runs: <vcpu cpuset>,
  * <cputune>, <numatune>, <memoryBacking> and the cells of <cpu>. Pure. */
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 #include "drivers/xml.h"
 
 #define DOMAIN_VCPUS_MAX             4096 /* of one guest, what libvirt's own drivers stay below */

@@ -3,7 +3,7 @@
 
 /* libvirt's domain XML: what a guest is given of the host. Pure: text in, struct out. */
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 /* Reads all of a SnapshotDomain but state and persistent, which the XML does not tell. Devices that
  * are not named by a uuid or a PCI address that fits are left out. -EBADMSG with words, -ENOMEM. */

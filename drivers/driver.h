@@ -14,8 +14,8 @@
  *
  * A new driver fills a DriverOps and adds a line to the table in drivers/registry.c. */
 
-#include "drivers/pci-spec.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/pci-spec.h"
+#include "drivers/host/snapshot.h"
 
 /* One mdev type of [devices] enabled_mdev_types with its [mdev_TYPE] section. */
 typedef struct DriverMdevType {

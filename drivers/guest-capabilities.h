@@ -5,7 +5,7 @@
  * full, and for which architectures and machine types there is an emulator. Pure: text in, struct
  * out. */
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 typedef struct GuestEmulator {
         char *arch;

@@ -6,7 +6,7 @@
 
 #include <libvirt/libvirt.h>
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 /* Translates the error into an errno and words, with advice where there is any: what was tried,
  * libvirt's own message, what to do. Returns the negative errno. */

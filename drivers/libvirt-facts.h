@@ -9,7 +9,7 @@
 
 #include <libvirt/libvirt.h>
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 /* Copies of the options that count here. */
 typedef struct LibvirtFactsOptions {

@@ -3,7 +3,7 @@
 
 /* libvirt's node device XML. Pure: text in, struct out. */
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 typedef enum NodeDeviceKind {
         NODE_DEVICE_OTHER,  /* nothing that guests are given */

@@ -14,7 +14,7 @@
  * its functions a GPU can serve at a time is in no file: see [mdev_TYPE] in compute-agent.conf(5).
  */
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 #define VGPU_TYPES_FOLDER   "/sys/bus/pci/devices"
 #define VGPU_TYPES_TEXT_MAX 65536 /* bytes of a file */

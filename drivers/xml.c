@@ -9,7 +9,7 @@
 #include <libxml/parserInternals.h>
 #include <string.h>
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 struct XmlDocument {
         xmlDoc *doc;

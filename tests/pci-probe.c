@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "drivers/pci-spec.h"
+#include "drivers/host/pci-spec.h"
 
 static json_t *answer(const json_t *question)
 {

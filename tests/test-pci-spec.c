@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/pci-spec.h"
-#include "drivers/regex.h"
+#include "drivers/host/pci-spec.h"
+#include "drivers/host/regex.h"
 #include "tests/host-fixture.h"
 
 /* JSON is easier to read with the other quotes. */

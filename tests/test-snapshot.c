@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "base/json.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 #include "tests/test.h"
 
 #define UUID_A "11111111-1111-4111-8111-111111111111"

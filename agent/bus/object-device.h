@@ -5,7 +5,7 @@
  * Plain data that owns its texts: it outlives the poll that it was made of. */
 
 #include "claims/claim/host-facts.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 typedef struct ObjectDevice {
         char *name;           /* libvirt's: "pci_0000_41_00_0" */

@@ -4,7 +4,7 @@
 /* Where on the host a guest is, as its domain tells it. Pure. */
 
 #include "claims/claim/host-facts.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 /* facts: the cells of the host. A guest's CPU is in the host cell that has all the host CPUs that
  * it may run on, else in the one that its memory is bound to; one that floats over several cells is

@@ -18,7 +18,7 @@
 #include <jansson.h>
 
 #include "base/provider-tree.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 #define DEVICE_LEDGER_FORMAT "compute-agent-devices/1"
 #define DEVICE_GONE_HOLDS    10

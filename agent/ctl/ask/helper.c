@@ -9,7 +9,7 @@
 
 #include "agent/ctl/print/json.h"
 #include "agent/formats/documents.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 #define PROGRAM  "computectl-discover"
 #define IDENTITY "computectl-identity"

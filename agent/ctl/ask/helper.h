@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 
-/* config: a configuration file, or NULL for the host's own. The document of drivers/snapshot.h.
- * Blocks until the program has ended. -errno with words; what the program had to say went to
- * standard error. */
+/* config: a configuration file, or NULL for the host's own. The document of
+ * drivers/host/snapshot.h. Blocks until the program has ended. -errno with words; what the program
+ * had to say went to standard error. */
 int ctl_poll(const char *config, json_t **ret, Error *reterr);
 
 /* The same; what of the configuration does not fit the host, the document of drivers/verify.h. */

@@ -9,7 +9,7 @@
 #include "agent/config/config.h"
 #include "agent/ctl/print/style.h"
 #include "base/json.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 #define CTL_DOCTOR_FORMAT                                                           \
         "compute-agent-doctor/1" /* {"format", "findings": [{"check", "state": "ok" \

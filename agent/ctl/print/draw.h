@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 /* tree: agent/formats/tree-json.h; claims: agent/ctl/print/claims.h, or NULL. Nothing is written
  * unless all of it is. -ENOMEM with words. */

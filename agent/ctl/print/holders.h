@@ -5,7 +5,7 @@
  */
 
 #include "base/json.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 typedef struct Holder {
         const char *consumer;         /* uuid, of the domain or the claim */

@@ -4,7 +4,7 @@
 /* "computectl discover": what a poll of the driver found, as tables. Pure. */
 
 #include "agent/ctl/print/style.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 /* With all: every device, not only those that guests may be given. -ENOMEM. */
 int ctl_host_print(const Snapshot *snapshot, const CtlStyle *style, FILE *output);

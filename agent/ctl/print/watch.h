@@ -12,7 +12,7 @@ typedef struct CtlWatchFacts {
         const json_t *status; /* agent/ctl/print/status.h */
         const json_t *tree;   /* agent/formats/tree-json.h */
         const json_t *claims; /* agent/ctl/print/claims.h */
-        const json_t *host;   /* drivers/snapshot.h: the names of guests */
+        const json_t *host;   /* drivers/host/snapshot.h: the names of guests */
 } CtlWatchFacts;
 
 /* The whole page: verdict, usage of each inventory, claims with the names of their guests. -ENOMEM.

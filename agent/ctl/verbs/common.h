@@ -6,7 +6,7 @@
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/verbs/verbs.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 /* For a verb that can do nothing without the agent: nobody there is a failure like others. */
 int ctl_need_answer(int r);

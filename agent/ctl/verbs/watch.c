@@ -16,7 +16,7 @@
 #include "agent/formats/documents.h"
 #include "agent/formats/interface.h"
 #include "agent/formats/tree-json.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 #define TICK_USEC   USEC_PER_SEC          /* ages are counted on */
 #define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals that come together are one change */

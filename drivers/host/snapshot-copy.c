@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 /* NULL stays NULL, as in a struct that is not filled. */
 static int copy_text(char **ret, const char *text)

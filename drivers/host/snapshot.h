@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
-#include "drivers/pci-address.h"
+#include "drivers/host/pci-address.h"
 
 #define SNAPSHOT_FORMAT       "compute-agent-host/1" /* "format" member of the JSON form */
 #define NUMA_NODE_NONE        (-1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/pci-address.h"
+#include "drivers/host/pci-address.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 typedef enum FieldType {
         FIELD_TEXT,    /* char *; "" when missing */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/pci-spec.h"
+#include "drivers/host/pci-spec.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/inventory.h"
 #include "base/json.h"
-#include "drivers/regex.h"
+#include "drivers/host/regex.h"
 
 #define ANY (-1)
 #define STANDARD_CLASSES                                                                          \

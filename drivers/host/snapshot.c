@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 /* A pattern is looked through once before PCRE2 compiles it: what Python does not know is refused,
  * and "{,n}", which PCRE2 takes as it stands, is written as "{0,n}". */
 
-#include "drivers/regex.h"
+#include "drivers/host/regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <ctype.h>

@@ -7,12 +7,12 @@
  * product_id, address (a string whose parts may be "*" or missing, or an object of regular
  * expressions for domain, bus, slot and function), devname, and tags. The address of one physical
  * function matches its virtual functions, too. Of several specs the first that matches counts.
- * Regular expressions are Python's (drivers/regex.h). A spec with remote_managed matches functions
- * of a card alone that tells its serial number. */
+ * Regular expressions are Python's (drivers/host/regex.h). A spec with remote_managed matches
+ * functions of a card alone that tells its serial number. */
 
 #include "base/inventory.h"
 #include "base/string-set.h"
-#include "drivers/snapshot.h"
+#include "drivers/host/snapshot.h"
 
 #define PCI_SPECS_MAX     1024
 #define PCI_SPEC_TEXT_MAX 65536 /* bytes of a value */
