@@ -10,8 +10,8 @@
 
 #include "drivers/driver.h"
 
-/* A function that becomes a vGPU without an mdev (drivers/vgpu-types.h) is a device as any other,
- * of which one can be made. */
+/* A function that becomes a vGPU without an mdev (drivers/libvirt/vgpu-types.h) is a device as any
+ * other, of which one can be made. */
 typedef struct MdevOffer {
         const SnapshotDevice *device; /* of the snapshot */
         const DriverMdevType *type;   /* of the configuration */

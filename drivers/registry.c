@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/domain.h"
 #include "drivers/driver-config.h"
-#include "drivers/libvirt-driver.h"
+#include "drivers/libvirt/domain.h"
+#include "drivers/libvirt/driver.h"
 #include "drivers/static-driver.h"
 
 static const DriverOps *const drivers[] = {

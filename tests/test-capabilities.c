@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/capabilities.h"
+#include "drivers/libvirt/capabilities.h"
 #include "tests/test.h"
 
 #define HOST(cells)                                                                           \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/domain-capabilities.h"
+#include "drivers/libvirt/domain-capabilities.h"
 #include "tests/test.h"
 
 #define HEAD "<domainCapabilities><machine> pc-q35-7.2 </machine><arch>x86_64</arch>"

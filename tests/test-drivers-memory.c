@@ -4,13 +4,13 @@
  * failing in turn: -ENOMEM, nothing made, nothing lost (which the run under AddressSanitizer sees).
  */
 
-#include "drivers/capabilities.h"
-#include "drivers/cpu-model.h"
-#include "drivers/domain-capabilities.h"
-#include "drivers/domain.h"
 #include "drivers/driver-config.h"
-#include "drivers/guest-capabilities.h"
-#include "drivers/node-device.h"
+#include "drivers/libvirt/capabilities.h"
+#include "drivers/libvirt/cpu-model.h"
+#include "drivers/libvirt/domain-capabilities.h"
+#include "drivers/libvirt/domain.h"
+#include "drivers/libvirt/guest-capabilities.h"
+#include "drivers/libvirt/node-device.h"
 #include "drivers/update.h"
 #include "tests/fail-alloc.h"
 #include "tests/host-fixture.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/cpu-model.h"
-#include "drivers/guest-capabilities.h"
+#include "drivers/libvirt/cpu-model.h"
+#include "drivers/libvirt/guest-capabilities.h"
 #include "tests/test.h"
 
 static const char text[] =

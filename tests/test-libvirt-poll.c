@@ -6,9 +6,9 @@
 #include <libvirt/libvirt.h>
 #include <poll.h>
 
-#include "drivers/libvirt-connection.h"
-#include "drivers/libvirt-event-loop.h"
-#include "drivers/libvirt-poll.h"
+#include "drivers/libvirt/connection.h"
+#include "drivers/libvirt/event-loop.h"
+#include "drivers/libvirt/poll.h"
 #include "drivers/registry.h"
 #include "tests/bench/libvirt-calls.h"
 #include "tests/host-fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/node-device.h"
+#include "drivers/libvirt/node-device.h"
 #include "tests/test.h"
 
 #define UUID    "c60cc60c-c60c-4c60-8c60-c60cc60cc60c"

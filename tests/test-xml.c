@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/host/snapshot.h"
-#include "drivers/xml.h"
+#include "drivers/libvirt/xml.h"
 #include "tests/test.h"
 
 static void test_walk(void **state)

@@ -82,7 +82,7 @@ typedef struct SnapshotDevice {
         bool has_card_serial;  /* its VPD, or else that of its physical function, tells the serial
                                   number of the card */
         bool is_vgpu_function; /* a VF that becomes a vGPU itself, without an mdev: its types say
-                                  into what (drivers/vgpu-types.h) */
+                                  into what (drivers/libvirt/vgpu-types.h) */
         MdevType *mdev_types;
         size_t n_mdev_types;
 } SnapshotDevice;

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "drivers/libvirt-connection.h"
-#include "drivers/libvirt-event-loop.h"
-#include "drivers/libvirt-poll.h"
+#include "drivers/libvirt/connection.h"
+#include "drivers/libvirt/event-loop.h"
+#include "drivers/libvirt/poll.h"
 #include "tests/bench/libvirt-calls.h"
 
 #define POLLS_MAX 1000

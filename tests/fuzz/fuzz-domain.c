@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/domain.h"
+#include "drivers/libvirt/domain.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_text(const char *text)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/libvirt-devices.h"
+#include "drivers/libvirt/devices.h"
 
 #include <libvirt/virterror.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/string-set.h"
-#include "drivers/libvirt-error.h"
-#include "drivers/vgpu-types.h"
+#include "drivers/libvirt/error.h"
+#include "drivers/libvirt/vgpu-types.h"
 
 typedef struct DevicePoll {
         virConnectPtr connection;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/vgpu-types.h"
+#include "drivers/libvirt/vgpu-types.h"
 
 #include <ctype.h>
 #include <errno.h>

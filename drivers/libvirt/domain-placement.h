@@ -5,7 +5,7 @@
  * <cputune>, <numatune>, <memoryBacking> and the cells of <cpu>. Pure. */
 
 #include "drivers/host/snapshot.h"
-#include "drivers/xml.h"
+#include "drivers/libvirt/xml.h"
 
 #define DOMAIN_VCPUS_MAX             4096 /* of one guest, what libvirt's own drivers stay below */
 #define DOMAIN_CELLS_MAX             1024

@@ -11,8 +11,8 @@
 
 #include <libvirt/libvirt.h>
 
+#include "drivers/libvirt/poll-cache.h"
 #include "drivers/mailbox.h"
-#include "drivers/poll-cache.h"
 
 typedef struct LibvirtConnection LibvirtConnection;
 

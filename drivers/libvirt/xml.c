@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/xml.h"
+#include "drivers/libvirt/xml.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/poll-cache.h"
+#include "drivers/libvirt/poll-cache.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/node-device.h"
+#include "drivers/libvirt/node-device.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "drivers/xml.h"
+#include "drivers/libvirt/xml.h"
 
 void node_device_done(NodeDevice *device)
 {

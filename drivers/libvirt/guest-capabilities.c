@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/guest-capabilities.h"
+#include "drivers/libvirt/guest-capabilities.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "drivers/xml.h"
+#include "drivers/libvirt/xml.h"
 
 #define EMULATORS_MAX 1024
 

@@ -7,7 +7,7 @@
 
 #include <libvirt/libvirt.h>
 
-#include "drivers/poll-cache.h"
+#include "drivers/libvirt/poll-cache.h"
 
 /* Adds to snapshot, which has no domains yet. Negative errno with words. */
 int libvirt_poll_domains(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/libvirt-event-loop.h"
+#include "drivers/libvirt/event-loop.h"
 
 #include <errno.h>
 #include <libvirt/libvirt.h>
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "drivers/libvirt-error.h"
+#include "drivers/libvirt/error.h"
 #include "drivers/thread.h"
 
 /* Once per process, as libvirt's own registration is. Written before pthread_once() returns. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/domain-capabilities.h"
+#include "drivers/libvirt/domain-capabilities.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/xml.h"
+#include "drivers/libvirt/xml.h"
 
 static bool is_supported(const XmlNode *node)
 {

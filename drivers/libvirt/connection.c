@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/libvirt-connection.h"
+#include "drivers/libvirt/connection.h"
 
 #include <errno.h>
 #include <libvirt/virterror.h>
 
 #include "base/log.h"
-#include "drivers/libvirt-error.h"
+#include "drivers/libvirt/error.h"
 
 /* Domains: start, stop, define; a device plugged into or out of a running one; its CPUs pinned
  * anew. */

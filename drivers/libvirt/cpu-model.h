@@ -4,7 +4,7 @@
 /* libvirt's XML of a CPU, as virConnectBaselineCPU() takes and gives it. Pure. */
 
 #include "drivers/driver.h"
-#include "drivers/guest-capabilities.h"
+#include "drivers/libvirt/guest-capabilities.h"
 
 /* The XML of a model of that architecture with these features beside it; vendor and features may be
  * NULL. NULL when out of memory, and when a name is none that XML or libvirt could have. */

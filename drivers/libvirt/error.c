@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/libvirt-error.h"
+#include "drivers/libvirt/error.h"
 
 #include <errno.h>
 #include <libvirt/libvirt.h>

@@ -9,7 +9,7 @@
 
 #include <libvirt/libvirt.h>
 
-#include "drivers/poll-cache.h"
+#include "drivers/libvirt/poll-cache.h"
 
 /* Adds to snapshot, which has no devices yet. Negative errno with words. */
 int libvirt_poll_devices(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/libvirt-poll.h"
+#include "drivers/libvirt/poll.h"
 
 #include <errno.h>
 #include <libvirt/virterror.h>
@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "drivers/capabilities.h"
-#include "drivers/libvirt-devices.h"
-#include "drivers/libvirt-domains.h"
-#include "drivers/libvirt-error.h"
+#include "drivers/libvirt/capabilities.h"
+#include "drivers/libvirt/devices.h"
+#include "drivers/libvirt/domains.h"
+#include "drivers/libvirt/error.h"
 
 /* A snapshot in the making. */
 typedef struct Poll {

@@ -11,7 +11,7 @@
 
 #include <libvirt/libvirt.h>
 
-#include "drivers/poll-cache.h"
+#include "drivers/libvirt/poll-cache.h"
 
 /* Negative errno with words. */
 int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind,

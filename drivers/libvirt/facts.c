@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/libvirt-facts.h"
+#include "drivers/libvirt/facts.h"
 
 #include <errno.h>
 #include <libvirt/virterror.h>
@@ -8,9 +8,9 @@
 
 #include "base/array.h"
 #include "base/log.h"
-#include "drivers/cpu-model.h"
-#include "drivers/domain-capabilities.h"
-#include "drivers/libvirt-error.h"
+#include "drivers/libvirt/cpu-model.h"
+#include "drivers/libvirt/domain-capabilities.h"
+#include "drivers/libvirt/error.h"
 
 struct LibvirtFacts {
         uint64_t libvirt_version;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The driver of hosts that libvirt manages. All calls are made on its virt thread; see
- * drivers/libvirt-driver.c for the protocol. */
+ * drivers/libvirt/driver.c for the protocol. */
 
 #include "drivers/driver.h"
 

@@ -6,8 +6,8 @@
  *   virt     sleeps in a read of that eventfd. For each order it connects if it is not connected,
  *            polls, and posts a snapshot or a failure. The only one that makes libvirt calls, so
  *            the only one that a hypervisor which hangs can stop.
- *   events   libvirt's own loop (drivers/libvirt-event-loop.h): sends keepalives, which end a hung
- * call on the virt thread, and runs the callbacks of drivers/libvirt-connection.c.
+ *   events   libvirt's own loop (drivers/libvirt/event-loop.h): sends keepalives, which end a hung
+ * call on the virt thread, and runs the callbacks of drivers/libvirt/connection.c.
  *
  * Everything that the virt thread touches is in LibvirtState, with copies of the configuration, and
  * both it and the driver hold a reference. driver_free() waits two seconds for the thread; one that
@@ -17,17 +17,17 @@
  * LIMITATIONS: keepalive begins when a connection is open. Against a daemon that is stopped before
  * that, the poll hangs in the opening until the daemon goes on or its socket closes. */
 
-#include "drivers/libvirt-driver.h"
+#include "drivers/libvirt/driver.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "drivers/libvirt-connection.h"
-#include "drivers/libvirt-event-loop.h"
-#include "drivers/libvirt-facts.h"
-#include "drivers/libvirt-poll.h"
+#include "drivers/libvirt/connection.h"
+#include "drivers/libvirt/event-loop.h"
+#include "drivers/libvirt/facts.h"
+#include "drivers/libvirt/poll.h"
 #include "drivers/mailbox.h"
 #include "drivers/virt-thread.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/capabilities.h"
+#include "drivers/libvirt/capabilities.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/xml.h"
+#include "drivers/libvirt/xml.h"
 
 void capabilities_done(Capabilities *capabilities)
 {

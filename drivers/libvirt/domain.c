@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/domain.h"
+#include "drivers/libvirt/domain.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "drivers/domain-placement.h"
-#include "drivers/xml.h"
+#include "drivers/libvirt/domain-placement.h"
+#include "drivers/libvirt/xml.h"
 
 /* Counts what the arrays have room for; the snapshot itself does not. */
 typedef struct Reader {

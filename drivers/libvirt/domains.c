@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/libvirt-domains.h"
+#include "drivers/libvirt/domains.h"
 
 #include <errno.h>
 #include <libvirt/virterror.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "drivers/domain.h"
-#include "drivers/libvirt-error.h"
+#include "drivers/libvirt/domain.h"
+#include "drivers/libvirt/error.h"
 
 #define STATE_UNKNOWN (-1)
 

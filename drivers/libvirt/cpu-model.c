@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/cpu-model.h"
+#include "drivers/libvirt/cpu-model.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/xml.h"
+#include "drivers/libvirt/xml.h"
 
 /* Letters, digits and what libvirt's names have between them: nothing that XML would take
  * otherwise.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/domain-placement.h"
+#include "drivers/libvirt/domain-placement.h"
 
 #include <errno.h>
 

@@ -13,7 +13,7 @@
  * knows no libvirt. */
 
 #include "drivers/driver.h"
-#include "drivers/node-device.h"
+#include "drivers/libvirt/node-device.h"
 
 #define POLL_CACHE_LIFE_USEC   (10 * 60 * USEC_PER_SEC)
 #define POLL_CACHE_REFRESH_MAX 8
