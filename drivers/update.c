@@ -9,7 +9,7 @@
 #include "drivers/memory-encryption.h"
 #include "drivers/numa-providers.h"
 #include "drivers/pci-providers.h"
-#include "drivers/reshape-moves.h"
+#include "drivers/reshape/moves.h"
 #include "drivers/root-inventory.h"
 
 static int add_root_traits(const DriverConfig *config, Provider *root)

@@ -3,7 +3,7 @@
 /* Each move as one line: a host, who holds what before, who holds what after.
  * "a@cn1:VCPU=2" is consumer a with 2 VCPU of provider cn1. */
 
-#include "drivers/reshape-keep.h"
+#include "drivers/reshape/keep.h"
 #include "drivers/update.h"
 #include "tests/host-fixture.h"
 

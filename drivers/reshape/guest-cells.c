@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/guest-cells.h"
+#include "drivers/reshape/guest-cells.h"
 
 #define NO_CELL SIZE_MAX
 

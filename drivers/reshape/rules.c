@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/reshape-rules.h"
+#include "drivers/reshape/rules.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "drivers/guest-cells.h"
 #include "drivers/mdev-providers.h"
 #include "drivers/memory-encryption.h"
 #include "drivers/numa-providers.h"
 #include "drivers/reshape-share.h"
+#include "drivers/reshape/guest-cells.h"
 
 static const char vcpu[] = "VCPU";
 static const char pcpu[] = "PCPU";

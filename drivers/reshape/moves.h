@@ -9,7 +9,7 @@
 
 #include "base/provider-tree.h"
 #include "drivers/driver-reshape.h"
-#include "drivers/reshape-rules.h"
+#include "drivers/reshape/rules.h"
 
 /* host->after and tree are the same; it is edited where a class stays. reshape may be NULL: nothing
  * may move. DRIVER_UPDATED; DRIVER_UPDATED_IN_PART with words when a class stays that should not;

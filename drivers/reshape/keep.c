@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/reshape-keep.h"
+#include "drivers/reshape/keep.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/reshape-moves.h"
+#include "drivers/reshape/moves.h"
 
 #include <string.h>
 
 #include "base/array.h"
 #include "base/log.h"
-#include "drivers/reshape-keep.h"
+#include "drivers/reshape/keep.h"
 
 /* One consumer's part of a class on one provider. */
 typedef struct Move {

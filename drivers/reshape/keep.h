@@ -4,7 +4,7 @@
 /* Leaving inventories as they were, in a tree that was edited already. Pure. */
 
 #include "base/provider-tree.h"
-#include "drivers/reshape-rules.h"
+#include "drivers/reshape/rules.h"
 
 /* Where a renamed class would go, its new name takes the record over, unless the provider has one
  * of that name. -ENOMEM. */
