@@ -10,7 +10,7 @@
 #include "claims/claims-internal.h"
 
 /* A provider with the uuid of a device's and another name: somebody renamed it. The device is not
- * offered (drivers/child-provider.h), so nothing new fits there. */
+ * offered (drivers/tree/child-provider.h), so nothing new fits there. */
 static int withhold_renamed(HostView *view, const Uuid *root, const char *node, const char *device)
 {
         _cleanup_free_ char *name = NULL;

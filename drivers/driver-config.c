@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "drivers/cpu-plan.h"
-#include "drivers/huge-pages.h"
+#include "drivers/tree/cpu-plan.h"
+#include "drivers/tree/huge-pages.h"
 
 #define VIRTUAL_DEVICES "/sys/devices/virtual/"
 

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 
-#include "drivers/host-traits.h"
-#include "drivers/mdev-providers.h"
-#include "drivers/memory-encryption.h"
-#include "drivers/numa-providers.h"
-#include "drivers/pci-providers.h"
 #include "drivers/reshape/moves.h"
-#include "drivers/root-inventory.h"
+#include "drivers/tree/host-traits.h"
+#include "drivers/tree/mdev-providers.h"
+#include "drivers/tree/memory-encryption.h"
+#include "drivers/tree/numa-providers.h"
+#include "drivers/tree/pci-providers.h"
+#include "drivers/tree/root-inventory.h"
 
 static int add_root_traits(const DriverConfig *config, Provider *root)
 {

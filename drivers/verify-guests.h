@@ -9,7 +9,7 @@
  * such a guest. The agent tells: the guest is there, and stopping would not move it. Nothing is
  * found without cpu_dedicated_set, where pinned guests share the shared CPUs. */
 
-#include "drivers/cpu-plan.h"
+#include "drivers/tree/cpu-plan.h"
 #include "drivers/verify.h"
 
 /* Adds one finding for each kind of fault, with the number of guests that have it and the names of

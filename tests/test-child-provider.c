@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/child-provider.h"
+#include "drivers/tree/child-provider.h"
 
 #include "tests/test.h"
 

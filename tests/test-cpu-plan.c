@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/cpu-plan.h"
-#include "drivers/host-amounts.h"
+#include "drivers/tree/cpu-plan.h"
+#include "drivers/tree/host-amounts.h"
 #include "tests/host-fixture.h"
 
 #define CPUS(online, present) "\"online_cpus\": \"" online "\", \"present_cpus\": \"" present "\""

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/cpu-traits.h"
-#include "drivers/host-traits.h"
+#include "drivers/tree/cpu-traits.h"
+#include "drivers/tree/host-traits.h"
 #include "tests/host-fixture.h"
 
 #define EMULATOR(members) "\"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"q35\"" members "}]"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/mdev-plan.h"
+#include "drivers/tree/mdev-plan.h"
 #include "tests/host-fixture.h"
 
 #define UUID_1 "11111111-1111-4111-8111-111111111111"

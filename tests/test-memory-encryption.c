@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/memory-encryption.h"
+#include "drivers/tree/memory-encryption.h"
 #include "drivers/update.h"
 #include "tests/host-fixture.h"
 

@@ -2,7 +2,7 @@
 
 /* [compute] numa_in_placement through the whole update: facts C9 and G1, which Nova has not. */
 
-#include "drivers/numa-providers.h"
+#include "drivers/tree/numa-providers.h"
 #include "drivers/update.h"
 #include "tests/host-fixture.h"
 

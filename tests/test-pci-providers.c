@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/pci-providers.h"
+#include "drivers/tree/pci-providers.h"
 #include "tests/host-fixture.h"
 
 #define UUID_GUEST "5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02"

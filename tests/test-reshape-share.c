@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/reshape-share.h"
+#include "drivers/tree/share.h"
 #include "tests/test.h"
 
 #define N_SHARES 3

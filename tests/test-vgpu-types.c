@@ -2,7 +2,7 @@
 
 #include "drivers/libvirt/vgpu-types.h"
 
-#include "drivers/mdev-plan.h"
+#include "drivers/tree/mdev-plan.h"
 #include "tests/fail-alloc.h"
 #include "tests/host-fixture.h"
 #include "tests/scratch-folder.h"

@@ -3,9 +3,9 @@
 #include "agent/guests/facts.h"
 
 #include "agent/guests/layout.h"
-#include "drivers/cpu-plan.h"
-#include "drivers/huge-pages.h"
-#include "drivers/mdev-plan.h"
+#include "drivers/tree/cpu-plan.h"
+#include "drivers/tree/huge-pages.h"
+#include "drivers/tree/mdev-plan.h"
 
 _Static_assert(HOST_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses are as long on both sides");
 _Static_assert(HOST_PAGES_CLASS_SIZE == HUGE_PAGES_CLASS_SIZE, "and so are classes of pages");

@@ -4,7 +4,7 @@
 /* Where on the host a guest's CPUs and memory are, as far as its domain pins them: vcpupin,
  * numatune and memnode. Pure. */
 
-#include "drivers/cpu-plan.h"
+#include "drivers/tree/cpu-plan.h"
 
 /* In CPUs, or in KiB of memory. What is pinned to no single cell counts in all alone. */
 typedef struct GuestWeights {

@@ -5,11 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "drivers/mdev-providers.h"
-#include "drivers/memory-encryption.h"
-#include "drivers/numa-providers.h"
-#include "drivers/reshape-share.h"
 #include "drivers/reshape/guest-cells.h"
+#include "drivers/tree/mdev-providers.h"
+#include "drivers/tree/memory-encryption.h"
+#include "drivers/tree/numa-providers.h"
+#include "drivers/tree/share.h"
 
 static const char vcpu[] = "VCPU";
 static const char pcpu[] = "PCPU";

@@ -11,9 +11,9 @@
  *   renamed classes         [agent] renamed_resource_classes: the new name, on the same provider */
 
 #include "base/provider-tree.h"
-#include "drivers/cpu-plan.h"
 #include "drivers/driver-reshape.h"
-#include "drivers/mdev-plan.h"
+#include "drivers/tree/cpu-plan.h"
+#include "drivers/tree/mdev-plan.h"
 
 typedef struct ReshapeHost {
         const DriverConfig *config;

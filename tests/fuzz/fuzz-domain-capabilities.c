@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/host-traits.h"
 #include "drivers/libvirt/domain-capabilities.h"
+#include "drivers/tree/host-traits.h"
 #include "tests/fuzz/fuzz.h"
 
 static int check_trait(const char *trait, int state, void *userdata)

@@ -5,7 +5,7 @@
  * alone where NUMA cells have the others. Pure. */
 
 #include "base/provider-tree.h"
-#include "drivers/host-amounts.h"
+#include "drivers/tree/host-amounts.h"
 
 /* Replaces the root's inventories: they are the driver's own. A class with a total of 0 is left out
  * (facts G4.7). DISK_GB of a size that is not known (disk_error) stays as the root has it.

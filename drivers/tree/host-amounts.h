@@ -6,7 +6,7 @@
  * cells, is for others. Pure. */
 
 #include "base/provider-tree.h"
-#include "drivers/cpu-plan.h"
+#include "drivers/tree/cpu-plan.h"
 
 typedef struct ClassAmount {
         const char *resource_class;

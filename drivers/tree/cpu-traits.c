@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/cpu-traits.h"
+#include "drivers/tree/cpu-traits.h"
 
 #define X86(feature_, name, alias_)                                                   \
         {                                                                             \

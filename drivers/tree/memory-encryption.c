@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/memory-encryption.h"
+#include "drivers/tree/memory-encryption.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/child-provider.h"
+#include "drivers/tree/child-provider.h"
 
 /* More than Placement takes: a name that does not even fit this is refused all the same. */
 #define NAME_SIZE (2 * PROVIDER_NAME_MAX)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/mdev-plan.h"
+#include "drivers/tree/mdev-plan.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/huge-pages.h"
+#include "drivers/tree/huge-pages.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,11 +3,11 @@
 /* A view is made first: for each provider that should be there the devices of it. Then the tree is
  * brought to it, and providers with our trait that are in no view go. */
 
-#include "drivers/pci-providers.h"
+#include "drivers/tree/pci-providers.h"
 #include "base/array.h"
-#include "drivers/child-provider.h"
-#include "drivers/mdev-plan.h"
-#include "drivers/numa-providers.h"
+#include "drivers/tree/child-provider.h"
+#include "drivers/tree/mdev-plan.h"
+#include "drivers/tree/numa-providers.h"
 
 #include <ctype.h>
 #include <errno.h>

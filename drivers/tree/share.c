@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/reshape-share.h"
+#include "drivers/tree/share.h"
 
 uint64_t reshape_portion(uint64_t amount, uint64_t before, uint64_t weight, uint64_t all)
 {

@@ -11,7 +11,7 @@
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
-#include "drivers/host-amounts.h"
+#include "drivers/tree/host-amounts.h"
 
 /* The provider that a device of that NUMA node belongs under: the cell's (also when somebody
  * renamed it: its devices stay where they are), or the root when cells are not in Placement, the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/host-amounts.h"
+#include "drivers/tree/host-amounts.h"
 
 #include <errno.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/numa-providers.h"
+#include "drivers/tree/numa-providers.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/child-provider.h"
-#include "drivers/huge-pages.h"
-#include "drivers/reshape-share.h"
+#include "drivers/tree/child-provider.h"
+#include "drivers/tree/huge-pages.h"
+#include "drivers/tree/share.h"
 
 /* More than Placement takes: a name that does not even fit this is refused all the same. */
 #define NAME_SIZE (2 * PROVIDER_NAME_MAX)

@@ -5,7 +5,7 @@
  * with cells in Placement, below the cell that the device is attached to. Pure. */
 
 #include "base/provider-tree.h"
-#include "drivers/mdev-plan.h"
+#include "drivers/tree/mdev-plan.h"
 
 /* Makes or adopts (by its name) the provider of each offer, sets its inventory and the owner trait,
  * puts it below the cell of its device, and removes those of devices that offer nothing any more

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/root-inventory.h"
+#include "drivers/tree/root-inventory.h"
 
 #include <errno.h>
 
-#include "drivers/numa-providers.h"
+#include "drivers/tree/numa-providers.h"
 
 /* The folder that nobody told of: a host whose guests have their disks elsewhere. */
 static bool is_never_there(const DriverConfig *config, const Error *disk_error)

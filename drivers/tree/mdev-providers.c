@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/mdev-providers.h"
+#include "drivers/tree/mdev-providers.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/child-provider.h"
-#include "drivers/numa-providers.h"
+#include "drivers/tree/child-provider.h"
+#include "drivers/tree/numa-providers.h"
 
 /* More than Placement takes: a name that does not even fit this is refused all the same. */
 #define NAME_SIZE (2 * PROVIDER_NAME_MAX)

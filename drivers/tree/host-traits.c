@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/host-traits.h"
+#include "drivers/tree/host-traits.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
 
-#include "drivers/cpu-traits.h"
+#include "drivers/tree/cpu-traits.h"
 
 #define TRAIT_SIZE 128
 
