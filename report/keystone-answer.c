@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/secret.h"
-#include "report/http-endpoint.h"
+#include "report/http/endpoint.h"
 #include "report/keystone-request.h"
 
 #define ROLES_MAX 1000

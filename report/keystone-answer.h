@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/string-set.h"
-#include "report/http.h"
+#include "report/http/http.h"
 #include "report/keystone-config.h"
 #include "report/outcome.h"
 

@@ -6,7 +6,7 @@
  * anything for a body: HTML of a proxy, nothing, half of something. */
 
 #include "base/error.h"
-#include "report/http.h"
+#include "report/http/http.h"
 #include "report/outcome.h"
 #include "report/placement-request.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A stand-in for report/http.c, linked before the library: it answers from a script.
+/* A stand-in for report/http/http.c, linked before the library: it answers from a script.
  *
  * A request is written down as "PUT /resource_providers/host/traits", with the names of
  * tests/report-fixture.h in place of their uuids. The first answer of the script whose text is
@@ -12,7 +12,7 @@
  * The question whether we may reshape (a POST /reshaper of nothing) is not written down. It is
  * matched as "MAY RESHAPE", and answered with 403 where the script says nothing. */
 
-#include "report/http.h"
+#include "report/http/http.h"
 
 typedef struct FakeAnswer {
         const char *match;

@@ -4,7 +4,7 @@
 /* A small server on the loop of the client that is tested: it reads one request at a time from each
  * connection and answers as the test has set. */
 
-#include "report/http.h"
+#include "report/http/http.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

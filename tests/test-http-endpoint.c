@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/http-endpoint.h"
+#include "report/http/endpoint.h"
 
 #include "tests/test.h"
 

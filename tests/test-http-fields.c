@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "report/http-fields.h"
+#include "report/http/fields.h"
 
 #include <string.h>
 

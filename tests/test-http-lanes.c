@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/http-lanes.h"
+#include "report/http/lanes.h"
 
 #include "tests/test.h"
 

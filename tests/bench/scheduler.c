@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "report/http.h"
+#include "report/http/http.h"
 #include "tests/tree-file.h"
 
 struct Scheduler {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/http-lanes.h"
+#include "report/http/lanes.h"
 
 #define WRITES_FIRST       2
 #define PATIENCE_MIN_USEC  (500 * USEC_PER_MSEC)

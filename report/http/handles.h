@@ -6,9 +6,9 @@
 
 #include <curl/curl.h>
 
-#include "report/http-endpoint.h"
-#include "report/http-error.h"
-#include "report/http.h"
+#include "report/http/endpoint.h"
+#include "report/http/error.h"
+#include "report/http/http.h"
 
 typedef struct HttpHandles {
         CURL *idle[HTTP_MAX_CONNECTIONS_LIMIT];

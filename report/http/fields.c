@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/http-fields.h"
+#include "report/http/fields.h"
 
 #include <errno.h>
 #include <string.h>

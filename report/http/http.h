@@ -4,7 +4,7 @@
 /* An HTTP client on an sd-event loop, for one service. Curl stays behind it.
  *
  * It keeps connections open and uses them again, and sends as many requests at a time as the server
- * turns out to serve, at most max_connections (report/http-lanes.h); the others wait in order. It
+ * turns out to serve, at most max_connections (report/http/lanes.h); the others wait in order. It
  * knows nothing of Placement: every status that a server sends is an answer. It follows no
  * redirect, uses no proxy, and stores no cookie.
  *
@@ -21,7 +21,7 @@
 
 /* Everything is borrowed and must outlive the client. */
 typedef struct HttpConfig {
-        const char *endpoint; /* see report/http-endpoint.h; NULL: http_client_set_endpoint() comes
+        const char *endpoint; /* see report/http/endpoint.h; NULL: http_client_set_endpoint() comes
                                * before the first request */
         const char *service;  /* its name, for words; NULL: Placement */
         uint64_t max_connections; /* 1 … HTTP_MAX_CONNECTIONS_LIMIT */

@@ -8,11 +8,11 @@
  * meanwhile. So the queue is here.
  *
  * A request may stand at a server that gives each connection a worker, behind connections that are
- * kept for the next request (report/http-lanes.h). Then those that are idle are closed, and those
+ * kept for the next request (report/http/lanes.h). Then those that are idle are closed, and those
  * that become idle, until it is answered: so the server comes to it. Nothing is sent twice for
  * that. */
 
-#include "report/http.h"
+#include "report/http/http.h"
 
 #include <assert.h>
 #include <curl/curl.h>
@@ -21,12 +21,12 @@
 #include <sys/queue.h>
 
 #include "base/secret.h"
-#include "report/http-endpoint.h"
-#include "report/http-error.h"
-#include "report/http-fields.h"
-#include "report/http-handles.h"
-#include "report/http-lanes.h"
-#include "report/http-loop.h"
+#include "report/http/endpoint.h"
+#include "report/http/error.h"
+#include "report/http/fields.h"
+#include "report/http/handles.h"
+#include "report/http/lanes.h"
+#include "report/http/loop.h"
 
 typedef enum TransferState {
         TRANSFER_QUEUED,

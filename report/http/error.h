@@ -5,7 +5,7 @@
 
 #include <curl/curl.h>
 
-#include "report/http.h"
+#include "report/http/http.h"
 
 /* What is known of a transfer that failed. */
 typedef struct HttpFailure {

@@ -15,7 +15,7 @@
  * callback of curl's that fails breaks the whole multi handle: then everybody is told once and
  * nothing more happens. */
 
-#include "report/http-loop.h"
+#include "report/http/loop.h"
 
 #include <sys/epoll.h>
 #include <sys/queue.h>
