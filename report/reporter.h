@@ -16,7 +16,7 @@
 #include "base/allocation.h"
 #include "base/progress.h"
 #include "base/provider-tree.h"
-#include "report/auth.h"
+#include "report/keystone/auth.h"
 #include "report/nova-mode.h"
 #include "report/outcome.h"
 #include "report/placement-answer.h"
@@ -141,7 +141,8 @@ void reporter_get_progress(const Reporter *reporter, Progress *ret);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
 
-/* A person wants it tried now: what waits only to spare the services does not wait (report/auth.h).
+/* A person wants it tried now: what waits only to spare the services does not wait
+ * (report/keystone/auth.h).
  */
 void reporter_ask_at_once(Reporter *reporter);
 

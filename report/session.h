@@ -4,9 +4,9 @@
 /* A conversation with one Placement: sends typed requests with the headers that they need, judges
  * the answers, reads their JSON, and counts.
  *
- * Requests wait while the token that they need is fetched (report/auth.h), and one that is answered
- * 401 is sent once more with a new token; those that still queue then wait for it, too. What a
- * server that else serves us had no time for is sent again after a short wait
+ * Requests wait while the token that they need is fetched (report/keystone/auth.h), and one that is
+ * answered 401 is sent once more with a new token; those that still queue then wait for it, too.
+ * What a server that else serves us had no time for is sent again after a short wait
  * (report/session-pace.h). Beside that it retries nothing, and it remembers nothing of Placement's
  * content. As with report/http/http.h: one thread, nothing blocks, no callback from inside
  * session_send(), everything is allowed in a callback. */
@@ -14,8 +14,8 @@
 #include <jansson.h>
 #include <systemd/sd-event.h>
 
-#include "report/auth.h"
 #include "report/http/http.h"
+#include "report/keystone/auth.h"
 #include "report/nova-mode.h"
 #include "report/outcome.h"
 #include "report/placement-error.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/auth.h"
+#include "report/keystone/auth.h"
 
 #include "report/outcome.h"
 #include "tests/fake-http.h"

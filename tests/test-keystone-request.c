@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/keystone-request.h"
+#include "report/keystone/request.h"
 
 #include "base/json.h"
 #include "base/secret.h"

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/string-set.h"
 #include "drivers/driver.h"
-#include "report/keystone-config.h"
+#include "report/keystone/config.h"
 #include "report/reporter.h"
 
 /* [agent] on_startup_failure */

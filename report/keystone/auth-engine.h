@@ -3,7 +3,7 @@
 
 /* What an engine of auth.h fills in. */
 
-#include "report/auth.h"
+#include "report/keystone/auth.h"
 
 typedef struct AuthOps {
         void (*free)(Auth *auth);

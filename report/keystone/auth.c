@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/auth.h"
+#include "report/keystone/auth.h"
 
 #include <string.h>
 
 #include "base/secret.h"
-#include "report/auth-engine.h"
+#include "report/keystone/auth-engine.h"
 
 /* None and admin_token: a header that never changes, or no header. */
 typedef struct AuthFixed {

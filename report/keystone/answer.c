@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/keystone-answer.h"
+#include "report/keystone/answer.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "base/secret.h"
 #include "report/http/endpoint.h"
-#include "report/keystone-request.h"
+#include "report/keystone/request.h"
 
 #define ROLES_MAX 1000
 

@@ -3,7 +3,7 @@
 
 /* POST /v3/auth/tokens: where to, and with what. Pure. */
 
-#include "report/keystone-config.h"
+#include "report/keystone/config.h"
 
 #define KEYSTONE_TOKENS_PATH "/auth/tokens"
 

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/string-set.h"
 #include "report/http/http.h"
-#include "report/keystone-config.h"
+#include "report/keystone/config.h"
 
 typedef struct AuthConfig {
         ReporterAuth kind;

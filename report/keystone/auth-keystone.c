@@ -18,9 +18,9 @@
 
 #include "base/log.h"
 #include "base/secret.h"
-#include "report/auth-engine.h"
-#include "report/keystone-answer.h"
-#include "report/keystone-request.h"
+#include "report/keystone/answer.h"
+#include "report/keystone/auth-engine.h"
+#include "report/keystone/request.h"
 
 #define ANSWER_MAX_BYTES    (UINT64_C(8) << 20)
 #define RENEW_EARLY_USEC    (300 * USEC_PER_SEC)
