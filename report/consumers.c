@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "report/placement-consumer.h"
+#include "report/placement/consumer.h"
 
 struct ConsumersCall {
         Session *session;

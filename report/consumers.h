@@ -9,7 +9,7 @@
  * it, and everything is allowed in a callback. Calls must be cancelled before the session is freed.
  */
 
-#include "report/consumer-request.h"
+#include "report/placement/consumer-request.h"
 #include "report/session.h"
 
 typedef struct ConsumersCall ConsumersCall; /* a request under way */

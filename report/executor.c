@@ -19,7 +19,7 @@
 #include "base/jitter.h"
 #include "base/log.h"
 #include "report/name-holder.h"
-#include "report/placement-consumer.h"
+#include "report/placement/consumer.h"
 #include "report/step.h"
 
 #define PAUSE_MIN_USEC (50 * USEC_PER_MSEC)

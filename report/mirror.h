@@ -19,7 +19,7 @@
 #include <jansson.h>
 
 #include "base/provider-tree.h"
-#include "report/placement-answer.h"
+#include "report/placement/answer.h"
 
 /* What has to be read of each provider, one request each. */
 typedef enum MirrorPart {

@@ -5,7 +5,7 @@
  * refusal alone tells nobody what to do. Pure. */
 
 #include "base/error.h"
-#include "report/placement-answer.h"
+#include "report/placement/answer.h"
 
 typedef struct NameHolder {
         Uuid uuid;

@@ -18,9 +18,9 @@
 #include "base/provider-tree.h"
 #include "report/keystone/auth.h"
 #include "report/nova-mode.h"
-#include "report/outcome.h"
-#include "report/placement-answer.h"
-#include "report/request-counts.h"
+#include "report/placement/answer.h"
+#include "report/placement/outcome.h"
+#include "report/placement/request-counts.h"
 #include "report/reshaper-probe.h"
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */

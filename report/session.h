@@ -17,10 +17,10 @@
 #include "report/http/http.h"
 #include "report/keystone/auth.h"
 #include "report/nova-mode.h"
-#include "report/outcome.h"
-#include "report/placement-error.h"
-#include "report/placement-request.h"
-#include "report/request-counts.h"
+#include "report/placement/error.h"
+#include "report/placement/outcome.h"
+#include "report/placement/request-counts.h"
+#include "report/placement/request.h"
 
 typedef struct SessionStatistics {
         uint64_t n_requests;

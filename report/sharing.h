@@ -11,7 +11,7 @@
  * asked for with the next refresh. */
 
 #include "base/provider-tree.h"
-#include "report/placement-answer.h"
+#include "report/placement/answer.h"
 #include "report/session.h"
 
 #define SHARING_AGE_USEC (300 * USEC_PER_SEC)

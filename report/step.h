@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "report/mirror.h"
-#include "report/placement-request.h"
+#include "report/placement/request.h"
 #include "report/plan.h"
 
 /* The request of a step, with the mirror's generation. ret must be initialised. -ENOMEM; -ESTALE

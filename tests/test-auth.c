@@ -2,7 +2,7 @@
 
 #include "report/keystone/auth.h"
 
-#include "report/outcome.h"
+#include "report/placement/outcome.h"
 #include "tests/fake-http.h"
 #include "tests/test.h"
 

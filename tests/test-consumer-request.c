@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/consumer-request.h"
+#include "report/placement/consumer-request.h"
 
 #include "base/json.h"
 #include "tests/test.h"

@@ -3,7 +3,7 @@
 #include "agent/reshape/migration-match.h"
 
 #include "base/json.h"
-#include "report/placement-consumer.h"
+#include "report/placement/consumer.h"
 #include "tests/test.h"
 
 /* Uuids are written as one digit. */

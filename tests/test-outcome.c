@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/outcome.h"
+#include "report/placement/outcome.h"
 
 #include "tests/test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/placement-request.h"
+#include "report/placement/request.h"
 
 #include "base/json.h"
 #include "tests/test.h"

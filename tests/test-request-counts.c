@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/request-counts.h"
+#include "report/placement/request-counts.h"
 
 #include "tests/test.h"
 

@@ -9,7 +9,7 @@
 #include "agent/formats/interface.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-#include "report/outcome.h"
+#include "report/placement/outcome.h"
 
 const char *sync_state_to_text(SyncState state)
 {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "report/name-holder.h"
-#include "report/placement-answer.h"
+#include "report/placement/answer.h"
 
 /* A provider as Placement has it. */
 typedef struct IdentityProvider {

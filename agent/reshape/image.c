@@ -7,7 +7,7 @@
 #include "agent/formats/documents.h"
 #include "agent/formats/tree-json.h"
 #include "base/json.h"
-#include "report/placement-consumer.h"
+#include "report/placement/consumer.h"
 
 static void shape_done(ReshapeShape *shape)
 {

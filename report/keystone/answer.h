@@ -8,7 +8,7 @@
 #include "base/string-set.h"
 #include "report/http/http.h"
 #include "report/keystone/config.h"
-#include "report/outcome.h"
+#include "report/placement/outcome.h"
 
 #define KEYSTONE_TOKEN_MAX 16384 /* bytes; Fernet tokens have some 200, JWS ones some 1000 */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Placement's answers about allocations as values (facts E5). Pure; see report/placement-answer.h.
+/* Placement's answers about allocations as values (facts E5). Pure; see report/placement/answer.h.
  */
 
 #include <jansson.h>

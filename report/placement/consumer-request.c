@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/consumer-request.h"
+#include "report/placement/consumer-request.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "report/placement-consumer.h"
+#include "report/placement/consumer.h"
 
 /* {"": ["uuid", …], "1": ["uuid"]} */
 static json_t *mappings_to_json(const RequestMappings *mappings)

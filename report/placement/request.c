@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/placement-request.h"
+#include "report/placement/request.h"
 
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "report/placement-consumer.h"
+#include "report/placement/consumer.h"
 
 void placement_request_done(PlacementRequest *request)
 {

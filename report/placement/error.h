@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "report/http/http.h"
-#include "report/outcome.h"
-#include "report/placement-request.h"
+#include "report/placement/outcome.h"
+#include "report/placement/request.h"
 
 typedef enum PlacementCode {
         PLACEMENT_CODE_NONE, /* no error body of Placement's, or one without a code */

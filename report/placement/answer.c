@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/placement-answer.h"
+#include "report/placement/answer.h"
 
 #include <string.h>
 

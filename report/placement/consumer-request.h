@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The requests about consumers, as values (facts E5, E8). Pure; see report/placement-request.h. */
+/* The requests about consumers, as values (facts E5, E8). Pure; see report/placement/request.h. */
 
 #include "base/request-mappings.h"
-#include "report/placement-request.h"
+#include "report/placement/request.h"
 
 #define PLACEMENT_MICROVERSION_IN_TREE "1.31"
 
