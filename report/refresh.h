@@ -11,7 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/progress.h"
-#include "report/mirror.h"
+#include "report/publish/mirror.h"
 #include "report/session.h"
 
 typedef struct Refresh Refresh;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* An attempt is a refresh, or a publish: [trait lookup] → [reshaper probe] → plan → executor. When
- * a batch (report/plan.h) was not done, plan and executor run once more without one. Or it is a
- * gathering, beside which the groundwork of a publish may run: [trait lookup] → plan → executor.
- * Each part is an object of its own that ends in one callback. The attempt's own callback is called
- * from a deferred event source, as the last thing, when everything of the attempt has been put
- * away: inside it the caller may start the next one or free the reporter. */
+ * a batch (report/publish/plan.h) was not done, plan and executor run once more without one. Or it
+ * is a gathering, beside which the groundwork of a publish may run: [trait lookup] → plan →
+ * executor. Each part is an object of its own that ends in one callback. The attempt's own callback
+ * is called from a deferred event source, as the last thing, when everything of the attempt has
+ * been put away: inside it the caller may start the next one or free the reporter. */
 
 #include "report/reporter.h"
 
 #include <string.h>
 
 #include "base/log.h"
-#include "report/executor.h"
 #include "report/gather.h"
-#include "report/mirror.h"
-#include "report/plan.h"
+#include "report/publish/executor.h"
+#include "report/publish/mirror.h"
+#include "report/publish/plan.h"
+#include "report/publish/trait-lookup.h"
 #include "report/refresh.h"
 #include "report/session.h"
 #include "report/sharing.h"
-#include "report/trait-lookup.h"
 
 /* Traits that Placement lacked are asked for again after this: it may have been upgraded. */
 #define MISSING_TRAITS_AGE_USEC (3600 * USEC_PER_SEC)

@@ -21,7 +21,7 @@
 #include "report/placement/answer.h"
 #include "report/placement/outcome.h"
 #include "report/placement/request-counts.h"
-#include "report/reshaper-probe.h"
+#include "report/publish/reshaper-probe.h"
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
 typedef struct ReporterConfig {

@@ -3,7 +3,7 @@
 
 /* An executor over a scripted HTTP and a mirror made up from one line, for its tests. */
 
-#include "report/executor.h"
+#include "report/publish/executor.h"
 #include "tests/fake-http.h"
 #include "tests/report-fixture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/mirror.h"
+#include "report/publish/mirror.h"
 
 #include "base/json.h"
 #include "tests/fail-alloc.h"

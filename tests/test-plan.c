@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/plan.h"
+#include "report/publish/plan.h"
 
 #include "base/json.h"
 #include "tests/fail-alloc.h"

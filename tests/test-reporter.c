@@ -4,7 +4,7 @@
 
 #include "report/reporter.h"
 
-#include "report/plan.h"
+#include "report/publish/plan.h"
 #include "tests/fake-http.h"
 #include "tests/report-fixture.h"
 

@@ -2,7 +2,7 @@
 
 /* Which names are asked for; the asking itself is in tests/test-reporter.c. */
 
-#include "report/trait-lookup.h"
+#include "report/publish/trait-lookup.h"
 
 #include "tests/report-fixture.h"
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
-#include "report/reshaper-probe.h"
+#include "report/publish/reshaper-probe.h"
 
 typedef enum SyncState {
         SYNC_STANDALONE, /* there is no Placement to tell */

@@ -23,7 +23,7 @@
 #include "agent/tree/provider-config.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
-#include "report/plan.h"
+#include "report/publish/plan.h"
 #include "report/reporter.h"
 
 /* Called when anything of the status may have changed. */

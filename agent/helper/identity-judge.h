@@ -5,8 +5,8 @@
  * the facts are gathered by identity-work.h. */
 
 #include "base/error.h"
-#include "report/name-holder.h"
 #include "report/placement/answer.h"
+#include "report/publish/name-holder.h"
 
 /* A provider as Placement has it. */
 typedef struct IdentityProvider {

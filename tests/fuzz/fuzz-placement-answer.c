@@ -3,11 +3,11 @@
 /* One answer, read as each of those that Placement gives: which one it is, the caller knows. */
 
 #include "base/json.h"
-#include "report/name-holder.h"
 #include "report/placement/answer.h"
 #include "report/placement/consumer-request.h"
 #include "report/placement/consumer.h"
 #include "report/placement/error.h"
+#include "report/publish/name-holder.h"
 #include "tests/fuzz/fuzz.h"
 
 static Uuid make_uuid(void)

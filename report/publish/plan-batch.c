@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/plan-batch.h"
+#include "report/publish/plan-batch.h"
 
 bool plan_batch_takes(const Provider *desired, const Provider *mirror)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/plan-summary.h"
+#include "report/publish/plan-summary.h"
 
 #include <inttypes.h>
 

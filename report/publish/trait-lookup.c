@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/trait-lookup.h"
+#include "report/publish/trait-lookup.h"
 
 #include <assert.h>
 #include <string.h>

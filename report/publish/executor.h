@@ -25,9 +25,9 @@
 #include <systemd/sd-event.h>
 
 #include "base/progress.h"
-#include "report/mirror.h"
-#include "report/plan.h"
-#include "report/reshaper-probe.h"
+#include "report/publish/mirror.h"
+#include "report/publish/plan.h"
+#include "report/publish/reshaper-probe.h"
 #include "report/session.h"
 
 #define EXECUTOR_TRIES_MAX       6

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/reshaper-probe.h"
+#include "report/publish/reshaper-probe.h"
 
 struct ReshaperProbe {
         SessionCall *call;

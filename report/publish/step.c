@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/step.h"
+#include "report/publish/step.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -12,15 +12,15 @@
  * does not make it. So classes are made one after another, and after a 204 the same is asked once
  * more: the other request may have been another agent's. */
 
-#include "report/executor.h"
+#include "report/publish/executor.h"
 
 #include <string.h>
 
 #include "base/jitter.h"
 #include "base/log.h"
-#include "report/name-holder.h"
 #include "report/placement/consumer.h"
-#include "report/step.h"
+#include "report/publish/name-holder.h"
+#include "report/publish/step.h"
 
 #define PAUSE_MIN_USEC (50 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)

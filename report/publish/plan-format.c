@@ -2,7 +2,7 @@
 
 /* The steps of a plan as requests and as JSON. */
 
-#include "report/plan.h"
+#include "report/publish/plan.h"
 
 static const struct {
         const char *text, *method;

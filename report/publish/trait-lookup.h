@@ -3,7 +3,7 @@
 
 /* Asks Placement which traits it has, and tells the mirror. */
 
-#include "report/mirror.h"
+#include "report/publish/mirror.h"
 #include "report/session.h"
 
 /* The traits of desired of which it is not known whether Placement has them. If there are any,

@@ -4,13 +4,13 @@
  * that it waits for. A node per provider, found by uuid, remembers the step that creates or deletes
  * it. */
 
-#include "report/plan.h"
+#include "report/publish/plan.h"
 
 #include <string.h>
 
 #include "base/array.h"
-#include "report/plan-batch.h"
-#include "report/plan-summary.h"
+#include "report/publish/plan-batch.h"
+#include "report/publish/plan-summary.h"
 
 #define NO_STEP SIZE_MAX
 

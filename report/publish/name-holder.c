@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/name-holder.h"
+#include "report/publish/name-holder.h"
 
 #include <string.h>
 #include <time.h>

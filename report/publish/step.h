@@ -6,9 +6,9 @@
 
 #include <jansson.h>
 
-#include "report/mirror.h"
 #include "report/placement/request.h"
-#include "report/plan.h"
+#include "report/publish/mirror.h"
+#include "report/publish/plan.h"
 
 /* The request of a step, with the mirror's generation. ret must be initialised. -ENOMEM; -ESTALE
  * when the mirror does not know the provider's generation; -EINVAL. */
