@@ -5,12 +5,13 @@
  * and counters are shared. Each ends in one callback with what the answer says. Nothing is tried
  * again but with an older microversion, and nothing is remembered: the caller decides.
  *
- * As with report/session.h: one thread, nothing blocks, no callback from inside the call that took
- * it, and everything is allowed in a callback. Calls must be cancelled before the session is freed.
+ * As with report/session/session.h: one thread, nothing blocks, no callback from inside the call
+ * that took it, and everything is allowed in a callback. Calls must be cancelled before the session
+ * is freed.
  */
 
 #include "report/placement/consumer-request.h"
-#include "report/session.h"
+#include "report/session/session.h"
 
 typedef struct ConsumersCall ConsumersCall; /* a request under way */
 

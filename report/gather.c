@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "report/placement/consumer.h"
-#include "report/reads.h"
+#include "report/session/reads.h"
 
 struct Gather {
         Session *session;

@@ -16,7 +16,7 @@
 
 #include "base/allocation.h"
 #include "base/progress.h"
-#include "report/session.h"
+#include "report/session/session.h"
 
 typedef struct Gather Gather;
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "report/reads.h"
+#include "report/session/reads.h"
 
 /* How often a provider is read that others keep writing to. */
 #define ROUNDS_MAX 4

@@ -12,7 +12,7 @@
 
 #include "base/progress.h"
 #include "report/publish/mirror.h"
-#include "report/session.h"
+#include "report/session/session.h"
 
 typedef struct Refresh Refresh;
 

@@ -18,7 +18,7 @@
 #include "report/publish/plan.h"
 #include "report/publish/trait-lookup.h"
 #include "report/refresh.h"
-#include "report/session.h"
+#include "report/session/session.h"
 #include "report/sharing.h"
 
 /* Traits that Placement lacked are asked for again after this: it may have been upgraded. */

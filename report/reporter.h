@@ -17,11 +17,11 @@
 #include "base/progress.h"
 #include "base/provider-tree.h"
 #include "report/keystone/auth.h"
-#include "report/nova-mode.h"
 #include "report/placement/answer.h"
 #include "report/placement/outcome.h"
 #include "report/placement/request-counts.h"
 #include "report/publish/reshaper-probe.h"
+#include "report/session/nova-mode.h"
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
 typedef struct ReporterConfig {

@@ -12,7 +12,7 @@
 
 #include "base/provider-tree.h"
 #include "report/placement/answer.h"
-#include "report/session.h"
+#include "report/session/session.h"
 
 #define SHARING_AGE_USEC (300 * USEC_PER_SEC)
 

@@ -3,7 +3,7 @@
 
 /* A session without authentication over the scripted HTTP of tests/fake-http.h. */
 
-#include "report/session.h"
+#include "report/session/session.h"
 
 #include "tests/fake-http.h"
 #include "tests/test.h"

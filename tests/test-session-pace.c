@@ -2,7 +2,7 @@
 
 /* A story of answers, one letter each: is the last one's request sent again? */
 
-#include "report/session-pace.h"
+#include "report/session/pace.h"
 
 #include "tests/test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/session.h"
+#include "report/session/session.h"
 
 #include "tests/fake-http.h"
 #include "tests/report-fixture.h"

@@ -6,7 +6,7 @@
  * in which nothing hangs on it. Main thread; nothing blocks but the claim database's own disk. */
 
 #include "agent/guests/database.h"
-#include "report/session.h"
+#include "report/session/session.h"
 
 typedef struct ClaimWitness ClaimWitness;
 

@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "report/reporter.h"
-#include "report/session.h"
+#include "report/session/session.h"
 
 typedef struct Talk Talk;
 

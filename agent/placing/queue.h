@@ -26,7 +26,7 @@
 
 #include "agent/config/config.h"
 #include "agent/guests/database.h"
-#include "report/session.h"
+#include "report/session/session.h"
 
 /* Beside ClaimOutcome. */
 typedef enum ClaimDeskOutcome {

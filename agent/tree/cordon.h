@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 #include "base/provider-tree.h"
-#include "report/nova-mode.h"
+#include "report/session/nova-mode.h"
 
 #define CORDON_TRAIT    "COMPUTE_STATUS_DISABLED"
 #define CORDON_TEXT_MAX 255 /* bytes of a reason */

@@ -28,7 +28,7 @@
 #include "report/publish/mirror.h"
 #include "report/publish/plan.h"
 #include "report/publish/reshaper-probe.h"
-#include "report/session.h"
+#include "report/session/session.h"
 
 #define EXECUTOR_TRIES_MAX       6
 #define EXECUTOR_BATCH_RACES_MAX 3

@@ -5,7 +5,7 @@
  * (facts E1). Placement looks at the role before it looks at the body: one with nothing in it is
  * refused with 403, or with 400 by a service that would do it. */
 
-#include "report/session.h"
+#include "report/session/session.h"
 
 typedef enum ReshaperAccess {
         RESHAPER_UNKNOWN, /* not asked yet, or there was no clear answer */

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "report/reads.h"
+#include "report/session/reads.h"
 
 struct TraitLookup {
         Mirror *mirror;

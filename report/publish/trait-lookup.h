@@ -4,7 +4,7 @@
 /* Asks Placement which traits it has, and tells the mirror. */
 
 #include "report/publish/mirror.h"
-#include "report/session.h"
+#include "report/session/session.h"
 
 /* The traits of desired of which it is not known whether Placement has them. If there are any,
  * those that it lacked when it was asked before are among them again: the service may have been

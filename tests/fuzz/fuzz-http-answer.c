@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "report/session.h"
+#include "report/session/session.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PASSWORD     "secret-password"

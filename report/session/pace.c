@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/session-pace.h"
+#include "report/session/pace.h"
 
 #include "base/jitter.h"
 

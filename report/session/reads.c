@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/reads.h"
+#include "report/session/reads.h"
 
 #include <assert.h>
 

@@ -7,7 +7,7 @@
  * Requests wait while the token that they need is fetched (report/keystone/auth.h), and one that is
  * answered 401 is sent once more with a new token; those that still queue then wait for it, too.
  * What a server that else serves us had no time for is sent again after a short wait
- * (report/session-pace.h). Beside that it retries nothing, and it remembers nothing of Placement's
+ * (report/session/pace.h). Beside that it retries nothing, and it remembers nothing of Placement's
  * content. As with report/http/http.h: one thread, nothing blocks, no callback from inside
  * session_send(), everything is allowed in a callback. */
 
@@ -16,11 +16,11 @@
 
 #include "report/http/http.h"
 #include "report/keystone/auth.h"
-#include "report/nova-mode.h"
 #include "report/placement/error.h"
 #include "report/placement/outcome.h"
 #include "report/placement/request-counts.h"
 #include "report/placement/request.h"
+#include "report/session/nova-mode.h"
 
 typedef struct SessionStatistics {
         uint64_t n_requests;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/session.h"
+#include "report/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/uuid.h"
-#include "report/session-pace.h"
+#include "report/session/pace.h"
 
 struct SessionCall {
         TAILQ_ENTRY(SessionCall) link;

@@ -7,7 +7,7 @@
  * Once one has failed no further one begins; those under way are still taken, because what was read
  * need not be read again. The outcome is the worst of all, with the words of the first such. */
 
-#include "report/session.h"
+#include "report/session/session.h"
 
 typedef struct Reads Reads;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/nova-mode.h"
+#include "report/session/nova-mode.h"
 
 #include <string.h>
 
