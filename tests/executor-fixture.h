@@ -4,7 +4,7 @@
 /* An executor over a scripted HTTP and a mirror made up from one line, for its tests. */
 
 #include "report/publish/executor.h"
-#include "tests/fake-http.h"
+#include "tests/fakes/http.h"
 #include "tests/report-fixture.h"
 
 #define FAULT(code) "{\"errors\":[{\"detail\":\"the detail\",\"code\":\"placement." code "\"}]}"

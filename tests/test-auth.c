@@ -3,7 +3,7 @@
 #include "report/keystone/auth.h"
 
 #include "report/placement/outcome.h"
-#include "tests/fake-http.h"
+#include "tests/fakes/http.h"
 #include "tests/test.h"
 
 static uint64_t fake_now_usec;

@@ -4,7 +4,7 @@
 
 #include "report/consumers.h"
 
-#include "tests/fake-session.h"
+#include "tests/fakes/session.h"
 #include "tests/report-fixture.h"
 
 #define TOO_OLD                                                                  \

@@ -4,7 +4,7 @@
 
 #include "report/gather.h"
 
-#include "tests/fake-session.h"
+#include "tests/fakes/session.h"
 #include "tests/report-fixture.h"
 
 #define NAMES "host gpu a b c"

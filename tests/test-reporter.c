@@ -5,7 +5,7 @@
 #include "report/reporter.h"
 
 #include "report/publish/plan.h"
-#include "tests/fake-http.h"
+#include "tests/fakes/http.h"
 #include "tests/report-fixture.h"
 
 #define NAMES       "host a b"

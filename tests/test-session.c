@@ -2,7 +2,7 @@
 
 #include "report/session/session.h"
 
-#include "tests/fake-http.h"
+#include "tests/fakes/http.h"
 #include "tests/report-fixture.h"
 
 typedef struct Fixture {

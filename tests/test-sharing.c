@@ -2,7 +2,7 @@
 
 #include "report/sharing.h"
 
-#include "tests/fake-session.h"
+#include "tests/fakes/session.h"
 #include "tests/report-fixture.h"
 
 #define AGG_A "aaaaaaaa-0000-4000-8000-000000000001"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/fake-http.h"
+#include "tests/fakes/http.h"
 
 #include <sys/queue.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/fake-placement.h"
+#include "tests/fakes/placement.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A session without authentication over the scripted HTTP of tests/fake-http.h. */
+/* A session without authentication over the scripted HTTP of tests/fakes/http.h. */
 
 #include "report/session/session.h"
 
-#include "tests/fake-http.h"
+#include "tests/fakes/http.h"
 #include "tests/test.h"
 
 static inline void fake_session_begin(sd_event **ret_event, Session **ret)
