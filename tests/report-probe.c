@@ -21,7 +21,7 @@
 
 #include "base/json.h"
 #include "report/reporter.h"
-#include "tests/tree-file.h"
+#include "tests/fixtures/tree-file.h"
 
 typedef struct Probe {
         sd_event *event;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/audit/audit.h"
-#include "tests/audit-fixture.h"
+#include "tests/fixtures/audit.h"
 
 /* The host, its GPUs a and b, a withdrawn one, and a provider that others share. */
 #define HOST                                                                              \

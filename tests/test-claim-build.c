@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/guests/claim-build.h"
-#include "tests/audit-fixture.h"
+#include "tests/fixtures/audit.h"
 
 #define HOST                                                                   \
         "host DISK_GB=10 CUSTOM_LICENCE=4; cell0<host VCPU=8 MEMORY_MB=4096; " \

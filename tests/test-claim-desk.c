@@ -7,8 +7,8 @@
 #include "agent/placing/queue.h"
 
 #include "claims/claims-placement.h"
-#include "tests/claims-fixture.h"
 #include "tests/fakes/placement.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 #define HOST     "host VCPU=8; gpu<host VGPU=2"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define UUID_1 "11111111-1111-4111-8111-111111111111"
 #define UUID_2 "22222222-2222-4222-8222-222222222222"

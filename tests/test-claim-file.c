@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 #define HOST "host VCPU=8 MEMORY_MB=1024; gpu<host VGPU=4"

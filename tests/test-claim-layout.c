@@ -2,8 +2,8 @@
 
 #include "agent/guests/layout.h"
 
-#include "tests/host-fixture.h"
-#include "tests/numa-fixture.h"
+#include "tests/fixtures/host.h"
+#include "tests/fixtures/numa.h"
 
 /* Two cells: CPUs 0-1 and 4-5 are shared, 2-3 and 6-7 dedicated. */
 static const NumaCellSpec specs[] = { { 2, 2, 2, 4096, 64, 0, 0 }, { 2, 2, 2, 4096, 64, 0, 0 } };

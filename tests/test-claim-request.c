@@ -3,7 +3,7 @@
 #include "base/inventory.h"
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 static void check(ClaimRequest *request, const char *words)

@@ -3,8 +3,8 @@
 #include "agent/guests/database.h"
 
 #include "agent/guests/reconcile.h"
-#include "tests/claims-fixture.h"
-#include "tests/host-facts-fixture.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/host-facts.h"
 #include "tests/test.h"
 
 typedef struct Watcher {

@@ -2,7 +2,7 @@
 
 #include "agent/guests/claim-share.h"
 
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 #define HOST                                                               \
         "host VCPU=8 | gpu<host VGPU=4 | other VCPU=8 | shared DISK_GB=9 " \

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 #define N_ROUNDS 50

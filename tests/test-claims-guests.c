@@ -4,8 +4,8 @@
 
 #include "claims/claims-move.h"
 #include "claims/claims-placement.h"
-#include "tests/claims-fixture.h"
-#include "tests/host-facts-fixture.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/host-facts.h"
 #include "tests/test.h"
 
 #define HOST "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3; host_b<host VGPU=2"

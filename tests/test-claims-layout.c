@@ -3,8 +3,8 @@
 /* Layouts in the store: written, read, held once, ended, adopted, found. */
 
 #include "claims/claims-placement.h"
-#include "tests/claims-fixture.h"
-#include "tests/numa-fixture.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/numa.h"
 #include "tests/test.h"
 
 static const NumaCellSpec specs[] = { { 2, 4, 2, 4096, 64, 0, 0 }, { 2, 4, 2, 4096, 64, 0, 1 } };

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 
 #include "claims/reconcile.h"
-#include "tests/claims-fixture.h"
-#include "tests/numa-fixture.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/numa.h"
 #include "tests/test.h"
 
 #define N_OPERATIONS_DEFAULT 3000 /* CLAIMS_MODEL_OPERATIONS tells another number */

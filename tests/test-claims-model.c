@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 #define N_OPERATIONS 10000

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 #define HOST                                                                          \

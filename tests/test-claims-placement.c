@@ -4,7 +4,7 @@
 
 #include "claims/claims-placement.h"
 
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 static void claim_told(Fixture *fixture, const char *name, ClaimStanding standing,

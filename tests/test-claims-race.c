@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "claims/store/sqlite-store.h"
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 #define N_PROCESSES 8

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "claims/claims-placement.h"
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 #define N_MANY   10000

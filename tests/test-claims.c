@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 #define HOST                                                      \

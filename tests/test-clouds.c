@@ -2,7 +2,7 @@
 
 #include "agent/helper/clouds.h"
 
-#include "tests/scratch-folder.h"
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/test.h"
 
 #define CLOUDS                                                                               \

@@ -4,7 +4,7 @@
 
 #include "agent/config/config.h"
 
-#include "tests/config-fixture.h"
+#include "tests/fixtures/config.h"
 
 #define SERVICE_USER                                                                        \
         "[service_user]\nsend_service_user_token = true\nauth_type = password\n"            \

@@ -5,7 +5,7 @@
 
 #include "agent/config/config.h"
 #include "agent/config/file.h"
-#include "tests/scratch-folder.h"
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/test.h"
 
 #define MDEV_SECTION "mdev_nvidia-35"

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 
 #include "tests/fail-alloc.h"
-#include "tests/scratch-folder.h"
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/test.h"
 
 /* What was read as text: sections as "[name]@line", entries as "line:section.key=value". */

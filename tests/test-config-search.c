@@ -3,7 +3,7 @@
 #include "agent/config/search.h"
 
 #include "tests/fail-alloc.h"
-#include "tests/scratch-folder.h"
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/test.h"
 
 typedef struct Warnings {

@@ -4,8 +4,8 @@
 
 #include <syslog.h>
 
-#include "tests/config-fixture.h"
 #include "tests/fail-alloc.h"
+#include "tests/fixtures/config.h"
 
 static void test_defaults(void **state)
 {

@@ -5,7 +5,7 @@
 #include "report/consumers.h"
 
 #include "tests/fakes/session.h"
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 #define TOO_OLD                                                                  \
         "{\"errors\":[{\"status\":406,\"detail\":\"\",\"max_version\":\"1.30\"," \

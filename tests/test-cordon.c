@@ -2,8 +2,8 @@
 
 #include "agent/tree/cordon.h"
 #include "base/log.h"
-#include "tests/claims-fixture.h"
-#include "tests/scratch-folder.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/test.h"
 
 #define HOST                                                                                \

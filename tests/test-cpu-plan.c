@@ -2,7 +2,7 @@
 
 #include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/host-amounts.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define CPUS(online, present) "\"online_cpus\": \"" online "\", \"present_cpus\": \"" present "\""
 

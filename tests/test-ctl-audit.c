@@ -5,7 +5,7 @@
 #include <locale.h>
 
 #include "base/allocation.h"
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define UUID "b5ef2f5c-74c4-4a0a-8dd7-9f6a8f0d3b11"
 #define FINDING(outcome, error)                                                                   \

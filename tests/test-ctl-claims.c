@@ -4,7 +4,7 @@
 
 #include <locale.h>
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define ALLOCATIONS                                                                     \
         "\"allocations\": [{\"provider\": \"r\", \"name\": \"host1\", \"resources\": "  \

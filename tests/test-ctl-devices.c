@@ -4,8 +4,8 @@
 
 #include <locale.h>
 
-#include "tests/ctl-capture.h"
-#include "tests/ctl-claim-fixture.h"
+#include "tests/fixtures/ctl-capture.h"
+#include "tests/fixtures/ctl-claim.h"
 
 typedef int (*Printer)(const json_t *document, const CtlStyle *style, FILE *output);
 

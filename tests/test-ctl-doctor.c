@@ -2,7 +2,7 @@
 
 #include "agent/ctl/print/doctor.h"
 #include "agent/ctl/print/json.h"
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 #include "tests/test.h"
 
 #define GIB (UINT64_C(1) << 30)

@@ -4,8 +4,8 @@
 
 #include <libxml/parser.h>
 
-#include "tests/ctl-capture.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/ctl-capture.h"
+#include "tests/fixtures/host.h"
 
 #define GUEST_A "11111111-0000-4000-8000-000000000001"
 #define GUEST_B "22222222-0000-4000-8000-000000000002"

@@ -4,7 +4,7 @@
 
 #include <locale.h>
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define MDEV   "663a4c06-0bc7-5385-8dc8-1ccdf8d20dff"
 #define DOMAIN "cf447404-72fa-5ea7-8367-d258ba73da75"

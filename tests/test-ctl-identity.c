@@ -2,7 +2,7 @@
 
 #include "agent/ctl/print/identity.h"
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define GOOD                                                                                     \
         "{\"state\":\"good\",\"text\":\"Placement knows it\",\"advice\":\"\",\"name\":\"host\"," \

@@ -2,7 +2,7 @@
 
 #include "agent/ctl/print/json.h"
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 static void test_modes(void **state)
 {

@@ -3,7 +3,7 @@
 #include "agent/ctl/verbs/mappings.h"
 
 #include "agent/ctl/verbs/request.h"
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define GPU  "12345678-1234-1234-1234-123456789abc"
 #define ROOT "12345678-1234-1234-1234-123456789abd"

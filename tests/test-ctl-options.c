@@ -3,7 +3,7 @@
 #include "agent/ctl/verbs/options.h"
 
 #include "agent/ctl/verbs/verbs.h"
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define WORDS_MAX 12
 #define CONSUMER  "11111111-2222-4333-8444-555555555555"

@@ -4,7 +4,7 @@
 
 #include <locale.h>
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define STEP(method, path, name, summary)                                        \
         "{\"method\": \"" method "\", \"path\": \"" path "\", \"name\": \"" name \

@@ -2,7 +2,7 @@
 
 #include "agent/ctl/print/reshape.h"
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define GUEST "99999999-9999-9999-9999-999999999999"
 

@@ -2,7 +2,7 @@
 
 #include "agent/ctl/print/status.h"
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define WELL                                                                   \
         "\"version\": \"1.0\", \"node\": \"host1\", \"driver\": \"libvirt\", " \

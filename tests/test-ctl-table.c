@@ -4,7 +4,7 @@
 
 #include <locale.h>
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 static const CtlColumn columns[] = {
         { "NAME", CTL_COLUMN_CUT },

@@ -4,7 +4,7 @@
 
 #include <locale.h>
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define INVENTORY(total, used)                                                 \
         "{\"total\": " #total ", \"reserved\": 0, \"allocation_ratio\": 1.5, " \

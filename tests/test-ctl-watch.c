@@ -4,7 +4,7 @@
 
 #include "agent/ctl/print/status.h"
 #include "base/json.h"
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define GUEST   "11111111-2222-4333-8444-555555555555"
 #define UNKNOWN "99999999-2222-4333-8444-555555555555"

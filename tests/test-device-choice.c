@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "claims/fit/device-choice.h"
-#include "tests/host-facts-fixture.h"
+#include "tests/fixtures/host-facts.h"
 #include "tests/test.h"
 
 /* "2 4": these mdevs are claimed, on that device. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/tree/device-ledger.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define BOOT_1   "11111111-1111-4111-8111-111111111111"
 #define BOOT_2   "22222222-2222-4222-8222-222222222222"

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "drivers/driver-config.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 static void test_amounts(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/registry.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 static void test_refusals(void **state)
 {

@@ -13,7 +13,7 @@
 #include "drivers/libvirt/node-device.h"
 #include "drivers/update.h"
 #include "tests/fail-alloc.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
 #define UUID_MDEV  "11111111-1111-4111-8111-111111111111"

@@ -2,7 +2,7 @@
 
 /* Many inventories in one reshape without consumers. */
 
-#include "tests/executor-fixture.h"
+#include "tests/fixtures/executor.h"
 
 #define BATCH_MIRROR  "host VCPU=1 | a | b | c"
 #define BATCH_DESIRED "host VCPU=2 +HW_A | a VGPU=1 | b VGPU=1 | c VGPU=1"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/executor-fixture.h"
+#include "tests/fixtures/executor.h"
 
 static void test_everything_goes_well(void **state)
 {

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 
 #include "claims/fit/numa.h"
-#include "tests/claims-fixture.h"
-#include "tests/numa-fixture.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/numa.h"
 #include "tests/test.h"
 
 #define ROUNDS_DEFAULT 20000

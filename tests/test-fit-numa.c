@@ -7,8 +7,8 @@
 
 #include <inttypes.h>
 
-#include "tests/claims-fixture.h"
-#include "tests/numa-fixture.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/numa.h"
 #include "tests/test.h"
 
 /* Two cells of 2 shared and 6 dedicated CPUs, two threads a core, 4096 MiB with 512 pages of 2 MiB

@@ -3,7 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 #define GPUS                                                              \

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "tests/scratch-folder.h"
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/test.h"
 
 #define SOMEBODY 12345

@@ -5,7 +5,7 @@
 #include "report/gather.h"
 
 #include "tests/fakes/session.h"
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 #define NAMES "host gpu a b c"
 
@@ -54,7 +54,7 @@ static void on_done(int result, Allocations *consumers, Allocations *others, con
 }
 
 /* {"allocations": {name: {"resources": {…}}}} with uuids in place of the names of
- * tests/report-fixture.h; owner: of a consumer. The caller frees. */
+ * tests/fixtures/report.h; owner: of a consumer. The caller frees. */
 static char *make_answer(const char *held, bool owner)
 {
         char text[512] = "", copy[256], *rest = copy, *item, *ret;

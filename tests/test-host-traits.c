@@ -2,7 +2,7 @@
 
 #include "drivers/tree/cpu-traits.h"
 #include "drivers/tree/host-traits.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define EMULATOR(members) "\"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"q35\"" members "}]"
 #define X86(members)                                                                   \

@@ -3,7 +3,7 @@
 /* Several requests at a time: how many are under way, what becomes of those that queue, and who may
  * be cancelled or freed when. */
 
-#include "tests/http-fixture.h"
+#include "tests/fixtures/http.h"
 
 static void put(Fixture *fixture, Result *result)
 {

@@ -2,7 +2,7 @@
 
 /* One request and its answer; what queues is tested in tests/test-http-queue.c. */
 
-#include "tests/http-fixture.h"
+#include "tests/fixtures/http.h"
 
 static void test_get(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/tree/huge-pages.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 /* A4: reserved_huge_pages */
 static void test_parse_a4(void **state)

@@ -11,7 +11,7 @@
 #include "drivers/libvirt/poll.h"
 #include "drivers/registry.h"
 #include "tests/bench/libvirt-calls.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define N_DEVICES 300
 #define N_DOMAINS 500

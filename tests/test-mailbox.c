@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "drivers/mailbox.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 /* Makes the posts of a script, one letter each: s(napshot), f(ailed), l(ost), c(hanged). */
 static void post(Mailbox *mailbox, const char *script)

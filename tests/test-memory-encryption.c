@@ -2,7 +2,7 @@
 
 #include "drivers/tree/memory-encryption.h"
 #include "drivers/update.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
 

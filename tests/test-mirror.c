@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "tests/fail-alloc.h"
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 /* A list as GET in_tree tells it: a child "gpu" of "host" with these generations; -1 leaves it out.
  */

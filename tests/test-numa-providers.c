@@ -4,7 +4,7 @@
 
 #include "drivers/tree/numa-providers.h"
 #include "drivers/update.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
 #define UUID_OTHER "aaaaaaaa-0000-4000-8000-000000000009"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/bus/object-changes.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define UUID_A "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
 #define UUID_B "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"

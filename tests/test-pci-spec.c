@@ -2,7 +2,7 @@
 
 #include "drivers/host/pci-spec.h"
 #include "drivers/host/regex.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 /* JSON is easier to read with the other quotes. */
 static void quote(const char *text, char *ret, size_t size)

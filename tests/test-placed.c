@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "claims/fit/group-match.h"
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 /* "host VCPU=2,MEMORY_MB=5; gpu VGPU=1" */

@@ -2,7 +2,7 @@
 
 #include "report/publish/plan-batch.h"
 
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 static void test_table(void **state)
 {

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "tests/fail-alloc.h"
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 /* What is known in every case, unless it says otherwise. */
 typedef struct Known {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/libvirt/poll-cache.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define DOMAIN "5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/update.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define UUID_FOREIGN "aaaaaaaa-0000-4000-8000-000000000009"
 #define UUID_GUEST   "bbbbbbbb-0000-4000-8000-000000000001"

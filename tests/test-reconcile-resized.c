@@ -3,7 +3,7 @@
 /* Guests that have other amounts than the claims that were made of them. */
 
 #include "claims/reconcile.h"
-#include "tests/host-facts-fixture.h"
+#include "tests/fixtures/host-facts.h"
 #include "tests/test.h"
 
 #define CAN_ASK RECONCILE_CAN_ASK

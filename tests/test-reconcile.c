@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "tests/host-facts-fixture.h"
+#include "tests/fixtures/host-facts.h"
 #include "tests/test.h"
 
 #define EXPIRY (300 * USEC_PER_SEC)

@@ -6,7 +6,7 @@
 
 #include "report/publish/plan.h"
 #include "tests/fakes/http.h"
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 #define NAMES       "host a b"
 #define FAULT(code) "{\"errors\":[{\"detail\":\"the detail\",\"code\":\"placement." code "\"}]}"

@@ -3,7 +3,7 @@
 #include "agent/reshape/image.h"
 
 #include "base/json.h"
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 #include "tests/test.h"
 
 #define FLAT   "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5"

@@ -5,7 +5,7 @@
 
 #include "drivers/reshape/keep.h"
 #include "drivers/update.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define CPUS(a, b, c, d) "{\"id\": " #a "}, {\"id\": " #b "}, {\"id\": " #c "}, {\"id\": " #d "}"
 #define HOST                                                                                      \

@@ -3,7 +3,7 @@
 #include "report/sharing.h"
 
 #include "tests/fakes/session.h"
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 #define AGG_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define AGG_B "aaaaaaaa-0000-4000-8000-000000000002"

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 static void open_table(Fixture *fixture, Sqlite **ret)

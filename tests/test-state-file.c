@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
-#include "tests/scratch-folder.h"
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/test.h"
 
 #define FORMAT "thing/1"

@@ -6,7 +6,7 @@
 
 #include "drivers/registry.h"
 #include "drivers/update.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define HOST(members) "{\"format\": \"compute-agent-host/1\", \"nodename\": \"cn1\"" members "}"
 

@@ -3,7 +3,7 @@
 #include "report/publish/step.h"
 
 #include "base/json.h"
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 static const StringSet nothing = STRING_SET_INIT;
 static const PlanKnowledge knows_nothing = {

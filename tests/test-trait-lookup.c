@@ -4,7 +4,7 @@
 
 #include "report/publish/trait-lookup.h"
 
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 static void add_words(StringSet *set, const char *text)
 {

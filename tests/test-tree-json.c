@@ -3,7 +3,7 @@
 #include "agent/formats/documents.h"
 #include "agent/formats/tree-json.h"
 
-#include "tests/ctl-capture.h"
+#include "tests/fixtures/ctl-capture.h"
 
 #define ROOT "b5ef2f5c-74c4-4a0a-8dd7-9f6a8f0d3b11"
 #define GPU  "9f7ed411-c9da-5464-ab12-a6b879d7da08"

@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "drivers/verify.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define GOOD                                                                                     \
         "\"hypervisor\": \"QEMU\", \"arch\": \"x86_64\", \"online_cpus\": \"0-3\","              \

@@ -4,8 +4,8 @@
 
 #include "drivers/tree/mdev-plan.h"
 #include "tests/fail-alloc.h"
-#include "tests/host-fixture.h"
-#include "tests/scratch-folder.h"
+#include "tests/fixtures/host.h"
+#include "tests/fixtures/scratch-folder.h"
 
 #define LIST "ID    : vGPU Name\n1155  : NVIDIA L40S-1B\n1156  : NVIDIA L40S-2B\n"
 #define VF   "0000:41:00.4"

@@ -13,7 +13,7 @@
 
 #include "drivers/registry.h"
 #include "drivers/update.h"
-#include "tests/host-fixture.h"
+#include "tests/fixtures/host.h"
 
 #define UUID_MDEV "c60cc60c-c60c-4c60-8c60-c60cc60cc60c"
 

@@ -31,7 +31,7 @@
 #include "tests/bench/floor.h"
 #include "tests/bench/meter.h"
 #include "tests/bench/scheduler.h"
-#include "tests/tree-file.h"
+#include "tests/fixtures/tree-file.h"
 
 #define N_SERVERS_MAX   16
 #define N_CONFLICTS_MAX 8

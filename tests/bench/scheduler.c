@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "report/http/http.h"
-#include "tests/tree-file.h"
+#include "tests/fixtures/tree-file.h"
 
 struct Scheduler {
         sd_event *event;

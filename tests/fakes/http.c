@@ -4,7 +4,7 @@
 
 #include <sys/queue.h>
 
-#include "tests/report-fixture.h"
+#include "tests/fixtures/report.h"
 
 #define LINES_MAX 4096
 

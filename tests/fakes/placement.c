@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "tests/claims-fixture.h"
+#include "tests/fixtures/claims.h"
 #include "tests/test.h"
 
 typedef enum FakeKind { FAKE_READ, FAKE_WRITE, FAKE_ROOM } FakeKind;
