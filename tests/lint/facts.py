@@ -19,13 +19,13 @@ FACTS = {
     'C2 VCPU': ['tests/test-provider-update.c test_root_table'],
     'C2 PCPU': ['tests/test-provider-update.c test_root_table'],
     'C2 DISK_GB': ['tests/test-provider-update.c test_root_table',
-                   'tests/integration/test_agent_host.py test_c2_disk_of_a_pool '
+                   'tests/integration/driver/test_host.py test_c2_disk_of_a_pool '
                    'test_c2_a_pool_that_is_not_started_or_not_there '
                    'test_c2_a_kind_of_images_that_needs_a_pool'],
     'C2 CUSTOM_PMEM': [],
     'C2 image cache': [],
     'C2 ratios': ['tests/test-provider-update.c test_ratio_table',
-                  'tests/integration/test_agent.py test_an_operators_ratio_survives'],
+                  'tests/integration/agent/test_agent.py test_an_operators_ratio_survives'],
     'C2 the root is the driver\'s': ['tests/test-provider-update.c test_root_ownership_c10'],
     'C3 sets': ['tests/test-cpu-plan.c test_sets_c3'],
     'C3 what is refused': ['tests/test-cpu-plan.c test_refusals_c3 '
@@ -33,7 +33,7 @@ FACTS = {
     'C3 guests': ['tests/test-verify.c test_table'],
     'C4 types of devices': ['tests/test-mdev-plan.c test_table test_path_of_device',
                             'tests/test-config.c test_mdev_types',
-                            'tests/integration/test_agent_devices.py test_c4_f4_a_type_for_each '
+                            'tests/integration/driver/test_devices.py test_c4_f4_a_type_for_each '
                             'test_c4_two_gpus_three_types test_c4_functions_that_become_vgpus'],
     'C4 totals': ['tests/test-mdev-plan.c test_table', 'tests/test-vgpu-types.c test_c4_offers'],
     'C4 providers': ['tests/test-provider-update.c test_gpus test_adopt'],
@@ -42,28 +42,28 @@ FACTS = {
     'C5.2': ['tests/test-reshape-moves.c test_dedicated_cpus'],
     'C5.3': ['tests/test-memory-encryption.c test_reshape_c5_3'],
     'C5 renamed and regrouped, under guests':
-        ['tests/integration/test_reshape_guests.py test_classes_there_and_back'],
+        ['tests/integration/reshape/test_guests.py test_classes_there_and_back'],
     'C6': ['tests/test-memory-encryption.c test_models_c6 test_gone_without_its_trait_c6',
-           'tests/integration/test_agent_host.py test_c6_models_come_and_go'],
+           'tests/integration/driver/test_host.py test_c6_models_come_and_go'],
     'C7 off': ['tests/test-pci-providers.c test_f5_cannot_be_switched_off',
-               'tests/integration/test_agent_devices.py test_f5_disabled_reports_nothing '
+               'tests/integration/driver/test_devices.py test_f5_disabled_reports_nothing '
                'test_f5_cannot_be_disabled_after_enabling'],
     'C7 what is refused': ['tests/test-pci-providers.c test_refused',
-                           'tests/integration/test_agent_devices.py '
+                           'tests/integration/driver/test_devices.py '
                            'test_f5_devname_is_refused_before_anything_starts '
                            'test_c7_refused_configurations_cost_one_card_only'],
     'C7 providers': ['tests/test-pci-providers.c test_new_host test_changes',
-                     'tests/integration/test_agent_devices.py '
+                     'tests/integration/driver/test_devices.py '
                      'test_f5_pf_with_64_vfs_and_a_pci_device'],
     'C7 names': ['tests/test-pci-spec.c test_c7_names'],
     'C7 inventories': ['tests/test-pci-providers.c test_g2_18_keeps_what_an_operator_set',
-                       'tests/integration/test_agent_devices.py test_f5_one_time_use'],
-    'C7 what is in use stays': ['tests/integration/test_agent_devices.py '
+                       'tests/integration/driver/test_devices.py test_f5_one_time_use'],
+    'C7 what is in use stays': ['tests/integration/driver/test_devices.py '
                                 'test_f5_g4_18_spec_of_a_device_in_use_removed '
                                 'test_f5_spec_of_an_allocated_device_removed'],
     'C7 healing': [],
     'C8': ['tests/test-host-traits.c test_table_c8',
-           'tests/integration/test_nova_agrees.py test_uneven_host'],
+           'tests/integration/driver/test_nova_agrees.py test_uneven_host'],
     'C9': ['tests/test-numa-providers.c test_two_cells test_uneven_hosts'],
     'C10 root inventory, ratios': ['tests/test-provider-update.c test_root_ownership_c10 '
                                    'test_ratio_table'],
@@ -81,51 +81,51 @@ FACTS = {
                                'tests/test-pci-providers.c test_c10_leaves_others_alone'],
     'C10 sharing providers': ['tests/test-provider-update.c test_foreign_roots'],
     'F1 reshape: an error is told':
-        ['tests/integration/test_report_reshape.py test_what_does_not_fit',
-         'tests/integration/test_reshape_moves.py test_e6_no_capacity_elsewhere'],
+        ['tests/integration/report/test_reshape.py test_what_does_not_fit',
+         'tests/integration/reshape/test_moves.py test_e6_no_capacity_elsewhere'],
     'F1 reshape: done, and a replay of it':
-        ['tests/integration/test_report_reshape.py test_from_the_root_to_its_children '
+        ['tests/integration/report/test_reshape.py test_from_the_root_to_its_children '
          'test_f1_a_replay'],
     'F1 reshape: nothing twice, a class everywhere, collapse, expand':
-        ['tests/integration/test_report_reshape.py test_f1_a_class_everywhere '
+        ['tests/integration/report/test_reshape.py test_f1_a_class_everywhere '
          'test_a_consumer_that_was_forgotten',
-         'tests/integration/test_reshape_moves.py test_f1_collapse_onto_the_root_and_expand_again'],
+         'tests/integration/reshape/test_moves.py test_f1_collapse_onto_the_root_and_expand_again'],
     'F1 reshape: a conflict':
-        ['tests/integration/test_report_reshape.py '
+        ['tests/integration/report/test_reshape.py '
          'test_a_claim_between_gathering_and_publishing'],
-    'F3 VGPU': ['tests/integration/test_agent_reshape.py test_f3_from_the_root_to_the_gpus'],
-    'F3 SEV': ['tests/integration/test_reshape_moves.py test_f3_memory_encryption_from_the_root'],
-    'F3 SEV mixed': ['tests/integration/test_reshape_moves.py test_f3_sev_mixed'],
-    'F3 PCPU': ['tests/integration/test_agent_reshape.py '
+    'F3 VGPU': ['tests/integration/reshape/test_reshape.py test_f3_from_the_root_to_the_gpus'],
+    'F3 SEV': ['tests/integration/reshape/test_moves.py test_f3_memory_encryption_from_the_root'],
+    'F3 SEV mixed': ['tests/integration/reshape/test_moves.py test_f3_sev_mixed'],
+    'F3 PCPU': ['tests/integration/reshape/test_reshape.py '
                 'test_c5_2_dedicated_cpus_there_and_back'],
-    'F10 reshaper.yaml': ['tests/integration/test_reshape_moves.py test_e6_somebody_claims_meanwhile '
+    'F10 reshaper.yaml': ['tests/integration/reshape/test_moves.py test_e6_somebody_claims_meanwhile '
                           'test_e6_a_consumer_changes_meanwhile test_e6_a_consumer_goes_meanwhile '
                           'test_e6_a_provider_goes_meanwhile test_e6_the_class_goes_meanwhile '
                           'test_e6_no_capacity_elsewhere test_e6_no_room_for_one_elsewhere '
                           'test_e6_forbidden test_e6_a_placement_without_a_reshaper'],
     'G2.5': ['tests/test-provider-update.c test_gone_g2_5'],
     'G2.6': ['tests/test-mdev-plan.c test_table', 'tests/test-provider-update.c '
-             'test_class_by_type_g2_6', 'tests/integration/test_agent_devices.py '
+             'test_class_by_type_g2_6', 'tests/integration/driver/test_devices.py '
              'test_g2_6_max_instances_never_below_what_exists test_g2_6_max_instances'],
     'G2.13': ['tests/test-provider-yaml.c test_g2_13_bad_entries',
               'tests/test-provider-merge.c test_g2_13_foreign_provider_in_the_second_cycle '
               'test_g2_13_what_leaves_the_file_leaves_placement',
               'tests/test-provider-config.c test_g2_13_over_restarts',
-              'tests/integration/test_agent_devices.py test_a12_g2_13_added_and_taken_back '
+              'tests/integration/driver/test_devices.py test_a12_g2_13_added_and_taken_back '
               'test_g2_13_a_provider_of_somebody_else'],
     'G2.18': ['tests/test-pci-providers.c test_g2_18_keeps_what_an_operator_set',
-              'tests/integration/test_agent_devices.py test_g2_18_what_an_operator_set_survives'],
+              'tests/integration/driver/test_devices.py test_g2_18_what_an_operator_set_survives'],
     'G4.7': ['tests/test-provider-update.c test_root_table', 'tests/test-mdev-plan.c test_table'],
     'G4.8': ['tests/test-node-device.c test_mdev_names_g4_8'],
     'G4.9': ['tests/test-mdev-plan.c test_table',
-             'tests/integration/test_agent_devices.py test_g2_6_max_instances'],
+             'tests/integration/driver/test_devices.py test_g2_6_max_instances'],
     'G4.22': [],
-    'I1': ['tests/integration/test_trait_names.py test_names'],
-    'I2': ['tests/integration/test_placement_claims.py test_what_others_hold_in_placement_is_left_to_them '
+    'I1': ['tests/integration/driver/test_trait_names.py test_names'],
+    'I2': ['tests/integration/claims/test_placement_claims.py test_what_others_hold_in_placement_is_left_to_them '
            'test_a_scheduler_that_is_faster_leaves_the_rest'],
-    'I3': ['tests/integration/test_reshape_moves.py test_e6_forbidden'],
-    'I4': ['tests/integration/test_nova_agrees.py test_one_cell'],
-    'I5': ['tests/integration/test_trait_names.py test_names', 'tests/test-pci-spec.c test_c7_names'],
+    'I3': ['tests/integration/reshape/test_moves.py test_e6_forbidden'],
+    'I4': ['tests/integration/driver/test_nova_agrees.py test_one_cell'],
+    'I5': ['tests/integration/driver/test_trait_names.py test_names', 'tests/test-pci-spec.c test_c7_names'],
     'I6': ['tests/test-memory-encryption.c test_models_c6'],
     'I7': ['tests/test-device-choice.c test_choice'],
 }

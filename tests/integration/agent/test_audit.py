@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Placement, claims and running guests: what an audit finds, what healing writes, what it leaves alone.
+
+The IDs (F8, G2.8, ...) are those of the facts that the tests follow.
+"""
+
+import concurrent.futures
+import json
+import time
+import unittest
+import uuid
+
+from tests.env import faults
+from tests.env.fakesys import Gpu, Host, Pci, m10_types, simple_host
+from tests.env.libvirtd import Libvirtd
+from tests.env.proxy import Proxy
+from tests.env.scratch import Scratch, wait_until
+from tests.integration.claims.test_guests import GuestCase
+
+T4 = '0000:c1:00.0'
+NODE, GPU_NAME, T4_NAME = 'compute-1', 'compute-1_pci_0000_41_00_0', 'compute-1_0000:C1:00.0'
+OPTIONS = {'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 1},
+           'mdev_nvidia-35': {'mdev_class': 'CUSTOM_NVIDIA_35'},
+           'pci': {'device_spec': json.dumps({'vendor_id': '10de', 'product_id': '1eb8'}),
+                   'report_in_placement': 'true'}}
+
+
+class AuditCase(GuestCase):
+    """A host with a GPU that makes mdevs of a custom class, and a PCI device that is given whole."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        cls.host = Host(cells=simple_host(cells=2).cells, gpus=[
+            Gpu('0000:41:00.0', numa_node=0, types=m10_types())], pci=[
+            Pci(T4, 0, vendor=0x10de, device=0x1eb8, pci_class=0x030200, driver='nvidia')])
+        cls.libvirtd = Libvirtd(cls.host, cls.scratch)
+        cls.libvirtd.start()
+
+    def provider(self, agent, name):
+        return self.placement.tree_by_name(agent.root())[name]['uuid']
+
+    def allocate(self, held, consumer=None, consumer_type='INSTANCE'):
+        """Let a consumer hold {provider: {class: amount}}, and nothing else; returns its uuid."""
+        consumer = consumer or str(uuid.uuid4())
+        now = self.placement.get('/allocations/%s' % consumer)
+        answer = self.placement.request('PUT', '/allocations/%s' % consumer, {
+            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
+            'consumer_generation': now.get('consumer_generation'), 'project_id': 'demo',
+            'user_id': 'someone', 'consumer_type': consumer_type})
+        self.assertEqual(answer.status, 204, answer.text)
+        return consumer
+
+    def holds(self, consumer):
+        """{provider: {class: amount}}"""
+        held = self.placement.get('/allocations/%s' % consumer)['allocations']
+        return {provider: part['resources'] for provider, part in held.items()}
+
+    def add_provider(self, name, inventories, traits=()):
+        """A provider that is not of this host."""
+        provider = str(uuid.uuid4())
+        answer = self.placement.request('POST', '/resource_providers',
+                                        {'name': name, 'uuid': provider})
+        self.assertIn(answer.status, (200, 201), answer.text)
+        answer = self.placement.request(
+            'PUT', '/resource_providers/%s/inventories' % provider,
+            {'resource_provider_generation': 0,
+             'inventories': {rc: {'total': total} for rc, total in inventories.items()}})
+        self.assertEqual(answer.status, 200, answer.text)
+        if traits:
+            answer = self.placement.request(
+                'PUT', '/resource_providers/%s/traits' % provider,
+                {'resource_provider_generation': 1, 'traits': list(traits)})
+            self.assertEqual(answer.status, 200, answer.text)
+        return provider
+
+    def share(self, *providers):
+        """Put them into an aggregate: those that share are for the others."""
+        aggregate = str(uuid.uuid4())
+        for provider in providers:
+            path = '/resource_providers/%s' % provider
+            generation = self.placement.get(path)['generation']
+            answer = self.placement.request('PUT', path + '/aggregates', {
+                'resource_provider_generation': generation, 'aggregates': [aggregate]})
+            self.assertEqual(answer.status, 200, answer.text)
+
+    def audit(self, agent, verb='audit', *options):
+        """The exit code, and {consumer: (type, remedy, outcome)}."""
+        done = agent.ctl(verb, '--json=short', *options, check=False)
+        self.assertIn(done.returncode, (0, 3, 4), done.stderr)
+        findings = json.loads(done.stdout)['findings']
+        return done.returncode, {finding['consumer']: (finding['type'], finding['remedy'],
+                                                       finding['outcome']) for finding in findings}
+
+    def wait_findings(self, agent, types):
+        wait_until(lambda: {c: f[0] for c, f in self.audit(agent)[1].items()} == types, 20,
+                   'the findings %s' % types)
+
+    def wait_remedy(self, agent, consumer, remedy):
+        """What was written a moment ago has none yet."""
+        wait_until(lambda: self.audit(agent)[1].get(consumer, ('', ''))[1] == remedy, 20,
+                   'the remedy %s' % remedy)
+
+    def start_with_told(self):
+        """An agent, and a guest that it told Placement of itself: 1 VCPU, 40 MiB."""
+        guest = str(uuid.uuid4())
+        agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
+        claim = self.claim(agent, 'VCPU=1,MEMORY_MB=40', guest)
+        self.libvirtd.start_guest('told', memory_mib=40, vcpus=1, uuid=guest)
+        agent.ctl('confirm', json.loads(claim.stdout)['id'])
+        agent.stop()
+        agent.configure(OPTIONS)
+        agent.start()
+        agent.wait_state('synced')
+        return agent, guest
+
+    def start_behind_proxy(self):
+        """An agent that runs no cycle by itself, and the proxy before its Placement."""
+        proxy = Proxy(self.placement.port).listen()
+        self.test_scratch.on_close(proxy.close)
+        options = {**OPTIONS, 'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 3600}}
+        return self.start_agent(options, placement=proxy.endpoint), proxy
+
+    def start_with_guest(self, running=True):
+        """An agent, and a guest that Placement knows as well as the agent does."""
+        agent = self.start_agent(OPTIONS)
+        guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
+        wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
+        self.allocate({agent.root(): {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}}, guest)
+        if not running:
+            self.libvirtd.virsh('destroy', 'good')
+        return agent, guest
+
+
+class TestAudit(AuditCase):
+    def test_g2_7_leaks_on_child_providers_are_found_and_healed(self):
+        """Nova looks at the root, and at a few classes: these are custom ones below it."""
+        agent, guest = self.start_with_guest()
+        sharing = self.add_provider('store', {'DISK_GB': 1000},
+                                    ['MISC_SHARES_VIA_AGGREGATE'])
+        self.share(sharing, agent.root())
+        other = self.add_provider('other-host', {'VCPU': 8})
+        gpu, card = self.provider(agent, GPU_NAME), self.provider(agent, T4_NAME)
+        foreign = self.allocate({sharing: {'DISK_GB': 7}})
+        vgpu = self.allocate({gpu: {'CUSTOM_NVIDIA_35': 1}})
+        whole = self.allocate({card: {'CUSTOM_PCI_10DE_1EB8': 1}, sharing: {'DISK_GB': 5},
+                               other: {'VCPU': 1}})
+        self.wait_findings(agent, {vgpu: 'leaked', whole: 'leaked'})
+
+        code, findings = self.audit(agent, 'heal', '--dry-run')
+        self.assertEqual(code, 3)
+        self.assertEqual(findings[vgpu], ('leaked', 'release-share', 'found'))
+        self.assertEqual(self.holds(vgpu), {gpu: {'CUSTOM_NVIDIA_35': 1}})
+
+        code, findings = self.audit(agent, 'heal')
+        self.assertEqual((code, findings[vgpu], findings[whole]),
+                         (4, ('leaked', 'release-share', 'healed'),
+                          ('leaked', 'release-share', 'healed')))
+        self.assertEqual(self.audit(agent), (0, {}))
+        self.assertEqual(self.holds(vgpu), {})
+        # G2.8: what others share, and other hosts have, is as it was
+        self.assertEqual(self.holds(whole), {sharing: {'DISK_GB': 5}, other: {'VCPU': 1}})
+        self.assertEqual(self.holds(foreign), {sharing: {'DISK_GB': 7}})
+        self.assertEqual(self.holds(guest), {agent.root(): {'VCPU': 2, 'MEMORY_MB': 40,
+                                                            'DISK_GB': 1}})
+        self.assertIn('has neither claim nor guest', agent.log())
+        mark = self.placement.mark()
+        agent.ctl('sync')
+        requests = [path for _, path, *_ in self.placement.requests_since(mark)]
+        self.assertTrue(requests)
+        self.assertFalse([path for path in requests if 'allocations' in path], requests)
+
+        text = agent.ctl('consumers').stdout
+        self.assertIn('good', text)
+        consumer, = agent.ctl_json('consumers')['consumers']
+        self.assertEqual((consumer['guest'], consumer['project'], consumer['here'][0]['resources']),
+                         ('good', 'demo', {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}))
+
+    def test_claims_that_placement_has_otherwise_or_not_at_all(self):
+        """F8 1848343: and the migration of a guest that was deleted while it was moved."""
+        agent, bare = self.start_with_told()
+        root = agent.root()
+        guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
+        wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
+        self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40, 'DISK_GB': 1}}, guest)
+        migration = self.allocate({root: {'VCPU': 3, 'MEMORY_MB': 48}}, consumer_type='MIGRATION')
+        self.allocate({}, bare)
+        self.wait_findings(agent, {guest: 'amount', migration: 'migration', bare: 'untold'})
+        self.wait_remedy(agent, guest, 'write-claim')
+        self.assertEqual(self.audit(agent, 'heal')[0], 4)
+        self.assertEqual(self.audit(agent), (0, {}))
+        self.assertEqual(self.holds(guest), {root: {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}})
+        self.assertEqual(self.holds(bare), {root: {'VCPU': 1, 'MEMORY_MB': 40}})
+        self.assertEqual(self.holds(migration), {})
+        # What was told is taken back when the claim ends.
+        agent.ctl('release', self.of_guest(agent, bare)[0]['id'])
+        wait_until(lambda: not self.holds(bare), 20, 'the removal')
+
+    def test_what_is_on_its_way_is_left_alone(self):
+        """F8 1849165, 2025480: a consumer that the scheduler just made, before its guest is here."""
+        agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
+        self.allocate({agent.root(): {'VCPU': 1}})
+        document = json.loads(agent.ctl('heal', '--json=short').stdout)
+        self.assertEqual((document['findings'], document['in_flight'], document['holding']),
+                         ([], 1, 1))
+
+    def test_placement_that_cannot_be_read(self):
+        agent = self.start_agent(OPTIONS)
+        self.placement.kill()
+        for verb in ('audit', 'heal'):
+            done = agent.ctl(verb, check=False)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertTrue(done.stderr)
+        agent.stop()
+        self.assertEqual(agent.ctl('audit', check=False).returncode, 1)
+
+    def test_by_itself_when_it_is_told_to(self):
+        agent = self.start_agent({**OPTIONS, 'agent': {'heal_each_cycles': 1}})
+        leaked = self.allocate({agent.root(): {'VCPU': 1}})
+        wait_until(lambda: not self.holds(leaked), 20, 'healing')
+
+
+class TestHealTrouble(AuditCase):
+    def test_healing_that_fails_at_each_request(self):
+        """F8: nothing is left of the leak in the end, and nothing that is not of this host goes."""
+        agent, proxy = self.start_behind_proxy()
+        other = self.add_provider('other-host', {'VCPU': 8})
+        gpu, rest = self.provider(agent, GPU_NAME), {other: {'VCPU': 1}}
+        for kind in range(len(faults.outages())):
+            leaks = [self.allocate({gpu: {'CUSTOM_NVIDIA_35': 1}, **rest}) for _ in range(2)]
+            self.wait_findings(agent, {leak: 'leaked' for leak in leaks})
+            n = 0
+            while True:
+                fault = proxy.add(faults.outages(skip=n)[kind])
+                code = agent.ctl('heal', check=False).returncode
+                proxy.clear()
+                if not fault.hits:
+                    break
+                self.assertIn(code, (1, 3), (kind, n))
+                for leak in leaks:
+                    self.assertEqual(self.holds(leak).get(other), rest[other])
+                n += 1
+            self.assertGreaterEqual(n, 3, 'reading the tree, who holds what, and writing')
+            self.assertEqual(code, 4)
+            self.assertEqual(agent.ctl('heal').returncode, 0)
+            self.assertEqual(self.audit(agent), (0, {}))
+            self.assertEqual([self.holds(leak) for leak in leaks], [rest, rest])
+
+    def race(self, agent, proxy, consumer, held):
+        """Somebody writes the consumer between our reading and our write; what healing said."""
+        hang = proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            healing = pool.submit(self.audit, agent, 'heal')
+            try:
+                self.assertTrue(hang.reached.wait(20))
+                self.allocate(held, consumer)
+            finally:
+                hang.release()
+            return healing.result()
+
+    def test_a_claim_for_what_is_being_healed_waits_and_is_written(self):
+        """Verified meanwhile it would be promised, and nobody would hold anything for it."""
+        agent, proxy = self.start_behind_proxy()
+        root, amounts = agent.root(), {'VCPU': 1, 'MEMORY_MB': 40}
+        agent.ctl('sync')
+        late = self.allocate({root: amounts})
+        self.wait_findings(agent, {late: 'leaked'})
+        hang = proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            healing = pool.submit(self.audit, agent, 'heal')
+            try:
+                self.assertTrue(hang.reached.wait(20))
+                claiming = pool.submit(agent.ctl, 'claim', '--consumer', late, '--resources', 'VCPU=1,MEMORY_MB=40')
+                # it reads nothing while the removal is on its way
+                time.sleep(0.3)
+                self.assertFalse(claiming.done())
+            finally:
+                hang.release()
+            self.assertEqual(healing.result()[1], {late: ('leaked', 'release-share', 'healed')})
+            claiming.result()
+        self.assertEqual(self.holds(late), {root: amounts})
+
+    def test_a_scheduler_that_writes_what_is_being_healed(self):
+        agent, proxy = self.start_behind_proxy()
+        other = self.add_provider('other-host', {'VCPU': 8})
+        root, guest = agent.root(), self.libvirtd.start_guest('bare', memory_mib=40, vcpus=1)
+        agent.ctl('sync')
+        leaked = self.allocate({root: {'VCPU': 1}})
+        self.wait_findings(agent, {guest: 'unheld', leaked: 'leaked'})
+        written = {root: {'VCPU': 2}, other: {'VCPU': 1}}
+        self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40}}, guest)
+        code, findings = self.race(agent, proxy, leaked, written)
+        self.assertEqual((code, findings), (3, {leaked: ('leaked', 'release-share', 'failed')}))
+        self.assertEqual(self.holds(leaked), written)
+        # Whoever wrote it has time to follow.
+        self.assertEqual(self.audit(agent, 'heal'), (0, {}))
+        self.assertEqual(self.holds(leaked), written)
+
+        # A claim that Placement has otherwise.
+        self.wait_findings(agent, {leaked: 'leaked'})
+        self.allocate({}, leaked)
+        self.allocate({root: {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
+        self.wait_remedy(agent, guest, 'write-claim')
+        written = {root: {'VCPU': 3, 'MEMORY_MB': 64}}
+        code, findings = self.race(agent, proxy, guest, written)
+        self.assertEqual((code, findings), (3, {guest: ('amount', 'write-claim', 'failed')}))
+        self.assertEqual(self.holds(guest), written)
+
+    def test_a_write_that_arrived_twice_is_healing_all_the_same(self):
+        agent, proxy = self.start_behind_proxy()
+        leaked = self.allocate({agent.root(): {'VCPU': 1}})
+        self.wait_findings(agent, {leaked: 'leaked'})
+        proxy.add(faults.Cut('after', method='PUT', path='^/allocations/', times=1))
+        self.assertEqual(self.audit(agent, 'heal'),
+                         (4, {leaked: ('leaked', 'release-share', 'healed')}))
+        self.assertEqual(self.holds(leaked), {})
+
+
+class TestStart(AuditCase):
+    def test_claims_are_built_from_placement_too(self):
+        """Classes that a guest does not tell come from Placement; its devices from the guest."""
+        agent, guest = self.start_with_guest()
+        stranger = self.allocate({agent.root(): {'VCPU': 3}})
+        agent.stop()
+        for path in agent.state.glob('claim.sqlite*'):
+            path.unlink()
+        agent.start()
+        agent.wait_state('synced')
+        told = {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}
+        wait_until(lambda: [claim['allocations'][0]['resources']
+                            for claim in self.of_guest(agent, guest)] == [told], 20, 'the claim')
+        self.wait_findings(agent, {stranger: 'leaked'})
+        self.assertTrue([text for text in self.problems(agent) if stranger in text])
+        self.assertEqual(len(self.holds(stranger)), 1)
+
+    def test_a14_claims_of_guests_that_were_evacuated(self):
+        """F8 1794996, 1896463: the dead host comes back, and its guest is on another one."""
+        agent, guest = self.start_with_guest(running=False)
+        agent.stop()
+        other = self.add_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
+        self.allocate({other: {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
+        agent.start()
+        agent.wait_state('synced')
+        wait_until(lambda: not self.of_guest(agent, guest), 20, 'the end of the claim')
+        ended = agent.ctl_json('claims', '--history')['claims'][0]
+        self.assertEqual((ended['consumer'], ended['end_reason']), (guest, 'evacuated'))
+        agent.ctl('sync')
+        self.assertEqual(self.claims(agent), [])
+        self.assertEqual(len(self.problems(agent)), 1)
+        self.assertEqual(self.holds(guest), {other: {'VCPU': 2, 'MEMORY_MB': 40}})
+        self.assertIn('good', self.libvirtd.virsh('list', '--all', '--name'))
+        # it is started all the same: it is here, and has what it has
+        self.libvirtd.virsh('start', 'good')
+        wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
+        self.wait_findings(agent, {guest: 'elsewhere'})
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The clock of the host is set while the agent runs. The machine's own stays as it is: tests/clock-shim.c is preloaded."""
+
+import os
+import time
+import unittest
+import uuid
+
+from tests.env.agent import Agent
+from tests.env.clock import YEAR, build_shim, write_offset
+from tests.env.libvirtd import guest_xml
+from tests.integration.claims.placement_case import HostCase
+
+
+class ShiftedAgent(Agent):
+    """An agent whose clock is ahead by set_clock() seconds."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.shim = self.folder / 'clock-shim.so'
+        self.offset = self.folder / 'clock-offset'
+        build_shim(self.shim)
+        self.set_clock(0)
+
+    def set_clock(self, seconds):
+        write_offset(self.offset, seconds)
+
+    def env(self):
+        return {**super().env(), 'LD_PRELOAD': str(self.shim), 'CLOCK_SHIM': str(self.offset),
+                # The sanitizer's library is preloaded behind it.
+                'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
+
+
+class TestClock(HostCase):
+    with_placement = False
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.libvirtd.start()
+
+    def setUp(self):
+        self.agent = ShiftedAgent(self.scratch, bus=self.bus, uri=self.libvirtd.uri,
+                                  options={'DEFAULT': {'claim_expiry_time': 60}})
+        self.addCleanup(self.agent.stop)
+        self.agent.start()
+        self.agent.ctl('sync')
+
+    def claim(self):
+        return self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources',
+                                   'VCPU=1')['id']
+
+    def expiry(self, claim):
+        """In how many seconds it expires, by the agent's clock."""
+        has = self.agent.ctl_json('show', claim)
+        self.assertEqual(has['state'], 'claimed', self.agent.log())
+        now = time.time() + int(self.agent.offset.read_text())
+        return has['expires_usec'] / 1e6 - now
+
+    def test_forward_and_back(self):
+        old = self.claim()
+        for seconds in (YEAR, 0, -YEAR, 0):
+            self.agent.set_clock(seconds)
+            self.agent.ctl('sync')
+            new = self.claim()
+            self.agent.ctl('sync')
+            for claim in (old, new):
+                self.assertGreater(self.expiry(claim), 1)
+                self.assertLess(self.expiry(claim), 62)
+        self.assertEqual(self.agent.log().count('The clock of this host was set'), 4)
+        # It still expires.
+        self.agent.ctl('release', new)
+        changed = self.claim()
+        self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})
+        self.agent.ctl('reload')
+        short = self.claim()
+        time.sleep(1.5)
+        self.agent.ctl('sync')
+        self.assertEqual(self.agent.ctl_json('show', short)['end_reason'], 'expired')
+        self.assertEqual(self.agent.ctl_json('show', changed)['state'], 'claimed')
+
+    def test_a_guest_that_is_away_for_a_moment_is_no_orphan(self):
+        guest = str(uuid.uuid4())
+        self.libvirtd.define(guest_xml('moved', uuid=guest))
+        self.agent.ctl('sync')
+        self.libvirtd.virsh('undefine', 'moved')
+        self.agent.ctl('sync')
+        self.agent.set_clock(YEAR)
+        self.agent.ctl('sync')
+        self.agent.ctl('sync')
+        claims = self.agent.ctl_json('claims')['claims']
+        self.assertEqual([one['consumer'] for one in claims], [guest], self.agent.log())
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The host or a device out of use: in Placement, for claims, over restarts, and given back."""
+
+import getpass
+import json
+import os
+import subprocess
+import unittest
+import uuid
+from pathlib import Path
+
+from tests.env.agent import Agent
+from tests.env.fakesys import demo_host
+from tests.env.hostile import NAME, PATH
+from tests.env.libvirtd import testdriver_xml
+from tests.env.scratch import wait_until
+from tests.integration.claims.placement_case import HostCase
+from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
+
+TRAIT = 'COMPUTE_STATUS_DISABLED'
+
+
+class TestCordon(AgentCase):
+    def traits(self, agent, traits=None):
+        """Those of the host; with traits these are written first, as somebody else would."""
+        path = '/resource_providers/%s/traits' % agent.root()
+
+        def write():
+            now = self.placement.get(path)
+            now['traits'] = sorted(traits(set(now['traits'])))
+            return self.placement.request('PUT', path, now).status == 200
+
+        if traits is not None:
+            # SQLite refuses one of two who write at a time
+            wait_until(write, 20, 'the traits')
+        return set(self.placement.get(path)['traits'])
+
+    def reserved(self, agent, name):
+        record = self.placement.tree_by_name(agent.root())[name]['inventories']['VGPU']
+        return record['reserved'], record['total']
+
+    def named(self, agent):
+        """The providers that the tree names as cordoned, in the document and in the text."""
+        named = [one['name'] for one in agent.ctl_json('tree')['providers'] if one['cordoned']]
+        lines = [line for line in agent.ctl('tree').stdout.splitlines() if ' cordoned ' in line]
+        self.assertEqual(len(lines), len(named), lines)
+        for name, line in zip(named, lines):
+            self.assertIn(name + ' cordoned ', line)
+        return named
+
+    def claim(self, agent, resources, consumer=None, check=True):
+        return agent.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources,
+                         '--json=short', check=check)
+
+    def test_a_host(self):
+        agent = self.start_agent()
+        consumer = uuid.uuid4()
+        claim = json.loads(self.claim(agent, 'VCPU=1', consumer).stdout)
+        agent.ctl('cordon', '--reason', 'the fan is broken')
+        self.assertIn(TRAIT, self.traits(agent))
+        done = self.claim(agent, 'VCPU=1', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('cordoned by %s' % getpass.getuser(), done.stderr)
+        self.assertIn('the fan is broken', done.stderr)
+        self.assertIn('the fan is broken',
+                      agent.ctl('explain', '--resources', 'VCPU=1', check=False).stdout)
+        self.assertIn('the fan is broken', agent.ctl('status').stdout)
+        self.assertEqual(self.named(agent), ['demo'])
+        # what is promised is promised
+        self.assertEqual(json.loads(self.claim(agent, 'VCPU=1', consumer).stdout)['id'],
+                         claim['id'])
+        self.assertEqual(agent.ctl('drain', check=False).returncode, 3)
+        agent.ctl('release', claim['id'])
+        self.assertEqual(agent.ctl('drain').returncode, 0)
+
+        # somebody else writes traits, without ours
+        self.placement.request('PUT', '/traits/CUSTOM_OF_SOMEBODY')
+        self.traits(agent, lambda traits: traits - {TRAIT} | {'CUSTOM_OF_SOMEBODY'})
+        agent.stop()
+        agent.start()
+        agent.wait_state('synced')
+        self.assertLessEqual({TRAIT, 'CUSTOM_OF_SOMEBODY'}, self.traits(agent))
+        self.assertEqual(self.claim(agent, 'VCPU=1', check=False).returncode, 1)
+
+        agent.ctl('uncordon')
+        self.assertNotIn(TRAIT, self.traits(agent))
+        self.assertEqual(self.named(agent), [])
+        self.claim(agent, 'VCPU=1')
+        done = agent.ctl('uncordon', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('not cordoned', done.stderr)
+        # one that an operator sets stays
+        self.traits(agent, lambda traits: traits | {TRAIT})
+        agent.ctl('sync')
+        self.assertIn(TRAIT, self.traits(agent))
+        agent.ctl('cordon')
+        agent.ctl('uncordon')
+        agent.ctl('sync')
+        self.assertIn(TRAIT, self.traits(agent))
+
+    def test_a_device(self):
+        agent = self.start_agent()
+        agent.ctl('cordon', '0000:41:00.0', '--reason', 'ECC errors')
+        self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
+        self.assertEqual(self.reserved(agent, GPU_B), (0, 5))
+        for _ in range(5):
+            claim = json.loads(self.claim(agent, 'VGPU=1').stdout)
+            self.assertEqual(claim['allocations'][0]['name'], GPU_B)
+        done = self.claim(agent, 'VGPU=1', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('ECC errors', done.stderr)
+        self.assertIn('ECC errors', agent.ctl('status').stdout)
+        self.assertEqual(self.named(agent), [GPU_A])
+        # Whose device: by each of its names; one that nothing has is a mistake, not empty.
+        for name in ('0000:41:00.0', 'pci_0000_41_00_0', GPU_A):
+            self.assertEqual(agent.ctl('drain', name).stdout, 'No claims on %s.\n' % name)
+        done = agent.ctl('drain', GPU_B, check=False)
+        self.assertEqual((done.returncode, done.stdout.count(claim['consumer'])), (3, 1), done.stdout)
+        done = agent.ctl('drain', '0000:41:00.9', check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertIn('"0000:41:00.9" is no device of this host', done.stderr)
+        agent.stop()
+        agent.start()
+        agent.wait_state('synced')
+        self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
+        agent.ctl('uncordon', 'pci_0000_41_00_0')  # another of its names
+        self.assertEqual(self.reserved(agent, GPU_A), (0, 4))
+        self.claim(agent, 'VGPU=1')
+        done = agent.ctl('cordon', '0000:ff:00.0', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('no device of this host', done.stderr)
+        self.assertEqual(agent.ctl('cordon', 'a', 'b', check=False).returncode, 2)
+
+
+class WaitingAgent(Agent):
+    """An agent on a host whose directory of users does not answer."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.shim, self.asked = self.folder / 'nss-shim.so', self.folder / 'asked'
+        subprocess.run(['cc', '-D_GNU_SOURCE', '-shared', '-fPIC', '-O1', '-o', self.shim,
+                        Path(__file__).resolve().parents[2] / 'nss-shim.c'], check=True, timeout=60)
+
+    def env(self):
+        return {**super().env(), 'LD_PRELOAD': str(self.shim), 'NSS_SHIM': str(self.asked),
+                # The sanitizer's library is preloaded behind it.
+                'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
+
+
+class TestWhoItWas(HostCase):
+    with_placement = False
+
+    def test_no_directory_is_asked(self):
+        agent = WaitingAgent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))
+        self.addCleanup(agent.stop)
+        agent.start()
+        # computectl is not the one that is held up.
+        for method, *args in (('Cordon', 'ss', '', 'a fan'), ('Uncordon', 's', '')):
+            done = subprocess.run(['busctl', '--address=' + self.bus.address, 'call', NAME, PATH, NAME, method, *args],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('was cordoned by root: a fan', agent.log())
+        self.assertIn('was uncordoned by root', agent.log())
+        self.assertFalse(agent.asked.exists())
+
+
+if __name__ == '__main__':
+    unittest.main()

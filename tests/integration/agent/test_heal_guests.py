@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Healing takes nothing from a guest that may be alive: while the tree waits for a reshape, while Nova
+moves guests away and back, and where somebody deleted what a guest held.
+
+The IDs (F8, G1, ...) are those of the facts that the tests follow.
+"""
+
+import json
+import time
+import unittest
+import uuid
+
+from tests.env import faults
+from tests.env.libvirtd import guest_xml
+from tests.env.proxy import Proxy
+from tests.env.scratch import wait_until
+from tests.integration.reshape import test_reshape as reshape
+from tests.integration.agent.test_audit import OPTIONS, AuditCase
+
+SOON = {'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 1},
+        'agent': {'heal_each_cycles': 1}}
+
+
+def findings_of(agent, verb='audit'):
+    """{consumer: {finding}}"""
+    done = agent.ctl(verb, '--json=short', check=False)
+    return {item['consumer']: item for item in json.loads(done.stdout)['findings']}
+
+
+def run_cycles(agent, n=4):
+    """So many cycles, over some time: what is young grows old."""
+    for _ in range(n):
+        agent.ctl('sync', check=False)
+        time.sleep(0.4)
+
+
+class TestReshapeThatWaits(reshape.ReshapeCase):
+    """VGPU on the root, two guests that have one each, and an agent that heals with each cycle."""
+
+    make_host = staticmethod(reshape.TestVgpus.make_host)
+    make_old_shape = reshape.TestVgpus.make_old_shape
+
+    def setUp(self):
+        super().setUp()
+        self.proxy = Proxy(self.placement.port).listen()
+        self.test_scratch.on_close(self.proxy.close)
+        self.agent.configure({'placement': {'endpoint_override': self.proxy.endpoint}})
+
+    def look(self, old):
+        """Cycles pass, and nothing is written; what disagrees is listed."""
+        mark = self.placement.mark()
+        run_cycles(self.agent)
+        self.assertEqual([item for item in self.placement.writes_since(mark)
+                          if item[1].startswith('/allocations')], [])
+        self.assertEqual([self.held(guest) for guest in self.guests], [old, old])
+        found = findings_of(self.agent, 'heal')
+        self.assertEqual({item['outcome'] for item in found.values()} - {'found'}, set())
+        self.assertEqual({item['remedy'] for item in found.values()} - {'none'}, set())
+        problems = json.dumps(self.agent.ctl_json('claims', '--problems'))
+        for mdev in reshape.MDEVS[1:3]:
+            self.assertIn('has mdev %s, which its claim does not name' % mdev, problems)
+        self.assertEqual([self.held(guest) for guest in self.guests], [old, old])
+
+    def test_14_1_a_guest_keeps_its_vgpu_until_the_reshape(self):
+        self.make_old_shape()
+        old = {reshape.ROOT: {'VGPU': 1, 'VCPU': 1, 'MEMORY_MB': 32}}
+        self.proxy.add(faults.server_error(403, method='POST', path='^/reshaper$'))
+        self.start('stale', devices={'enabled_mdev_types': 'nvidia-35'}, **SOON)
+        self.look(old)
+        self.proxy.clear()
+        self.agent.ctl('reshape')
+        self.agent.wait_state('synced')
+        run_cycles(self.agent)
+        for guest, gpu in zip(self.guests, reshape.GPUS[1:]):
+            self.assertEqual(self.held(guest), {reshape.ROOT: {'VCPU': 1, 'MEMORY_MB': 32},
+                                                gpu: {'VGPU': 1}})
+        # What the guests have is right: their claims are made anew.
+        for finding in findings_of(self.agent).values():
+            self.assertEqual(finding['remedy'], 'none')
+            self.agent.ctl('release', finding['claim'])
+        wait_until(lambda: findings_of(self.agent) == {}, 30, 'all to agree')
+        self.assertEqual(sorted(self.claimed()), sorted(self.guests))
+
+    def test_14_1_a_class_that_stays_where_it_is(self):
+        """The reshape is over, but somebody without a guest keeps VGPU on the root."""
+        self.make_old_shape()
+        stranger = str(uuid.uuid4())
+        self.put(stranger, {reshape.ROOT: {'VGPU': 1}})
+        self.start('stale', devices={'enabled_mdev_types': 'nvidia-35'}, **SOON)
+        self.look({reshape.ROOT: {'VGPU': 1, 'VCPU': 1, 'MEMORY_MB': 32}})
+        self.assertEqual(self.held(stranger), {reshape.ROOT: {'VGPU': 1}})
+        self.assertEqual(findings_of(self.agent)[stranger]['remedy'], 'none')
+
+
+class TestMigrations(AuditCase):
+    """Placement's picture as Nova makes it: the instance holds on the target, its migration here. Nova
+    tells no consumer types (G1)."""
+
+    def setUp(self):
+        super().setUp()
+        self.agent = self.start_agent({**OPTIONS, **SOON})
+        self.root = self.agent.root()
+        self.other = self.add_provider('other-host', {'VCPU': 64, 'MEMORY_MB': 65536})
+        self.held_here = {self.root: {'VCPU': 1, 'MEMORY_MB': 32, 'DISK_GB': 1}}
+        self.held_there = {self.other: {'VCPU': 1, 'MEMORY_MB': 32}}
+
+    def write(self, parts, project='demo'):
+        """POST /allocations, at a microversion without consumer types, as Nova does it."""
+        body = {}
+        for consumer, held in parts.items():
+            now = self.placement.get('/allocations/%s' % consumer)
+            body[consumer] = {
+                'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
+                'consumer_generation': now.get('consumer_generation'), 'project_id': project,
+                'user_id': 'someone'}
+        answer = self.placement.request('POST', '/allocations', body, microversion='1.36')
+        self.assertEqual(answer.status, 204, answer.text)
+
+    def boot(self, n):
+        """Servers of one flavor, which Nova's scheduler placed."""
+        servers = [str(uuid.uuid4()) for _ in range(n)]
+        for number, server in enumerate(servers):
+            self.write({server: self.held_here})
+            self.libvirtd.start_guest('server%d' % number, uuid=server)
+        wait_until(lambda: len(self.claims(self.agent)) == n, 60, 'the claims')
+        return servers
+
+    def migrate(self, number, server):
+        """A cold migration until it waits for its confirmation."""
+        migration = str(uuid.uuid4())
+        self.write({server: {}, migration: self.held_here})
+        self.write({server: self.held_there})
+        self.libvirtd.virsh('destroy', 'server%d' % number)
+        return migration
+
+    def test_14_2_five_guests_of_one_flavor_that_wait_for_confirmation(self):
+        servers = self.boot(5)
+        migrations = [self.migrate(number, server) for number, server in enumerate(servers)]
+        self.check_in_flight(servers, migrations)
+        self.agent.stop()
+        self.agent.start()
+        self.agent.wait_state('synced')
+        self.check_in_flight(servers, migrations)
+        self.end_all(servers, migrations)
+
+    def check_in_flight(self, servers, migrations):
+        run_cycles(self.agent)
+        for _ in range(3):
+            self.assertEqual(findings_of(self.agent, 'heal'), {})
+        self.assertEqual([self.holds(migration) for migration in migrations],
+                         [self.held_here] * len(migrations))
+        self.assertEqual([self.holds(server) for server in servers],
+                         [self.held_there] * len(servers))
+        self.assertEqual(sorted(claim['consumer'] for claim in self.claims(self.agent)),
+                         sorted(servers))
+
+    def end_all(self, servers, migrations):
+        """Two are reverted, three confirmed, one after the other."""
+        for number, (server, migration) in enumerate(zip(servers, migrations)):
+            if number < 2:
+                self.write({server: self.held_here, migration: {}})
+                self.libvirtd.virsh('start', 'server%d' % number)
+            else:
+                self.write({migration: {}})
+                self.libvirtd.virsh('undefine', 'server%d' % number)
+            run_cycles(self.agent, 2)
+        wait_until(lambda: sorted(claim['consumer'] for claim in self.claims(self.agent)) ==
+                   sorted(servers[:2]), 60, 'the claims of those that came back')
+        run_cycles(self.agent)
+        self.assertEqual([self.holds(server) for server in servers],
+                         [self.held_here] * 2 + [self.held_there] * 3)
+        self.assertEqual(findings_of(self.agent), {})
+
+    def test_14_2_a_resize_on_this_host(self):
+        """F8 1790204: the instance holds the new flavor, the migration the old one, and the guest is
+        still, or again, what it was."""
+        server, = self.boot(1)
+        migration = str(uuid.uuid4())
+        new = {self.root: {'VCPU': 2, 'MEMORY_MB': 48, 'DISK_GB': 1}}
+        self.write({server: new, migration: self.held_here})
+        run_cycles(self.agent)
+        self.agent.ctl('heal', check=False)
+        self.assertEqual((self.holds(server), self.holds(migration)), (new, self.held_here))
+        # The guest has the new flavor: its claim is what is behind.
+        self.libvirtd.virsh('destroy', 'server0')
+        self.libvirtd.define(guest_xml('server0', memory_mib=48, vcpus=2, uuid=server))
+        self.libvirtd.virsh('start', 'server0')
+        run_cycles(self.agent)
+        self.agent.ctl('heal', check=False)
+        self.assertEqual((self.holds(server), self.holds(migration)), (new, self.held_here))
+
+    def test_14_2_a_leak_beside_a_migration_is_found_when_that_is_over(self):
+        server, = self.boot(1)
+        leaked = str(uuid.uuid4())
+        migration = self.migrate(0, server)
+        self.write({leaked: self.held_here})
+        run_cycles(self.agent)
+        self.assertEqual(self.holds(leaked), self.held_here)
+        # What another project holds is no migration of this one.
+        stranger = str(uuid.uuid4())
+        self.write({stranger: self.held_here}, 'another')
+        wait_until(lambda: not self.holds(stranger), 30, 'the end of a leak')
+        self.assertEqual((self.holds(leaked), self.holds(migration)),
+                         (self.held_here, self.held_here))
+        self.write({server: self.held_here, migration: {}})
+        wait_until(lambda: not self.holds(leaked), 30, 'the end of the other')
+        self.assertEqual(self.holds(server), self.held_here)
+
+
+class TestDeleted(AuditCase):
+    def test_14_4_a_guest_that_nova_deleted_is_not_written_again(self):
+        """F8 1679750: its domain runs, since nova-compute was down."""
+        agent, guest = self.start_with_guest()
+        self.placement.request('DELETE', '/allocations/%s' % guest)
+        self.wait_findings(agent, {guest: 'unheld'})
+        for verb in ('audit', 'heal'):
+            found = findings_of(agent, verb)[guest]
+            self.assertEqual((found['remedy'], found['outcome']), ('none', 'found'))
+            self.assertIn('nobody holds anything for it', found['text'])
+        self.assertEqual(self.holds(guest), {})
+        self.assertEqual(len(self.of_guest(agent, guest)), 1)
+
+    def test_14_4_what_the_agent_wrote_it_writes_again(self):
+        agent, guest = self.start_with_told()
+        held = self.holds(guest)
+        self.assertEqual(held, {agent.root(): {'VCPU': 1, 'MEMORY_MB': 40}})
+        self.placement.request('DELETE', '/allocations/%s' % guest)
+        self.wait_findings(agent, {guest: 'untold'})
+        wait_until(lambda: self.audit(agent, 'heal')[1][guest] == ('untold', 'write-claim', 'healed'),
+                   20, 'healing')
+        self.assertEqual(self.holds(guest), held)
+        # It goes when the claim ends.
+        self.libvirtd.virsh('destroy', 'told')
+        self.libvirtd.virsh('undefine', 'told')
+        wait_until(lambda: not self.holds(guest), 30, 'the removal')
+
+
+class TestCertain(AuditCase):
+    def test_a_guest_with_more_than_its_claim_keeps_what_placement_has(self):
+        """It was resized on this host: Placement and the guest agree, and the claim is behind."""
+        agent, guest = self.start_with_guest()
+        self.libvirtd.virsh('destroy', 'good')
+        self.libvirtd.define(guest_xml('good', memory_mib=56, vcpus=3, uuid=guest))
+        self.libvirtd.virsh('start', 'good')
+        held = {agent.root(): {'VCPU': 3, 'MEMORY_MB': 56, 'DISK_GB': 1}}
+        self.allocate(held, guest)
+        self.wait_findings(agent, {guest: 'amount'})
+        self.agent_heals_nothing(agent, guest, held)
+
+    def agent_heals_nothing(self, agent, guest, held):
+        for _ in range(3):
+            found = findings_of(agent, 'heal')[guest]
+            self.assertEqual((found['remedy'], found['outcome']), ('none', 'found'))
+            agent.ctl('sync')
+        self.assertEqual(self.holds(guest), held)
+
+    def test_nothing_is_written_while_the_hypervisor_is_away(self):
+        """A guest that was started meanwhile is not seen, and is no leak."""
+        self.agent = agent = self.start_agent({**OPTIONS, **SOON})
+        self.addCleanup(self.libvirtd.restart)
+        self.libvirtd.kill()
+        wait_until(lambda: agent.status()['hypervisor_error'], 30, 'the loss')
+        unseen = self.allocate({agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
+        run_cycles(agent)
+        found = findings_of(agent, 'heal')[unseen]
+        self.assertEqual((found['type'], found['remedy']), ('leaked', 'none'))
+        self.assertEqual(self.holds(unseen), {agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
+        self.libvirtd.restart()
+        wait_until(lambda: not self.holds(unseen), 60, 'healing')
+
+    def test_an_evacuated_guest_that_is_still_defined_is_not_adopted_by_healing(self):
+        agent, guest = self.start_with_guest(running=False)
+        agent.stop()
+        other = self.add_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
+        self.allocate({other: {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
+        agent.configure(SOON)
+        agent.start()
+        agent.wait_state('synced')
+        wait_until(lambda: not self.of_guest(agent, guest), 20, 'the end of the claim')
+        last = agent.ctl_json('claims', '--history')['claims'][0]['id']
+        run_cycles(agent, 6)
+        self.assertEqual(self.audit(agent)[1], {guest: ('evacuated', 'none', 'found')})
+        self.assertEqual(agent.ctl_json('claims', '--history')['claims'][0]['id'], last)
+        self.assertEqual(self.claims(agent), [])
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The metrics of a running agent, judged by promtool; and what doc/ makes of them."""
+
+import json
+import re
+import subprocess
+import unittest
+import uuid
+from pathlib import Path
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.fakesys import demo_host
+from tests.env.faults import server_error
+from tests.env.libvirtd import testdriver_xml
+from tests.env.placement import Placement
+from tests.env.proxy import Proxy
+from tests.env.scratch import Scratch, wait_until
+
+DOC = Path(__file__).resolve().parents[3] / 'doc'
+CONSUMER = '0a3fd8c2-1f2b-4a53-8a0a-35b6a3a6f0d1'
+
+
+def promtool(*args, **kwargs):
+    done = subprocess.run(['promtool', *map(str, args)], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.STDOUT, check=False, timeout=60, **kwargs)
+    return done.returncode, done.stdout
+
+
+class Metrics(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        bus = Bus(cls.scratch)
+        bus.start()
+        cls.file = cls.scratch.folder('metrics') / 'compute-agent.prom'
+        cls.agent = Agent(cls.scratch, bus=bus, options={'agent': {'metrics_file': cls.file}})
+        cls.agent.start()
+        wait_until(cls.file.exists, 20, 'the metrics')
+
+    def names(self):
+        return set(re.findall(r'^# TYPE (\w+)', self.file.read_text(), re.M))
+
+    def test_promtool_has_nothing_to_say(self):
+        self.assertEqual(promtool('check', 'metrics', input=self.file.read_text()), (0, ''))
+
+    def test_a_claim_is_counted(self):
+        # The test driver has a guest of two CPUs, which is given a claim of its own.
+        wait_until(lambda: 'compute_agent_claims 1\n' in self.file.read_text(), 10, "the guest's")
+        claim = self.agent.ctl_json('claim', '--consumer', CONSUMER, '--resources', 'VCPU=1')
+        self.agent.ctl('sync')
+        wait_until(lambda: 'compute_agent_claims 2\n' in self.file.read_text(), 10, 'the claim')
+        used = re.findall(r'_used_units\{.*class="VCPU"\} (\d+)', self.file.read_text())
+        self.assertEqual(used, ['3'])
+        self.agent.ctl('release', claim['id'])
+
+    def test_the_rules_are_good(self):
+        code, text = promtool('check', 'rules', DOC / 'compute-agent.rules.yml')
+        self.assertEqual(code, 0, text)
+
+    def test_rules_and_dashboard_know_no_other_names(self):
+        dashboard = (DOC / 'compute-agent-dashboard.json').read_text()
+        json.loads(dashboard)
+        rules = (DOC / 'compute-agent.rules.yml').read_text()
+        used = set(re.findall(r'\bcompute_agent_\w+', dashboard + rules))
+        self.assertLessEqual(used, self.names())
+
+    def test_the_manual_lists_them(self):
+        manual = (DOC.parent / 'man/compute-agentd.8').read_text()
+        self.assertEqual(set(re.findall(r'\bcompute_agent_\w+', manual)), self.names())
+
+
+class WithPlacement(unittest.TestCase):
+    """What is owed, found and held."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch()
+        cls.addClassCleanup(cls.scratch.close)
+        bus = Bus(cls.scratch)
+        bus.start()
+        cls.placement = Placement(cls.scratch)
+        cls.placement.start()
+        cls.proxy = cls.enterClassContext(Proxy(cls.placement.port))
+        cls.file = cls.scratch.folder('metrics') / 'compute-agent.prom'
+        cls.agent = Agent(cls.scratch, bus=bus, uri=testdriver_xml(demo_host(), cls.scratch.path),
+                          options={'agent': {'metrics_file': cls.file},
+                                   'placement': {'auth_type': 'admin_token', 'token': 'admin',
+                                                 'endpoint_override': cls.proxy.endpoint}})
+        cls.agent.start()
+        cls.agent.wait_state('synced')
+
+    def setUp(self):
+        self.addCleanup(self.proxy.listen)
+        self.addCleanup(self.proxy.clear)
+
+    def wait_metric(self, name, value):
+        """The metrics are written once a cycle."""
+        def seen():
+            self.agent.ctl('sync', check=False)
+            found = re.findall(r'^compute_agent_%s (\S+)$' % re.escape(name),
+                               self.file.read_text(), re.M)
+            return found == [value]
+        wait_until(seen, 20, '%s %s' % (name, value), step=0.2)
+
+    def test_what_placement_is_owed(self):
+        self.proxy.refuse()
+        self.agent.ctl('sync', check=False)
+        claim = self.agent.ctl_json('claim', '--consumer', CONSUMER, '--resources', 'VCPU=1')
+        self.wait_metric('placement_owed{action="write"}', '1')
+        self.proxy.add(server_error(500, method='PUT', path='^/allocations/'))
+        self.proxy.listen()
+        wait_until(lambda: self.agent.ctl('sync', check=False) and
+                   'Cannot yet report all claims to Placement: ' in self.agent.log(), 20, 'a try', step=0.2)
+        self.wait_metric('placement_owed{action="write"}', '1')
+        shown = self.agent.status()
+        self.assertEqual((shown['state'], shown['n_owed_writes'], shown['n_owed_removals'],
+                          shown['n_owed_moves']), ('degraded', 1, 0, 0))
+        self.assertIn('500', shown['owed_error'])
+        self.assertIn('1 not told yet', shown['status'])
+        done = self.agent.ctl('status', check=False)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn('Placement is not told of all claims yet', done.stdout)
+        self.assertIn('Owed: 1 to write to Placement', done.stdout)
+        self.proxy.clear()
+        self.wait_metric('placement_owed{action="write"}', '0')
+        self.proxy.refuse()
+        self.agent.ctl('release', claim['id'])
+        self.wait_metric('placement_owed{action="remove"}', '1')
+        self.proxy.listen()
+        self.wait_metric('placement_owed{action="remove"}', '0')
+        self.assertIn('All claims are reported to Placement', self.agent.log())
+        shown = self.agent.status()
+        self.assertEqual((shown['state'], shown['n_owed_removals'], shown['owed_error']),
+                         ('ok', 0, ''))
+
+    def test_what_an_audit_found(self):
+        # What is young may be on the way.
+        self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})
+        self.addCleanup(self.agent.ctl, 'reload')
+        self.addCleanup(self.agent.configure, {'DEFAULT': {'claim_expiry_time': None}})
+        self.agent.ctl('reload')
+        path = '/allocations/' + str(uuid.uuid4())
+        self.placement.request('PUT', path, {
+            'allocations': {self.agent.root(): {'resources': {'VCPU': 1}}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 20, 'a finding',
+                   step=0.2)
+        self.wait_metric('audit_findings', '1')
+        self.agent.ctl('heal', check=False)
+        self.wait_metric('audit_findings', '0')
+        self.assertEqual(self.placement.get(path)['allocations'], {})
+
+    def test_devices_and_who_has_them(self):
+        claim = self.agent.ctl_json('claim', '--consumer', CONSUMER, '--resources', 'VGPU=1')
+        self.agent.ctl('sync')
+        text = self.file.read_text()
+        self.assertRegex(text, r'_device_up\{provider="[^"]*_pci_0000_41_00_0",'
+                               r'resource_class="VGPU"\} 1\n')
+        self.assertRegex(text, r'_device_claimed_units\{device="pci_0000_\d\d_00_0",'
+                               r'consumer="%s",claim="%d"\} 1\n' % (CONSUMER, claim['id']))
+        self.assertEqual(promtool('check', 'metrics', input=text), (0, ''))
+        self.agent.ctl('release', claim['id'])
+
+
+if __name__ == '__main__':
+    unittest.main()

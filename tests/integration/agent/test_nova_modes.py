@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Beside nova-compute: what [agent] nova lets the agent write, counted at a real Placement, and what it tells instead.
+
+Another writer stands in for nova-compute: what it publishes is what the agent did with [agent] nova = none.
+"""
+
+import json
+import subprocess
+import unittest
+import uuid
+
+from tests.env.scratch import wait_until
+from tests.integration.agent.test_audit import GPU_NAME, NODE, OPTIONS, T4_NAME, AuditCase
+
+CORDON_TRAIT = 'COMPUTE_STATUS_DISABLED'
+LEFT = 'left-to-nova'
+
+
+class NovaCase(AuditCase):
+    def sends(self, mark):
+        """Everything but GET, the question whether it may reshape included."""
+        return [line for line in self.placement.requests_since(mark) if line[0] != 'GET']
+
+    def allocate(self, held, consumer=None, consumer_type='INSTANCE'):
+        """As its parent's, without a record."""
+        consumer = consumer or str(uuid.uuid4())
+        now = self.placement.get('/allocations/%s' % consumer)
+        answer = self.placement.request('PUT', '/allocations/%s' % consumer, {
+            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
+            'consumer_generation': now.get('consumer_generation'), 'project_id': 'demo',
+            'user_id': 'someone', 'consumer_type': consumer_type}, record=False)
+        self.assertEqual(answer.status, 204, answer.text)
+        return consumer
+
+    def change(self, agent, name, part, edit):
+        """What somebody else writes of a provider's inventories or traits."""
+        path = '/resource_providers/%s/%s' % (self.provider(agent, name), part)
+
+        def write():
+            now = self.placement.get(path)
+            edit(now[part])
+            return self.placement.request('PUT', path, now, record=False).status == 200
+
+        wait_until(write, 20, 'the ' + part)
+
+    def set_nova(self, agent, mode, **more):
+        agent.configure({'agent': {'nova': mode}, **more})
+        agent.ctl('reload')
+        agent.wait_state(LEFT if mode in ('observe', 'beside') else 'synced')
+
+    def start_published(self, options=None):
+        agent = self.start_agent({**OPTIONS, **(options or {})})
+        agent.ctl('sync')
+        return agent
+
+    def differences(self, agent):
+        return agent.status()['n_differences']
+
+    def property(self, name):
+        name_path = ('org.computeagent.Agent1', '/org/computeagent/Agent1', 'org.computeagent.Agent1')
+        return subprocess.run(['busctl', '--address=%s' % self.bus.address, 'get-property', *name_path, name],
+                              capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+    def refused(self, agent, *args):
+        done = agent.ctl(*args, check=False)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        return done.stderr
+
+
+class TestObserve(NovaCase):
+    def test_a_new_host_is_not_published(self):
+        metrics = self.test_scratch.path / 'agent.prom'
+        mark = self.placement.mark()
+        agent = self.make_agent({**OPTIONS, 'agent': {'nova': 'observe', 'metrics_file': metrics}})
+        agent.start()
+        agent.wait_state(LEFT)
+        agent.ctl('sync')
+        self.assertEqual(self.sends(mark), [])
+        plan = json.loads(agent.ctl('plan', '--json=short').stdout)
+        self.assertIn('POST', {step['method'] for step in plan})
+        self.assertEqual(self.differences(agent), len(plan))
+        self.assertIn('compute_agent_placement_differences %d\n' % len(plan), metrics.read_text())
+        self.assertIn('compute_agent_nova_mode{mode="observe"} 1\n', metrics.read_text())
+        self.assertEqual(agent.status()['state'], 'ok')
+        self.assertIn('[agent] nova is observe: %d request(s)' % len(plan), agent.ctl('status').stdout)
+        self.assertIn('[agent] nova is observe', agent.ctl('doctor', check=False).stdout)
+        self.assertEqual(self.property('Nova'), 's "observe"')
+        self.assertEqual(self.property('TreePublished'), 'b false')
+        self.assertEqual(agent.run('--dry-run').returncode, 0)
+        self.assertEqual(self.sends(mark), [])
+        self.set_nova(agent, 'top')
+        self.assertEqual(self.property('TreePublished'), 'b true')
+        self.assertEqual(self.differences(agent), 0)
+        self.assertIn(NODE, self.placement.tree_by_name(agent.root()))
+
+    def test_what_differs_is_counted_and_left(self):
+        agent = self.start_published()
+        self.set_nova(agent, 'observe')
+        self.assertEqual(self.differences(agent), 0)
+        self.assertEqual(json.loads(agent.ctl('plan', '--json=short').stdout), [])
+        mark = self.placement.mark()
+        self.change(agent, NODE, 'traits', lambda traits: traits.remove('HW_CPU_X86_SSE3')
+                    if 'HW_CPU_X86_SSE3' in traits else traits.remove('COMPUTE_NODE'))
+        self.change(agent, NODE, 'inventories',
+                    lambda inventories: inventories['MEMORY_MB'].update(reserved=17))
+        agent.ctl('sync')
+        self.assertEqual(self.differences(agent), 2)
+        self.assertEqual({step['path'].rsplit('/')[-1] for step in
+                          json.loads(agent.ctl('plan', '--json=short').stdout)},
+                         {'traits', 'inventories'})
+        agent.restart()
+        agent.wait_state(LEFT)
+        agent.ctl('sync')
+        self.assertEqual(self.differences(agent), 2)
+        self.assertEqual(self.sends(mark), [])
+        self.set_nova(agent, 'none')
+        self.assertEqual(len(self.sends(mark)), 2 + 1, self.sends(mark))  # and the question about reshapes
+
+    def test_a_reshape_is_shown_and_not_done(self):
+        agent = self.start_published()
+        guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
+        self.allocate({agent.root(): {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
+        agent.stop()
+        mark = self.placement.mark()
+        agent.configure({'agent': {'nova': 'observe'}, 'compute': {'numa_in_placement': 'true'}})
+        agent.start()
+        agent.wait_state(LEFT)
+        agent.ctl('sync')
+        self.assertGreater(self.differences(agent), 0)
+        self.assertIn(guest, agent.ctl('reshape', '--plan', '--json=short').stdout)
+        self.assertIn('[agent] nova is observe', self.refused(agent, 'reshape'))
+        self.assertIn('[agent] nova is observe', self.refused(agent, 'reshape', '--undo'))
+        self.assertEqual(self.holds(guest), {agent.root(): {'VCPU': 2, 'MEMORY_MB': 40}})
+        self.assertEqual(self.sends(mark), [])
+        # as at a start
+        self.set_nova(agent, 'top')
+        self.assertEqual(sum(part.get('VCPU', 0) for part in self.holds(guest).values()), 2)
+        self.assertNotIn(agent.root(), self.holds(guest))
+
+    def test_claims_follow_and_write_nothing(self):
+        agent = self.start_published({'hook': {'enabled': 'true'}, 'DEFAULT': {'claim_expiry_time': 3600}})
+        told = json.loads(self.claim(agent, 'VCPU=1,MEMORY_MB=40').stdout)
+        self.assertEqual(self.holds(told['consumer']), {agent.root(): {'VCPU': 1, 'MEMORY_MB': 40}})
+        self.set_nova(agent, 'observe')
+        mark = self.placement.mark()
+        done = self.claim(agent, 'VCPU=1', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('[agent] nova is observe', done.stderr)
+        placed = self.allocate({agent.root(): {'VCPU': 2, 'MEMORY_MB': 64}})
+        claim = json.loads(self.claim(agent, 'VCPU=2,MEMORY_MB=64', placed).stdout)
+        self.assertEqual(claim['allocations'][0]['resources'], {'VCPU': 2, 'MEMORY_MB': 64})
+        other = str(uuid.uuid4())
+        self.assertIn('[agent] nova is observe', self.refused(agent, 'move', placed, other))
+        self.assertIn('[agent] nova is observe',
+                      self.refused(agent, 'release', '--allocations', claim['id']))
+        guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
+        wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
+        agent.ctl('release', claim['id'])
+        # what was written before waits, and is said to
+        agent.ctl('release', told['id'])
+        agent.ctl('sync')
+        status = agent.status()
+        self.assertEqual((status['n_owed_writes'], status['n_owed_removals']), (0, 1))
+        self.assertIn('[agent] nova is observe', status['owed_error'])
+        self.placement.kill()
+        agent.wait_state('offline')
+        self.assertEqual(self.claim(agent, 'VCPU=1', check=False).returncode, 1)
+        self.placement.start()
+        agent.ctl('sync')
+        agent.wait_state(LEFT)
+        self.assertEqual(self.sends(mark), [])
+        self.assertEqual(self.holds(placed), {agent.root(): {'VCPU': 2, 'MEMORY_MB': 64}})
+        self.set_nova(agent, 'none')
+        wait_until(lambda: not self.holds(told['consumer']), 20, 'the removal')
+
+    def test_nothing_is_healed(self):
+        agent = self.start_published()
+        self.set_nova(agent, 'observe')
+        mark = self.placement.mark()
+        leak = self.allocate({self.provider(agent, GPU_NAME): {'CUSTOM_NVIDIA_35': 1}})
+        self.wait_remedy(agent, leak, 'release-share')
+        code, findings = self.audit(agent, 'heal')
+        self.assertEqual((code, findings[leak]), (3, ('leaked', 'release-share', 'failed')))
+        self.assertIn('[agent] nova is observe', agent.ctl('heal', check=False).stdout)
+        self.set_nova(agent, 'observe', DEFAULT={'claim_expiry_time': 1, 'update_resources_interval': 1})
+        agent.configure({'agent': {'heal_each_cycles': 1}})
+        agent.ctl('reload')
+        agent.ctl('sync')
+        agent.ctl('sync')
+        self.assertTrue(self.holds(leak))
+        self.assertEqual(self.sends(mark), [])
+
+    def test_cordons_are_refused(self):
+        agent = self.start_published()
+        agent.ctl('cordon')
+        agent.ctl('cordon', '0000:41:00.0')
+        self.set_nova(agent, 'observe')
+        mark = self.placement.mark()
+        for device in ([], ['0000:41:00.0'], ['0000:c1:00.0']):
+            self.assertIn('[agent] nova is observe', self.refused(agent, 'cordon', *device))
+        # what was cordoned before is so for claims; what Nova makes of it stays
+        self.change(agent, NODE, 'traits', lambda traits: traits.remove(CORDON_TRAIT))
+        agent.ctl('sync')
+        placed = self.allocate({agent.root(): {'VCPU': 1}})
+        self.assertIn('cordoned', self.claim(agent, 'VCPU=1', placed, check=False).stderr)
+        agent.ctl('uncordon')
+        agent.ctl('uncordon', '0000:41:00.0')
+        agent.ctl('sync')
+        self.claim(agent, 'VCPU=1', placed)
+        self.assertEqual(self.sends(mark), [])
+
+    def test_the_name_is_left(self):
+        agent = self.start_published()
+        self.set_nova(agent, 'observe')
+        agent.stop()
+        mark = self.placement.mark()
+        done = agent.ctl('identity', 'rename', '--config', agent.config, check=False)
+        self.assertIn('[agent] nova is observe', done.stdout + done.stderr)
+        self.assertEqual(self.sends(mark), [])
+
+
+class TestBeside(NovaCase):
+    def test_allocations_are_written_and_nothing_of_the_tree(self):
+        agent = self.start_published()
+        self.set_nova(agent, 'beside')
+        mark = self.placement.mark()
+        self.change(agent, NODE, 'inventories',
+                    lambda inventories: inventories['MEMORY_MB'].update(reserved=17))
+        self.change(agent, GPU_NAME, 'traits', lambda traits: traits.clear())
+        agent.ctl('sync')
+        self.assertEqual(self.differences(agent), 2)
+        claim = json.loads(self.claim(agent, 'VCPU=1,MEMORY_MB=40').stdout)
+        self.assertEqual(self.holds(claim['consumer']), {agent.root(): {'VCPU': 1, 'MEMORY_MB': 40}})
+        agent.ctl('release', claim['id'])
+        wait_until(lambda: not self.holds(claim['consumer']), 20, 'the removal')
+        leak = self.allocate({self.provider(agent, GPU_NAME): {'CUSTOM_NVIDIA_35': 1}})
+        self.wait_remedy(agent, leak, 'release-share')
+        self.assertEqual(self.audit(agent, 'heal')[1][leak][2], 'healed')
+        self.assertEqual({path.split('/')[1] for _, path, _ in self.sends(mark)}, {'allocations'})
+        self.assertIn('[agent] nova is beside', self.refused(agent, 'reshape'))
+
+    def test_cordons_go_where_nova_leaves_them(self):
+        agent = self.start_published()
+        self.set_nova(agent, 'beside')
+        mark = self.placement.mark()
+        words = self.refused(agent, 'cordon')
+        self.assertIn('openstack compute service set --disable', words)
+        self.assertIn('sets reserved back to 0', self.refused(agent, 'cordon', '0000:41:00.0'))
+        self.assertEqual(self.sends(mark), [])
+
+        def reserved():
+            card = self.placement.tree_by_name(agent.root())[T4_NAME]['inventories']
+            return card['CUSTOM_PCI_10DE_1EB8']['reserved']
+
+        agent.ctl('cordon', '0000:c1:00.0', '--reason', 'ECC errors')
+        self.assertEqual(reserved(), 1)
+        self.assertEqual(self.differences(agent), 0)
+        done = self.claim(agent, 'CUSTOM_PCI_10DE_1EB8=1', check=False)
+        self.assertIn('ECC errors', done.stderr)
+        agent.ctl('uncordon', '0000:c1:00.0')
+        self.assertEqual(reserved(), 0)
+        self.assertEqual({(method, path.split('/')[-1]) for method, path, _ in self.sends(mark)
+                          if path != '/reshaper'}, {('PUT', 'inventories')})
+
+    def test_each_is_a_stable_state(self):
+        agent = self.start_published()
+        guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
+        wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
+        claim = self.of_guest(agent, guest)[0]['id']
+        tree = self.placement.tree_by_name(agent.root())
+        for mode in ('observe', 'beside', 'top', 'beside', 'observe', 'none'):
+            self.set_nova(agent, mode)
+            mark = self.placement.mark()
+            agent.ctl('sync')
+            self.assertEqual(self.sends(mark), [], mode)
+            self.assertEqual(self.property('Nova'), 's "%s"' % mode)
+            self.assertEqual(self.differences(agent), 0)
+            self.assertEqual(self.of_guest(agent, guest)[0]['id'], claim)
+        self.assertEqual(self.placement.tree_by_name(agent.root()), tree)
+
+
+class TestSecondReporter(NovaCase):
+    def start_quiet(self, mode='none', **more):
+        """An agent that runs no cycle by itself."""
+        metrics = self.test_scratch.path / 'agent.prom'
+        agent = self.start_published({'DEFAULT': {'update_resources_interval': 3600},
+                                      'agent': {'metrics_file': metrics, **more}})
+        self.set_nova(agent, mode)
+        return agent, metrics
+
+    def fight(self, agent, undo, times):
+        """How many writes it costs the agent that somebody undoes one thing in each cycle."""
+        mark = self.placement.mark()
+        for _ in range(times):
+            undo()
+            agent.ctl('sync')
+        return len([line for line in self.sends(mark) if line[1] != '/reshaper'])
+
+    def take_trait(self, agent, trait):
+        self.change(agent, NODE, 'traits', lambda traits: traits.remove(trait) if trait in traits else None)
+
+    def test_a_trait_is_taken_away(self):
+        agent, metrics = self.start_quiet()
+        conflicts = agent.status()['n_conflicts']
+        n = self.fight(agent, lambda: self.take_trait(agent, 'COMPUTE_NODE'), 8)
+        # the third time is the last for a quarter of an hour
+        self.assertEqual(n, 2)
+        self.assertEqual(agent.status()['n_conflicts'], conflicts)
+        words = 'trait COMPUTE_NODE of %s (undone 3 times)' % NODE
+        self.assertEqual(agent.status()['second_reporter'], words)
+        self.assertIn(words, ' '.join(agent.ctl('status', check=False).stdout.split()))
+        doctor = json.loads(
+            agent.ctl('doctor', '--json=short', check=False).stdout)
+        finding, = [one for one in doctor['findings'] if one['check'] == 'second reporter']
+        self.assertEqual(finding['state'], 'bad')
+        self.assertIn(words, finding['text'])
+        self.assertEqual(agent.log().count('COMPUTE_NODE of %s was undone 3 times' % NODE), 1)
+        self.assertIn('compute_agent_placement_undone{provider="%s",part="COMPUTE_NODE"} 3\n' % NODE,
+                      metrics.read_text())
+        # everything else goes on
+        self.assertEqual(self.fight(agent, lambda: self.change(
+            agent, NODE, 'inventories', lambda all_: all_['MEMORY_MB'].update(reserved=17)), 1), 1)
+
+    def test_an_inventory_swings(self):
+        for mode in ('none', 'top'):
+            agent, _ = self.start_quiet(mode)
+            n = self.fight(agent, lambda agent=agent: self.change(
+                agent, NODE, 'inventories', lambda all_: all_['MEMORY_MB'].update(reserved=17)), 5)
+            self.assertEqual(n, 2, mode)
+            self.assertEqual(agent.status()['second_reporter'],
+                             'inventory MEMORY_MB of %s (undone 3 times)' % NODE)
+            agent.stop()
+            self.placement.stop()
+            self.setUp()
+
+    def test_what_is_reserved_beside_nova(self):
+        agent, _ = self.start_quiet('beside')
+        agent.ctl('cordon', '0000:c1:00.0')
+        n = self.fight(agent, lambda: self.change(
+            agent, T4_NAME, 'inventories', lambda all_: all_['CUSTOM_PCI_10DE_1EB8'].update(reserved=0)), 5)
+        self.assertEqual(n, 2)
+        self.assertIn('CUSTOM_PCI_10DE_1EB8', agent.status()['second_reporter'])
+
+    def test_a_foreign_trait_is_left(self):
+        agent, _ = self.start_quiet(foreign_traits='COMPUTE_NODE')
+        self.assertNotIn('COMPUTE_NODE', self.placement.tree_by_name(agent.root())[NODE]['traits'])
+        self.change(agent, NODE, 'traits', lambda traits: traits.append('COMPUTE_NODE'))
+        agent.ctl('sync')
+        self.assertIn('COMPUTE_NODE', self.placement.tree_by_name(agent.root())[NODE]['traits'])
+        self.assertEqual(self.fight(agent, lambda: self.take_trait(agent, 'COMPUTE_NODE'), 4), 0)
+        self.assertEqual(agent.status()['second_reporter'], '')
+
+
+if __name__ == '__main__':
+    unittest.main()

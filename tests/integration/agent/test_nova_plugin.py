@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Nova's driver of plugins/nova/: who reports the providers, and that nothing else does then.
+
+Nova itself (Debian's python3-nova) is real, the agent and Placement are not; tests/cloud has all of them.
+"""
+
+import copy
+import json
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import nova.cmd  # before all that eventlet patches  # noqa: F401
+import nova.virt
+from nova import exception
+from nova.compute import provider_tree
+from nova.scheduler.client import report as nova_report
+from oslo_concurrency import processutils
+
+nova.virt.__path__.append(str(Path(__file__).resolve().parents[3] / 'plugins/nova'))
+
+from nova.virt.compute_agent import agent, driver, report  # noqa: E402
+
+ROOT = '5b0c8f57-9d0f-4a38-8d0d-7e1d2f1f6c11'
+CELL = '5b0c8f57-9d0f-4a38-8d0d-7e1d2f1f6c12'
+INVENTORY = {'total': 8, 'reserved': 0, 'min_unit': 1, 'max_unit': 8, 'step_size': 1, 'allocation_ratio': 4.0}
+
+
+def document(cell_class='HUGE'):
+    """What GetTree says of a host with one cell."""
+    told = {**INVENTORY, 'capacity': 32, 'used': 1}
+    return {'format': 'compute-agent-tree/1', 'node': 'host', 'root': ROOT, 'providers': [
+        {'uuid': ROOT, 'name': 'host', 'parent': None, 'traits': ['COMPUTE_NODE'], 'aggregates': [CELL],
+         'inventories': {'DISK_GB': told}},
+        {'uuid': CELL, 'name': 'host_NUMA0', 'parent': ROOT, 'traits': [], 'aggregates': [],
+         'inventories': {cell_class: told}}]}
+
+
+class FakeAgent(agent.Agent):
+    """answers: {'get-property': text, 'call': text}, what busctl printed."""
+
+    def __init__(self, **answers):
+        self.now = 100.0
+        self.answers = {key.replace('_', '-'): text for key, text in answers.items()}
+        super().__init__(clock=lambda: self.now)
+
+    def says(self, mode=None, published=False):
+        self.now += agent.FRESH
+        lines = [json.dumps({'type': 's', 'data': mode}), json.dumps({'type': 'b', 'data': published})]
+        self.answers['get-property'] = '\n'.join(lines) if mode else None
+        return self.owns_tree()
+
+    def _busctl(self, verb, *args):
+        return self.answers.get(verb)
+
+
+class OptionsCase(unittest.TestCase):
+    def set_options(self, **options):
+        for name, value in options.items():
+            agent.CONF.set_override(name, value, group='compute_agent')
+            self.addCleanup(agent.CONF.clear_override, name, group='compute_agent')
+
+
+class TestOwner(OptionsCase):
+    def test_whose_the_tree_is(self):
+        top, early, beside = agent.Told('top', True), agent.Told('top', False), agent.Told('beside', False)
+        for told, last_mode, missing_for, without_agent, whose in (
+                (top, None, 0, 'wait', 'agent'), (top, 'beside', 9999, 'nova', 'agent'),
+                (agent.Told('none', True), None, 0, 'nova', 'agent'),
+                (early, None, 9999, 'wait', 'agent'), (early, None, 59, 'nova', 'agent'), (early, None, 60, 'nova', 'nova'),
+                (beside, 'top', 0, 'wait', 'nova'), (agent.Told('observe', False), None, 0, 'wait', 'nova'),
+                (None, None, 9999, 'wait', 'agent'), (None, 'top', 59, 'nova', 'agent'), (None, 'top', 60, 'nova', 'nova'),
+                (None, 'beside', 0, 'wait', 'nova')):
+            with self.subTest(told=told, last_mode=last_mode, missing_for=missing_for, without_agent=without_agent):
+                self.assertEqual(agent.owner(told, last_mode, missing_for, without_agent, 60), whose)
+
+    def test_an_agent_that_goes_and_comes_back(self):
+        self.set_options(without_agent='nova', patience=60)
+        fake = FakeAgent()
+        self.assertTrue(fake.says('top', True))
+        self.assertTrue(fake.says(None))
+        fake.now += 58
+        self.assertFalse(fake.says(None))
+        self.assertFalse(fake.says('top', False))
+        self.assertTrue(fake.says('top', True))
+        self.assertFalse(fake.says('beside'))
+        self.assertFalse(fake.says(None), 'what it said last holds')
+
+    def test_busctl_that_fails_raises_nothing(self):
+        for error in (OSError('no busctl'), processutils.ProcessExecutionError('no agent')):
+            with mock.patch.object(processutils, 'execute', side_effect=error):
+                self.assertTrue(agent.Agent().owns_tree())
+                self.assertIsNone(agent.Agent().provider_tree(ROOT))
+
+
+class TestTree(OptionsCase):
+    def tree(self, text):
+        return FakeAgent(call=json.dumps({'type': 's', 'data': [text]})).provider_tree(ROOT)
+
+    def test_the_tree_is_the_agents(self):
+        tree = self.tree(json.dumps(document()))
+        self.assertEqual(tree.data('host').inventory, {'DISK_GB': INVENTORY})
+        self.assertEqual(tree.data('host').traits, {'COMPUTE_NODE'})
+        self.assertEqual(tree.data('host').aggregates, {CELL})
+        self.assertEqual(tree.data('host_NUMA0').parent_uuid, ROOT)
+
+    def test_what_is_no_tree_of_this_host(self):
+        other = {**document(), 'root': CELL}
+        newer = {**document(), 'format': 'compute-agent-tree/2'}
+        for text in ('', '{}', '[]', json.dumps(other), json.dumps(newer)):
+            self.assertIsNone(self.tree(text), text)
+        self.assertIsNone(FakeAgent(call='nonsense').provider_tree(ROOT))
+
+
+class TestReportClient(OptionsCase):
+    def setUp(self):
+        patch = mock.patch.object(nova_report.SchedulerReportClient, '_create_client')
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.client = nova_report.SchedulerReportClient()
+        self.client._provider_tree = provider_tree.ProviderTree()
+        self.agent = FakeAgent(call=json.dumps({'type': 's', 'data': [json.dumps(document())]}))
+        report.leave_tree_to(self.agent, self.client)
+        names = ('_ensure_resource_provider', 'get_providers_in_tree', 'put', 'post', 'delete', 'get')
+        self.asked = {name: mock.patch.object(self.client, name).start() for name in names}
+        self.addCleanup(mock.patch.stopall)
+
+    def n_asked(self):
+        return sum(asked.call_count for asked in self.asked.values())
+
+    def test_nothing_is_read_or_written_where_the_tree_is_the_agents(self):
+        self.client._provider_tree.new_root('host', ROOT)
+        self.assertTrue(self.agent.says('top', True))
+        tree = self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
+        self.assertTrue(tree.exists('host_NUMA0'))
+        self.assertEqual(self.client.get_allocations_for_provider_tree(None, 'host'), {})
+        tree.update_traits('host', ['COMPUTE_STATUS_DISABLED'])
+        self.client.update_from_provider_tree(None, tree)
+        self.assertEqual(self.n_asked(), 0)
+
+    def test_the_first_time_nova_makes_the_root(self):
+        self.agent.says('top', True)
+        self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
+        self.asked['_ensure_resource_provider'].assert_called_once_with(None, ROOT, name='host', parent_provider_uuid=None)
+
+    def test_all_is_novas_beside_it(self):
+        self.client._provider_tree.new_root('host', ROOT)
+        self.assertFalse(self.agent.says('beside'))
+        tree = self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
+        self.assertEqual(self.asked['_ensure_resource_provider'].call_count, 1)
+        self.assertFalse(tree.exists('host_NUMA0'))
+
+
+class Driver:
+    """A driver of Nova's that wants a reshape."""
+
+    def __init__(self, virtapi):
+        self.virtapi = virtapi
+
+    def update_provider_tree(self, provider_tree, nodename, allocations=None):
+        raise exception.ReshapeNeeded()
+
+
+class TestDriver(OptionsCase):
+    def setUp(self):
+        class OnTop(driver.AgentMixin, Driver):
+            pass
+        self.driver = OnTop(object())
+        self.agent = self.driver._compute_agent = FakeAgent()
+        self.tree = provider_tree.ProviderTree()
+        self.tree.new_root('host', ROOT)
+        self.tree.new_child('host_NUMA0', ROOT, uuid=CELL)
+
+    def test_the_tree_is_left_alone(self):
+        self.agent.says('top', True)
+        before = copy.deepcopy(self.tree)
+        self.driver.update_provider_tree(self.tree, 'host')
+        self.assertFalse(before.has_inventory_changed('host', self.tree.data('host').inventory))
+        self.assertEqual(self.tree.get_provider_uuids(), before.get_provider_uuids())
+
+    def test_novas_driver_does_it_beside_the_agent(self):
+        self.agent.says('beside')
+        self.assertRaises(exception.ReshapeNeeded, self.driver.update_provider_tree, self.tree, 'host')
+
+    def test_novas_driver_does_not_count_what_cells_have_again(self):
+        self.agent.says('beside')
+        self.tree.update_inventory(CELL, {'MEMORY_MB': INVENTORY})
+        self.driver.update_provider_tree(self.tree, 'host')
+        self.assertFalse(self.tree.data('host').inventory)
+
+    def test_the_libvirt_driver_keeps_the_tree_for_vgpus(self):
+        libvirt = driver.LibvirtDriver.__new__(driver.LibvirtDriver)
+        libvirt._compute_agent = self.agent
+        self.agent.says('top', True)
+        libvirt.update_provider_tree(self.tree, 'host')
+        self.assertEqual(libvirt.provider_tree.data(CELL).name, 'host_NUMA0')
+        self.assertIsNot(libvirt.provider_tree, self.tree)
+
+
+if __name__ == '__main__':
+    unittest.main()

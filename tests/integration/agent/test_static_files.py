@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What "make install" gives to systemd and D-Bus, read by the programs that will read it."""
+
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import unittest
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from tests.env.agent import build_folder
+from tests.env.scratch import Scratch
+
+ROOT = Path(__file__).resolve().parents[3]
+UNIT = 'compute-agent.service'
+WORST_EXPOSURE = 13  # tenths; systemd's own hostnamed has 15
+
+
+def run(*argv):
+    return subprocess.run([str(arg) for arg in argv], capture_output=True, text=True, timeout=120,
+                          check=False)
+
+
+class InstalledCase(unittest.TestCase):
+    """A folder into which the data files were installed as in a package."""
+
+    @classmethod
+    def setUpClass(cls):
+        scratch = Scratch()
+        cls.addClassCleanup(scratch.close)
+        cls.root = scratch.folder('root')
+        done = run('make', '-C', build_folder(), 'install-data', 'prefix=/usr', 'sysconfdir=/etc',
+                   'DESTDIR=%s' % cls.root)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout + done.stderr)
+
+    def check(self, *argv):
+        """Run a program that has to succeed without a word of complaint."""
+        done = run(*argv)
+        self.assertEqual((done.returncode, done.stderr), (0, ''), done.stdout)
+        return done.stdout
+
+
+class TestInstalled(InstalledCase):
+    def test_all_files_are_where_their_readers_look(self):
+        for name in ('usr/lib/systemd/system/compute-agent.service',
+                     'usr/lib/systemd/system-preset/90-compute-agent.preset',
+                     'usr/lib/systemd/catalog/compute-agent.catalog',
+                     'usr/lib/sysusers.d/compute-agent.conf',
+                     'usr/lib/tmpfiles.d/compute-agent.conf',
+                     'usr/share/dbus-1/system.d/org.computeagent.Agent1.conf',
+                     'usr/share/dbus-1/interfaces/org.computeagent.Agent1.xml',
+                     'usr/share/doc/compute-agent/README.md',
+                     'usr/share/doc/compute-agent/examples/compute-agent.conf'):
+            self.assertTrue((self.root / name).is_file(), name)
+        self.assertEqual(list(self.root.glob('etc/**/*.conf')), [])
+        hook = self.root / 'etc/libvirt/hooks/qemu.d/compute-agent'
+        self.assertEqual(os.readlink(hook), '/usr/bin/computectl')
+
+    def test_nothing_is_left_to_fill_in(self):
+        for path in self.root.rglob('*'):
+            if path.is_file() and path.suffix != '.catalog':
+                self.assertIsNone(re.search(r'@\w+@', path.read_text()), path)
+
+
+class TestSpec(InstalledCase):
+    """%files of the RPM spec, without rpm: every file is in it, and nothing else."""
+
+    MACROS = {'_bindir': '/usr/bin', '_sbindir': '/usr/sbin', '_libexecdir': '/usr/libexec',
+              '_sysconfdir': '/etc', '_datadir': '/usr/share', '_mandir': '/usr/share/man',
+              '_docdir': '/usr/share/doc', '_prefix': '/usr', 'name': 'compute-agent',
+              '_unitdir': '/usr/lib/systemd/system', '_tmpfilesdir': '/usr/lib/tmpfiles.d',
+              '_presetdir': '/usr/lib/systemd/system-preset',
+              '_sysusersdir': '/usr/lib/sysusers.d'}
+    # What the spec itself installs, and programs, which are not data.
+    OTHERS = ('/etc/compute-agent', '/usr/bin/', '/usr/sbin/', '/usr/libexec/')
+
+    def patterns(self):
+        text = (ROOT / 'rpm/compute-agent.spec').read_text()
+        for line in re.search(r'^%files\n(.*?)\n\n', text, re.M | re.S)[1].splitlines():
+            path = line.split()[-1]
+            if path != 'LICENSE':
+                yield re.sub(r'%\{(\w+)\}', lambda m: self.MACROS[m[1]], path)
+
+    def test_files(self):
+        patterns = list(self.patterns())
+        installed = ['/' + str(path.relative_to(self.root)) for path in self.root.rglob('*')
+                     if path.is_symlink() or path.is_file()]
+        for path in installed:
+            self.assertTrue([one for one in patterns if fnmatch.fnmatch(path, one)
+                             or path.startswith(one + '/')], path)
+        for one in patterns:
+            if not one.startswith(self.OTHERS):
+                self.assertTrue(fnmatch.filter(installed, one) or
+                                [path for path in installed if path.startswith(one + '/')], one)
+
+
+class TestUnit(InstalledCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.unit = cls.root / 'usr/lib/systemd/system' / UNIT
+        # What the unit is ordered with, and what it starts.
+        for path in Path('/usr/lib/systemd/system').iterdir():
+            copy = cls.unit.parent / path.name
+            if not copy.exists() and not path.is_dir():
+                shutil.copy(path, copy, follow_symlinks=False)
+        programs = [cls.root / re.search(r'^%s=(\S+)' % key, cls.unit.read_text(), re.M)[1].lstrip('/')
+                    for key in ('ExecStart', 'ExecReload')]
+        cls.program = programs[0]
+        for path in programs:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text('')
+            path.chmod(0o755)
+
+    def test_systemd_has_nothing_to_complain_about(self):
+        # The manual pages are in another root than man(1) looks in; the boot test has them.
+        self.check('systemd-analyze', 'verify', '--man=no', '--root=%s' % self.root, UNIT)
+
+    def test_the_check_sees_what_is_wrong(self):
+        text = self.unit.read_text()
+        self.addCleanup(self.unit.write_text, text)
+        self.unit.write_text(text.replace('LockPersonality', 'LockPersonalty'))
+        done = run('systemd-analyze', 'verify', '--man=no', '--root=%s' % self.root, UNIT)
+        self.assertIn("Unknown key 'LockPersonalty'", done.stderr)
+
+    def test_it_starts_the_daemon(self):
+        self.assertEqual(self.program.name, 'compute-agentd')
+        self.assertEqual(self.program.parent.name, 'sbin')
+
+    def test_exposure(self):
+        output = self.check('systemd-analyze', 'security', '--offline=true', '--no-pager',
+                            '--threshold=%d' % WORST_EXPOSURE, self.unit)
+        self.assertIn('Overall exposure level for %s' % UNIT, output)
+
+    def test_the_watchdog_and_the_exit_code_of_a_bad_configuration(self):
+        lines = self.unit.read_text().splitlines()
+        for line in ('Type=notify', 'NotifyAccess=main', 'WatchdogSec=30s', 'Restart=on-failure',
+                     'RestartPreventExitStatus=78', 'User=compute-agent',
+                     'SupplementaryGroups=libvirt', 'StateDirectory=compute-agent'):
+            self.assertIn(line, lines)
+
+
+class TestUserAndFolders(InstalledCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # A system without any user but root.
+        etc = cls.root / 'etc'
+        etc.mkdir(exist_ok=True)
+        (etc / 'passwd').write_text('root:x:0:0::/root:/bin/sh\n')
+        (etc / 'group').write_text('root:x:0:\n')
+
+    def test_sysusers_makes_the_user_and_lets_it_use_libvirt(self):
+        done = run('systemd-sysusers', '--root=%s' % self.root)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        passwd = (self.root / 'etc/passwd').read_text().splitlines()
+        user = [line.split(':') for line in passwd if line.startswith('compute-agent:')]
+        self.assertEqual(len(user), 1)
+        self.assertEqual(user[0][5], '/var/lib/compute-agent')
+        self.assertIn('nologin', user[0][6])
+        groups = (self.root / 'etc/group').read_text().splitlines()
+        libvirt = [line.split(':') for line in groups if line.startswith('libvirt:')]
+        self.assertEqual([group[3] for group in libvirt], ['compute-agent'])
+
+    def test_tmpfiles_makes_the_folders(self):
+        self.check('systemd-tmpfiles', '--root=%s' % self.root, '--create', 'compute-agent.conf')
+        folder = self.root / 'etc/compute-agent/compute-agent.conf.d'
+        self.assertEqual(folder.stat().st_mode & 0o7777, 0o755)
+        self.assertEqual(folder.parent.stat().st_mode & 0o7777, 0o755)
+
+    def test_the_preset_leaves_the_unit_alone(self):
+        self.check('systemctl', '--root=%s' % self.root, 'preset', UNIT)
+        self.assertFalse((self.root / 'etc/systemd/system/multi-user.target.wants' / UNIT).exists())
+        done = run('systemctl', '--root=%s' % self.root, 'enable', UNIT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(
+            (self.root / 'etc/systemd/system/multi-user.target.wants' / UNIT).is_symlink())
+
+
+class TestCatalogue(InstalledCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        header = (ROOT / 'base/message-ids.h').read_text()
+        cls.ids = dict(re.findall(r'#define (MESSAGE_\w+)\s*\\?\s*"(\w+)"', header))
+        cls.text = (ROOT / 'systemd/compute-agent.catalog').read_text()
+        done = run('journalctl', '--root=%s' % cls.root, '--update-catalog')
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+
+    def test_each_id_has_one_entry_and_each_entry_an_id(self):
+        self.assertGreater(len(self.ids), 5)
+        entries = re.findall(r'^-- (\S+)$', self.text, re.M)
+        self.assertEqual(sorted(entries), sorted(self.ids.values()))
+        for name, number in self.ids.items():
+            # Version 4 of a UUID, as sd_id128_randomize() makes them, is not demanded: 128 bits are.
+            self.assertRegex(number, '^[0-9a-f]{32}$', name)
+
+    def test_systemd_reads_every_entry(self):
+        for name, number in self.ids.items():
+            done = run('journalctl', '--root=%s' % self.root, '--dump-catalog', number)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn('-- ' + number, done.stdout, name)
+            self.assertIn('Subject: ', done.stdout, name)
+            self.assertIn('Defined-By: compute-agent', done.stdout, name)
+
+    def test_entries_say_what_happened_what_is_done_and_what_one_may_do(self):
+        for entry in re.split(r'^-- ', self.text, flags=re.M)[1:]:
+            head, *paragraphs = entry.strip().split('\n\n')
+            self.assertGreaterEqual(len(paragraphs), 3, head)
+            for line in entry.splitlines():
+                self.assertLessEqual(len(line), 80, line)
+
+    def test_fields_are_those_that_are_logged(self):
+        header = (ROOT / 'base/log.h').read_text()
+        fields = re.findall(r'#define LOG_FIELD_\w+\s+"(\w+)"', header)
+        used = set(re.findall(r'@(\w+)@', self.text))
+        self.assertTrue(used)
+        self.assertLessEqual(used, set(fields))
+
+
+class TestDBusFiles(InstalledCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        share = cls.root / 'usr/share/dbus-1'
+        cls.policy = ElementTree.parse(share / 'system.d/org.computeagent.Agent1.conf').getroot()
+        cls.node = ElementTree.parse(share / 'interfaces/org.computeagent.Agent1.xml').getroot()
+        cls.header = (ROOT / 'agent/formats/interface.h').read_text()
+        cls.interface = cls.node.find('interface')
+
+    def macro(self, name):
+        """The text of a macro of agent/formats/interface.h."""
+        body = re.search(r'#define %s\s+(.*)' % name, self.header)[1]
+        parts = re.findall(r'"([^"]*)"|\b(BUS_\w+)', body.partition('/*')[0])
+        return ''.join(text if text or not macro else self.macro(macro) for text, macro in parts)
+
+    def signature(self, method, direction):
+        return ''.join(arg.get('type') for arg in self.interface.findall(
+            "method[@name='%s']/arg[@direction='%s']" % (method, direction)))
+
+    def test_names(self):
+        self.assertEqual(self.node.get('name'), self.macro('BUS_PATH'))
+        self.assertEqual(self.interface.get('name'), self.macro('BUS_INTERFACE'))
+        for allow in self.policy.iter('allow'):
+            self.assertEqual(list(allow.attrib.values()), [self.macro('BUS_NAME')])
+
+    def test_signatures(self):
+        self.assertEqual(self.signature('Claim', 'in'), self.macro('BUS_CLAIM_IN'))
+        self.assertEqual(self.signature('Claim', 'out'), self.macro('BUS_CLAIM_OUT'))
+        self.assertEqual(self.signature('ListClaims', 'out'), 'a' + self.macro('BUS_CLAIM'))
+
+    def test_methods_and_properties_are_those_of_the_header(self):
+        methods = set(re.findall(r'\b([A-Z]\w+)\(', self.header))
+        self.assertEqual({m.get('name') for m in self.interface.findall('method')}, methods)
+        comment = re.search(r'/\* Properties(.*?)\*/', self.header, re.S)[1]
+        comment = re.sub(r'\(.*?\)', '', comment.partition(':')[2], flags=re.S).replace('*', ' ')
+        properties = dict(entry.split() for entry in comment.split(','))
+        self.assertEqual({p.get('name'): p.get('type') for p in self.interface.findall('property')},
+                         properties)
+
+    def test_states_and_errors_are_documented(self):
+        text = (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text()
+        for name in re.findall(r'#define (SYNC_STATE_\w+)', self.header):
+            self.assertIn('"%s"' % self.macro(name), text)
+        for name in re.findall(r'#define (BUS_ERROR_\w+)', self.header):
+            self.assertRegex(text, r'(?m)^ +%s  ' % self.macro(name).rpartition('.')[2])
+
+    def test_everything_has_words(self):
+        text = (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text()
+        for member in self.node.findall('interface/*'):
+            self.assertIsNotNone(re.search(r'<!--\s+%s: ?' % member.get('name'), text),
+                                 member.get('name'))
+            for arg in member.findall('arg'):
+                self.assertIn('@%s: ' % arg.get('name'), text)
+
+    def test_the_rights_of_each_method_are_those_of_security_md(self):
+        rows = re.findall(r'^\| ((?:[A-Z]\w+(?:, |;| ))+).*\| (.*) \|$', (ROOT / 'SECURITY.md').read_text(), re.M)
+        told = {method: who for methods, who in rows for method in re.findall(r'\w+', methods)}
+        guards = dict(re.findall(r'^GUARDED(?:_IF)?\((\w+), (POLKIT_ACTION_\w+)\b', (ROOT / 'agent/bus/bus.c').read_text(), re.M))
+        actions = dict(re.findall(r'#define (POLKIT_ACTION_\w+)\s+"([^"]+)"', (ROOT / 'agent/bus/polkit.h').read_text()))
+        self.assertGreater(len(guards), 15)
+        for member in self.interface.findall('method'):
+            name = member.get('name')
+            guard = guards.pop(re.sub(r'(?<!^)(?=[A-Z])', '_', name).lower(), None)
+            self.assertEqual(told.get(name), actions[guard] if guard else 'everybody', name)
+        self.assertEqual(guards, {})
+
+    def test_interfaces_of_objects(self):
+        names = {self.macro(name) for name in re.findall(r'#define (BUS_INTERFACE\w*)',
+                                                         self.header)}
+        self.assertEqual({i.get('name') for i in self.node.findall('interface')}, names)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Servers that are down, hang, lie or go away: the agent serves what it can and heals by itself."""
+
+import json
+import resource
+import time
+import unittest
+import uuid
+
+from tests.demo import expected_tree, placement_tree
+from tests.env import faults
+from tests.env.proxy import Proxy
+from tests.env.scratch import wait_until
+from tests.integration.agent.test_agent import AgentCase
+
+# SQLite takes a limit of the process for the one or the other, by its version.
+NO_ROOM = '(Cannot read or write|No space left for) the claim database'
+
+
+class TroubleCase(AgentCase):
+    def claim(self, agent, resources='VCPU=1'):
+        return json.loads(agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', resources,
+                                    '--json=short').stdout)
+
+    def wait_equal(self, agent, seconds=40):
+        agent.wait_state('synced', seconds)
+        self.assertEqual(placement_tree(self.placement, agent.root()),
+                         expected_tree(agent, self.host))
+
+
+class TestPlacement(TroubleCase):
+    def test_killed_and_started_again(self):
+        agent = self.start_agent()
+        self.placement.kill()
+        agent.wait_state('offline')
+        self.claim(agent)
+        self.placement.start()
+        self.wait_equal(agent)
+        self.assertEqual(agent.n_starts, 1)
+        log = agent.log()
+        self.assertEqual(log.count('Placement cannot be used'), 1, log)
+        self.assertIn('Placement can be used again', log)
+
+    def test_down_at_start(self):
+        self.placement.kill()
+        agent = self.make_agent()
+        agent.start()
+        agent.wait_state('offline')
+        self.claim(agent, 'VGPU=1')
+        self.placement.start()
+        self.wait_equal(agent)
+
+    def test_a_day_of_trouble_is_a_handful_of_lines(self):
+        self.placement.kill()
+        agent = self.make_agent()
+        agent.start()
+        agent.wait_state('offline')
+        for _ in range(20):
+            agent.ctl('sync', check=False)
+        self.assertLess(len(agent.log().splitlines()), 6, agent.log())
+
+    def test_every_lie_of_a_proxy(self):
+        """HTML, garbage, cut and oversized answers, errors: offline or stale in words, then equal."""
+        with Proxy(self.placement.port) as proxy:
+            agent = self.make_agent(placement=proxy.endpoint)
+            agent.start()
+            agent.wait_state('synced')
+            for name, fault in [('html 503', faults.html(503)), ('html 200', faults.html(200)),
+                                ('500', faults.server_error(500)), ('garbage', faults.garbage()),
+                                ('cut', faults.Cut('middle')), ('401', faults.Answer(401)),
+                                ('oversized', faults.oversized(80 << 20))]:
+                with self.subTest(name):
+                    with proxy.fault(fault):
+                        done = agent.ctl('sync', check=False)
+                        self.assertEqual(done.returncode, 1)
+                        self.assertIn(agent.status()['sync_state'], ('offline', 'stale'))
+                        self.claim(agent)
+                    agent.ctl('sync')
+                    self.assertEqual(agent.status()['sync_state'], 'synced')
+
+    def test_e1_a_user_without_the_service_role(self):
+        """It is said once, and everything is published without POST /reshaper."""
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.server_error(403, method='POST', path='/reshaper'))
+            agent = self.make_agent(placement=proxy.endpoint)
+            agent.start()
+            self.wait_equal(agent)
+            agent.ctl('sync')
+            self.assertEqual(agent.status()['reshape_access'], 'refused')
+            self.assertIn('lacks the role service', agent.ctl('status').stdout)
+            self.assertRegex(agent.ctl('doctor', '--config', agent.config, check=False).stdout,
+                             r'warning +reshape +The user of \[placement\] lacks')
+            self.assertEqual(agent.log().count('lacks the role service'), 1)
+            self.assertEqual(proxy.count('POST', '/reshaper'), 1)
+            proxy.clear()
+            agent.ctl('reload')
+            self.assertEqual(agent.status()['reshape_access'], 'allowed')
+
+    def test_placement_hangs(self):
+        agent = self.start_agent({'placement': {'timeout': 2}})
+        with self.placement.paused():
+            agent.wait_state('offline')
+            begin = time.monotonic()
+            self.claim(agent)
+            self.assertLess(time.monotonic() - begin, 2)
+        self.wait_equal(agent)
+
+    def test_events_of_the_host_come_no_sooner_than_the_server_asked(self):
+        """Guests come and go, and a later answer says nothing of the wait: only a person's sync is sent."""
+        with Proxy(self.placement.port) as proxy:
+            agent = self.make_agent(placement=proxy.endpoint)
+            agent.start()
+            agent.wait_state('synced')
+            proxy.add(faults.html(503, headers=[('Retry-After', '60')], times=1))
+            proxy.add(faults.html(503))
+            agent.wait_state('offline')
+            agent.ctl('sync', check=False)
+            time.sleep(1)
+            mark = proxy.mark()
+            for i in range(8):
+                name = 'comes-%d' % i
+                self.libvirtd.virsh('define', self.guest(name))
+                time.sleep(0.5)
+                self.libvirtd.virsh('undefine', name)
+            self.assertEqual(proxy.requests_since(mark), [])
+            agent.ctl('sync', check=False)
+            self.assertEqual(len(proxy.requests_since(mark)), 1)
+            proxy.clear()
+            agent.ctl('sync')
+            self.wait_equal(agent)
+
+    def guest(self, name):
+        path = self.test_scratch.path / (name + '.xml')
+        path.write_text("<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory><os><type>hvm</type></os>"
+                        '</domain>' % name)
+        return path
+
+    def test_an_agent_that_fails_asks_for_less_than_one_that_is_well(self):
+        with Proxy(self.placement.port) as proxy:
+            agent = self.make_agent(placement=proxy.endpoint)
+            agent.start()
+            agent.wait_state('synced')
+            mark = proxy.mark()
+            time.sleep(20)
+            well = len(proxy.requests_since(mark))
+            with proxy.fault(faults.html(503)):
+                agent.wait_state('offline')
+                mark = proxy.mark()
+                time.sleep(20)
+                failing = len(proxy.requests_since(mark))
+            self.assertGreater(failing, 3)
+            self.assertLess(failing, well)
+            self.wait_equal(agent)
+
+    def test_conflicts_are_read_again_and_planned_again(self):
+        with Proxy(self.placement.port) as proxy:
+            agent = self.make_agent(placement=proxy.endpoint)
+            proxy.add(faults.conflict(every=3, method='PUT'))
+            agent.start()
+            agent.wait_state('synced', 40)
+            self.assertEqual(placement_tree(self.placement, agent.root()),
+                             expected_tree(agent, self.host))
+
+
+class TestHypervisor(TroubleCase):
+    def setUp(self):
+        super().setUp()
+        if not self.libvirtd.running():
+            self.libvirtd.start()
+
+    def test_killed_and_started_again(self):
+        agent = self.start_agent()
+        self.libvirtd.kill()
+        wait_until(lambda: agent.status().get('hypervisor_error'), 20, 'the hypervisor error')
+        self.claim(agent)
+        self.assertEqual(agent.status()['sync_state'], 'synced')
+        self.libvirtd.start()
+        wait_until(lambda: not agent.status().get('hypervisor_error'), 40, 'the hypervisor back')
+        self.wait_equal(agent)
+        self.assertEqual(agent.n_starts, 1)
+
+    def test_down_at_start(self):
+        self.libvirtd.kill()
+        agent = self.make_agent()
+        agent.start()
+        wait_until(lambda: agent.status().get('hypervisor_error'), 20, 'the hypervisor error')
+        self.assertIn('libvirt', agent.status()['hypervisor_error'])
+        self.libvirtd.start()
+        self.wait_equal(agent)
+
+    def test_a_hung_libvirtd_stops_neither_watchdog_nor_bus_nor_claims(self):
+        agent = self.make_agent()
+        agent.watchdog_usec = 2_000_000
+        agent.start()
+        agent.wait_state('synced')
+        with self.libvirtd.paused():
+            end = time.monotonic() + 6
+            pings = len([line for line in agent.notifications if line == 'WATCHDOG=1'])
+            while time.monotonic() < end:
+                begin = time.monotonic()
+                claim = self.claim(agent)
+                agent.ctl('release', claim['id'])
+                self.assertLess(time.monotonic() - begin, 1.5)
+                time.sleep(0.2)
+            after = len([line for line in agent.notifications if line == 'WATCHDOG=1'])
+            self.assertGreaterEqual(after - pings, 4)
+            self.assertTrue(agent.child.alive())
+            wait_until(lambda: agent.status().get('hypervisor_error'), 20, 'the keepalive error')
+        wait_until(lambda: not agent.status().get('hypervisor_error'), 40, 'the hypervisor back')
+        self.wait_equal(agent)
+
+
+class TestOwnState(TroubleCase):
+    def test_without_a_bus_it_runs_and_says_so(self):
+        agent = self.make_agent(bus=None)
+        agent.start()
+        wait_until(lambda: self.placement.request('GET', '/resource_providers', record=False)
+                   .json['resource_providers'], 20, 'the published root')
+        self.assertIn('No D-Bus service', agent.log())
+        self.assertEqual(agent.ctl('status', check=False).returncode, 3)
+
+    def test_a_bus_that_goes_away_does_not_take_the_agent_along(self):
+        agent = self.start_agent()
+        self.bus.kill()
+        time.sleep(1)
+        self.assertTrue(agent.child.alive())
+        self.assertIn('No D-Bus service', agent.log())
+
+    def test_a_state_folder_that_cannot_be_written(self):
+        """Claims are refused in words; the host is published all the same. (A file size limit, since
+        root may write into any folder.)"""
+        agent = self.start_agent()
+        agent.stop()
+        for name in ('claim.sqlite', 'claim.sqlite-wal', 'claim.sqlite-shm'):
+            (agent.state / name).unlink(missing_ok=True)
+        (agent.state / 'claim.sqlite').mkdir()
+        self.placement.request('DELETE', '/resource_providers/%s/inventories' % agent.root())
+        agent.start()
+        self.wait_equal(agent)
+        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('claim.sqlite', done.stderr)
+        self.assertEqual(agent.ctl('status', check=False).returncode, 4)
+        (agent.state / 'claim.sqlite').rmdir()
+        agent.ctl('sync', check=False)
+        self.claim(agent)
+
+    def test_a_disk_that_is_full(self):
+        """The disk fills up under a running agent: claims fail in words, nothing is lost, then it goes on."""
+        agent = self.start_agent()
+        kept = self.claim(agent)
+        # A limit of the running process stands in for the full disk: no file may grow.
+        resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', check=False)
+        self.assertEqual(done.returncode, 1, agent.log())
+        self.assertTrue(agent.child.alive(), agent.log())
+        self.assertEqual([c['id'] for c in agent.ctl_json('claims')['claims']], [kept['id']])
+        agent.ctl('sync')
+        done = agent.ctl('status', check=False)
+        self.assertEqual(done.returncode, 4, done)
+        self.assertRegex(done.stdout, NO_ROOM)
+        resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE,
+                         (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        agent.ctl('sync')
+        self.assertEqual(agent.ctl('status', check=False).returncode, 0)
+        self.claim(agent)
+        self.assertEqual(len(agent.ctl_json('claims')['claims']), 2)
+
+    def test_a_claim_ends_the_trouble_of_a_full_disk(self):
+        """Without a cycle between them."""
+        agent = self.start_agent()
+        resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', check=False)
+        self.assertRegex(agent.status()['claim_error'], NO_ROOM)
+        resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE,
+                         (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        self.claim(agent)
+        self.assertEqual(agent.status()['claim_error'], '')
+
+    def test_an_identity_that_is_none_stops_the_start_in_words(self):
+        agent = self.make_agent()
+        (agent.state / 'compute_id').write_text('not a uuid\n')
+        done = agent.run('--once')
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('compute_id', done.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,531 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Random walks of two hosts: whatever happens in whichever order, no guest that lives loses anything, and no device has two.
+
+A walk is a small cloud above two real libvirtds, each with its agent, and one real Placement. Its servers are placed by Placement's own
+candidates or by the agent, built, stopped, edited with virsh, migrated, evacuated and deleted as Nova does it: it writes Placement itself and
+tells the agents nothing. Agents are killed, healed and made to wait in between. The cloud keeps books of its own, and after each step they
+are compared with the world:
+
+  * each consumer of the books holds in Placement just what was written for it, and nobody else holds anything;
+  * each device stands in the claims and domains of one server at most;
+  * who has an allocation here gets a claim, unless somebody edited a device away.
+
+When a walk has ended and all is quiet, Placement, claims, guests and books agree, and an audit finds nothing.
+
+COMPUTE_AGENT_SEEDS=N asks for so many walks of each kind; a failing seed is named with its steps, and COMPUTE_AGENT_SEED=S begins
+with that one ("make soak-walk").
+"""
+
+import contextlib
+import json
+import os
+import random
+import time
+import unittest
+import uuid
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.fakesys import Gpu, Host, MdevType, simple_host, sriov
+from tests.env.libvirtd import Libvirtd, guest_xml
+from tests.env.scratch import EnvError, wait_until
+from tests.integration.claims.placement_case import PlacementCase
+
+SEEDS = int(os.environ.get('COMPUTE_AGENT_SEEDS', '2'))
+FIRST = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
+STEPS = 25
+EXPIRY = 4  # seconds
+VF = 'CUSTOM_VF'
+MDEV = "<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source>%s</source></hostdev>"
+PCI = "<hostdev mode='subsystem' type='pci' managed='yes'><source>%s</source></hostdev>"
+
+
+class WalkError(AssertionError):
+    pass
+
+
+def need(condition, *words):
+    if not condition:
+        raise WalkError(*words)
+
+
+def address_xml(device):
+    """device: the uuid of an mdev, or a PCI address."""
+    if len(device) == 36:
+        return "<address uuid='%s'/>" % device
+    domain, bus, rest = device.split(':')
+    return "<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/>" % (domain, bus, *rest.split('.'))
+
+
+def device_xml(device):
+    return (MDEV if len(device) == 36 else PCI) % address_xml(device)
+
+
+class WalkHost:
+    """A libvirtd with two GPUs of three mdevs each and four VFs, and its agent."""
+
+    def __init__(self, scratch, endpoint, name, options):
+        self.name = name
+        self.mdevs = [str(uuid.uuid5(uuid.NAMESPACE_DNS, '%s-%d' % (name, i))) for i in range(6)]
+        plain = simple_host(cells=2, name=name)
+        gpus = [Gpu('0000:%s:00.0' % bus, numa_node=i, types={
+            'nvidia-35': MdevType('GRID M10-0B', available=0, existing=self.mdevs[3 * i:3 * i + 3])})
+                for i, bus in enumerate(('41', '81'))]
+        card = sriov('0000:8a:00.0', 4, numa_node=1)
+        self.vfs = card[0].vfs
+        self.libvirtd = Libvirtd(Host(cells=plain.cells, gpus=gpus, pci=card, name=name), scratch)
+        self.libvirtd.start()
+        scratch.on_close(self.libvirtd.destroy_guests)
+        bus = Bus(scratch)
+        bus.start()
+        self.agent = Agent(scratch, endpoint, self.libvirtd.uri, bus, {
+            'DEFAULT': {'claim_expiry_time': EXPIRY, 'update_resources_interval': 1, 'cpu_allocation_ratio': 1.0},
+            'compute': {'numa_in_placement': options.get('numa', 'false')},
+            'agent': {'start_jitter_sec': 0, 'heal_each_cycles': options.get('heal', 0)},
+            'pci': {'device_spec': json.dumps({'product_id': '154c', 'resource_class': VF}),
+                    'report_in_placement': 'true'}})
+        self.start_agent()
+        self.root = self.agent.root()
+        self.edited = set()  # devices that somebody gave to a guest with virsh
+
+    def start_agent(self):
+        self.agent.start()
+        self.agent.wait_state('synced', 60)
+
+    def claims(self):
+        return self.agent.ctl_json('claims')['claims']
+
+    def domains(self):
+        """{uuid: the devices in its XML}"""
+        found = {}
+        for guest in self.libvirtd.virsh('list', '--all', '--uuid').split():
+            xml = self.libvirtd.virsh('dumpxml', '--inactive', guest)
+            found[guest] = {device for device in [*self.mdevs, *self.vfs] if address_xml(device) in xml}
+        return found
+
+
+class Server:
+    def __init__(self, number, rng):
+        self.uuid = str(uuid.UUID(int=rng.getrandbits(128), version=4))
+        self.name = 'server%d' % number
+        self.amounts = {'VCPU': rng.choice([1, 1, 2, 3]), 'MEMORY_MB': rng.choice([16, 32, 48])}
+        device = rng.choice([None, None, 'VGPU', VF])
+        if device:
+            self.amounts[device] = 1
+        self.host = self.migration = self.target = None
+        self.claim = self.since = None
+        self.has_domain = self.unplaced = False
+
+    def resources(self, separator='='):
+        return ','.join('%s%s%d' % (name, separator, amount) for name, amount in self.amounts.items())
+
+
+class Walk:
+    """One seed. The steps are its methods that begin with step_; each returns what it did, or None where there was nothing to do."""
+
+    def __init__(self, case, seed):
+        self.case, self.rng, self.seed = case, random.Random(seed), seed
+        self.servers, self.books, self.done, self.number = [], {}, [], 0
+
+    def pick(self, condition):
+        found = [server for server in self.servers if condition(server)]
+        return self.rng.choice(found) if found else None
+
+    # What a scheduler does
+
+    def candidate(self, host, server):
+        """What one of Placement's candidates gives: {provider: amounts}."""
+        found = self.case.api('GET', '/allocation_candidates?limit=50&resources=%s&in_tree=%s' % (
+            server.resources(':'), host.root))['allocation_requests']
+        if not found:
+            return None
+        chosen = self.rng.choice(found)['allocations']
+        return {provider: part['resources'] for provider, part in chosen.items()}
+
+    def write(self, consumers):
+        """One atomic POST, as Nova moves allocations, which tells no types: {consumer: {provider: amounts}}."""
+        for _ in range(4):  # again behind a conflict, as Nova: healing may take meanwhile what nobody claimed for
+            body = {consumer: {
+                'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
+                'project_id': 'project', 'user_id': 'user',
+                'consumer_generation': self.case.generation(consumer)} for consumer, held in consumers.items()}
+            answer = self.case.placement.request('POST', '/allocations', body, microversion='1.36', record=False)
+            if 'placement.concurrent_update' not in answer.text:
+                break
+        need(answer.status == 204, answer.status, answer.text)
+        for consumer, held in consumers.items():
+            self.books.pop(consumer, None)
+            if held:
+                self.books[consumer] = held
+
+    def step_place(self):
+        host, server = self.rng.choice(self.case.hosts), Server(self.number, self.rng)
+        held = self.candidate(host, server)
+        if not held:
+            return None
+        self.number += 1
+        self.write({server.uuid: held})
+        server.host, server.since = host, time.monotonic()
+        self.servers.append(server)
+        return 'place %s on %s: %s' % (server.name, host.name, held)
+
+    # What a host does
+
+    def ask_claim(self, host, server):
+        """The claim of who is placed; None where an edit took its device."""
+        done = host.agent.ctl('claim', '--consumer', server.uuid, '--resources', server.resources(), '--json=short', check=False)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        need(host.edited and ('VGPU' in server.amounts or VF in server.amounts), done.stderr)
+        return None
+
+    def step_claim(self):
+        self.forget_given_up()
+        server = self.pick(lambda one: one.host and not one.claim and not one.migration and not self.is_late(one))
+        if not server:
+            return None
+        server.claim = self.ask_claim(server.host, server)
+        if not server.claim:
+            return 'no device for %s: %s' % (server.name, self.delete(server))
+        return 'claim for %s: %s' % (server.name, self.devices(server.claim))
+
+    def step_claim_unplaced(self):
+        """Nobody placed it: the agent writes. It may say that there is no room, if Placement says so."""
+        host, server = self.rng.choice(self.case.hosts), Server(self.number, self.rng)
+        room = self.candidate(host, server)
+        self.number += 1
+        done = host.agent.ctl('claim', '--consumer', server.uuid, '--resources', server.resources(), '--json=short', check=False)
+        if done.returncode:
+            need(not room or host.edited, done.stderr, room)
+            return 'no room for %s' % server.name
+        server.claim, server.host, server.since, server.unplaced = json.loads(done.stdout), host, time.monotonic(), True
+        self.books[server.uuid] = self.case.held(server.uuid)
+        need(self.books[server.uuid], 'nothing was written for', server.name)
+        self.servers.append(server)
+        return 'claim %s on %s, unplaced: %s' % (server.name, host.name, self.devices(server.claim))
+
+    @staticmethod
+    def devices(claim):
+        return [device['mdev'] or device['address'] for device in claim['devices']]
+
+    def define(self, host, server, claim):
+        devices = ''.join(map(device_xml, self.devices(claim)))
+        host.libvirtd.define(guest_xml(server.name, server.amounts['MEMORY_MB'], server.amounts['VCPU'],
+                                       '<devices>%s</devices>' % devices, server.uuid))
+
+    def start(self, host, server):
+        """Guests with devices cannot start on made-up hardware: they stay shut off."""
+        if not self.devices(server.claim):
+            with contextlib.suppress(EnvError):  # it runs already
+                host.libvirtd.virsh('start', server.name, timeout=90)
+
+    def step_build(self):
+        self.forget_given_up()
+        server = self.pick(lambda one: one.claim and not one.has_domain and not one.migration and not self.is_late(one))
+        if not server:
+            return None
+        self.define(server.host, server, server.claim)
+        server.has_domain = True
+        if self.rng.random() < 0.5:
+            self.start(server.host, server)
+        return 'build %s' % server.name
+
+    def step_start_or_stop(self):
+        server = self.pick(lambda one: one.has_domain and not one.migration and not self.devices(one.claim))
+        if not server:
+            return None
+        if server.name in server.host.libvirtd.virsh('list', '--name').split():
+            server.host.libvirtd.virsh('destroy', server.name)
+            return 'stop %s' % server.name
+        self.start(server.host, server)
+        return 'start %s' % server.name
+
+    def step_edit(self):
+        """virsh edit of a guest that is shut off: it gets a device that nobody has."""
+        server = self.pick(lambda one: one.has_domain and not one.migration)
+        if not server or server.name in server.host.libvirtd.virsh('list', '--name').split():
+            return None
+        host = server.host
+        taken = set().union(*self.owners(host)) | {d for one in self.servers if one.claim for d in self.devices(one.claim)}
+        free = [device for device in [*host.mdevs, *host.vfs] if device not in taken]
+        if not free or host.edited:
+            return None
+        device = self.rng.choice(free)
+        path = host.libvirtd.folder / 'edit.xml'
+        path.write_text(device_xml(device))
+        host.libvirtd.virsh('attach-device', server.name, path, '--config')
+        host.edited.add((server.uuid, device))
+        return 'edit %s: %s' % (server.name, device)
+
+    def undefine(self, host, server):
+        host.libvirtd.virsh('destroy', server.name, check=False)
+        host.libvirtd.virsh('undefine', server.name)
+        host.edited = {edit for edit in host.edited if edit[0] != server.uuid}
+
+    def release(self, server):
+        """What the agent wrote it takes back when it is asked to, or when the guest or its time is gone."""
+        server.host.agent.ctl('release', server.claim['id'], check=False)
+        server.host.agent.ctl('sync')
+        del self.books[server.uuid]
+
+    def delete(self, server):
+        """In either order, as nova-compute or the API does it; who was not placed is undefined first."""
+        if server.unplaced:
+            steps = [lambda: self.release(server)]
+        else:
+            steps = [lambda: self.write({server.uuid: {}})]
+        if server.has_domain:
+            steps.insert(0 if server.unplaced else self.rng.randrange(2), lambda: self.undefine(server.host, server))
+        for step in steps:
+            step()
+        self.servers.remove(server)
+        return 'delete %s' % server.name
+
+    def step_delete(self):
+        server = self.pick(lambda one: not one.migration)
+        return self.delete(server) if server else None
+
+    # Moves
+
+    def step_migrate(self):
+        """Cold: until it is confirmed or reverted the migration holds the source, where the domain stays."""
+        server = self.pick(lambda one: one.has_domain and not one.migration and not one.unplaced and
+                           one.uuid not in {edit[0] for edit in one.host.edited})
+        if not server:
+            return None
+        target = next(host for host in self.case.hosts if host is not server.host)
+        held = self.candidate(target, server)
+        if not held:
+            return None
+        server.migration = str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+        self.write({server.uuid: held, server.migration: self.books[server.uuid]})
+        claim = self.ask_claim(target, server)
+        if not claim:
+            self.write({server.uuid: self.books[server.migration], server.migration: {}})
+            server.migration = None
+            return 'no device there for %s' % server.name
+        server.host.libvirtd.virsh('destroy', server.name, check=False)
+        self.define(target, server, claim)
+        server.target, server.old_claim, server.claim = target, server.claim, claim
+        self.start(target, server)
+        return 'migrate %s to %s' % (server.name, target.name)
+
+    def confirm(self, server):
+        self.write({server.migration: {}})
+        self.undefine(server.host, server)
+        server.host, server.target, server.migration = server.target, None, None
+        return 'confirm %s' % server.name
+
+    def revert(self, server):
+        self.undefine(server.target, server)
+        self.write({server.uuid: self.books[server.migration], server.migration: {}})
+        server.claim, server.target, server.migration = server.old_claim, None, None
+        self.start(server.host, server)
+        return 'revert %s' % server.name
+
+    def step_end_migration(self):
+        server = self.pick(lambda one: one.migration)
+        if not server:
+            return None
+        return self.rng.choice([self.confirm, self.revert])(server)
+
+    def step_evacuate(self):
+        """The host dies with its agent; Nova lets the server hold both shares until the host is back."""
+        server = self.pick(lambda one: one.has_domain and not one.migration and not one.unplaced)
+        if not server:
+            return None
+        source = server.host
+        target = next(host for host in self.case.hosts if host is not source)
+        held = self.candidate(target, server)
+        if not held:
+            return None
+        source.agent.kill()
+        source.libvirtd.virsh('destroy', server.name, check=False)
+        both = {**self.books[server.uuid], **held}
+        self.write({server.uuid: both})
+        claim = self.ask_claim(target, server)
+        if not claim:
+            self.write({server.uuid: {p: a for p, a in both.items() if p not in held}})
+            source.start_agent()
+            return 'no device there for %s, which was to be evacuated' % server.name
+        self.define(target, server, claim)
+        server.host, server.claim = target, claim
+        self.start(target, server)
+        if self.rng.random() < 0.5:  # the agent may be there before nova-compute has cleaned up
+            source.start_agent()
+        self.undefine(source, server)
+        self.write({server.uuid: held})
+        if not source.agent.running():
+            source.start_agent()
+        return 'evacuate %s to %s' % (server.name, target.name)
+
+    # Agents
+
+    def step_kill(self):
+        host = self.rng.choice(self.case.hosts)
+        host.agent.kill()
+        host.start_agent()
+        return 'kill and start the agent of %s' % host.name
+
+    def step_heal(self):
+        host = self.rng.choice(self.case.hosts)
+        host.agent.ctl('heal', check=False)
+        return 'heal %s' % host.name
+
+    def step_sync(self):
+        host = self.rng.choice(self.case.hosts)
+        host.agent.ctl('sync')
+        return 'sync %s' % host.name
+
+    def step_wait(self):
+        seconds = self.rng.choice([0.3, 1, EXPIRY + 1])
+        time.sleep(seconds)
+        return 'wait %s s' % seconds
+
+    # The world
+
+    def server_of(self, consumer):
+        """A migration stands for its server."""
+        return next((one.uuid for one in self.servers if one.migration == consumer), consumer)
+
+    @staticmethod
+    def owners(host):
+        return host.domains().values()
+
+    @staticmethod
+    def is_late(server):
+        """What nobody claimed for and what the agent itself wrote ends by age: nobody should build on it then."""
+        return (server.unplaced or not server.claim) and time.monotonic() - server.since > EXPIRY / 2
+
+    @staticmethod
+    def may_be_given_up(server):
+        """Who was placed and never claimed for is leaked after a while: healing may take it. What the agent itself wrote ends by age."""
+        return not server.has_domain and bool(server.claim) == server.unplaced and time.monotonic() - server.since > EXPIRY
+
+    def forget_given_up(self):
+        for server in list(self.servers):
+            if self.may_be_given_up(server) and not self.case.held(server.uuid):
+                self.servers.remove(server)
+                del self.books[server.uuid]
+
+    def check_placement(self):
+        found = {consumer: self.case.held(consumer) for consumer in self.books}
+        self.forget_given_up()
+        for consumer, held in self.books.items():
+            need(found[consumer] == held, 'consumer %s holds %s, not %s' % (consumer, found[consumer], held))
+        strangers = {one: self.case.held(one) for one in self.case.consumers() - set(self.books)}
+        need(not any(strangers.values()), 'nobody wrote', strangers)
+
+    def check_devices(self, host):
+        owners = {}
+        for claim in host.claims():
+            for device in self.devices(claim):
+                owners.setdefault(device, set()).add(self.server_of(claim['consumer']))
+        for guest, devices in host.domains().items():
+            for device in devices:
+                owners.setdefault(device, set()).add(guest)
+        twice = {device: guests for device, guests in owners.items() if len(guests) > 1}
+        need(not twice, 'on %s belongs to two:' % host.name, twice)
+
+    def check(self):
+        self.check_placement()
+        for host in self.case.hosts:
+            self.check_devices(host)
+
+    def step(self, act):
+        did = act()
+        if did:
+            self.done.append(did)
+            self.check()
+
+    # A walk
+
+    def run(self):
+        weights = {'place': 5, 'claim': 6, 'claim_unplaced': 2, 'build': 6, 'start_or_stop': 2, 'edit': 2, 'delete': 3,
+                   'migrate': 4, 'end_migration': 3, 'evacuate': 1, 'kill': 1, 'heal': 3, 'sync': 1, 'wait': 2}
+        for name in self.rng.choices(list(weights), list(weights.values()), k=STEPS):
+            self.step(getattr(self, 'step_' + name))
+        self.end()
+
+    def end(self):
+        """Each migration ends, who was never built is deleted, and all agree; then nobody is left."""
+        for server in list(self.servers):
+            if server.migration:
+                self.step(lambda one=server: self.rng.choice([self.confirm, self.revert])(one))
+            elif not server.has_domain and server in self.servers:
+                self.step(lambda one=server: self.delete(one))
+        self.wait_agreed()
+        for host in self.case.hosts:
+            done = host.agent.ctl('audit', '--json=short', check=False)
+            found = [one for one in json.loads(done.stdout)['findings']
+                     if one['consumer'] not in {edit[0] for edit in host.edited}]
+            need(not found, 'findings of %s:' % host.name, found)
+        self.check()
+        for server in list(self.servers):
+            self.step(lambda one=server: self.delete(one))
+        self.wait_agreed()
+        self.check()
+
+    def wait_agreed(self):
+        """Each guest has one confirmed claim, and nobody else has any."""
+        for host in self.case.hosts:
+            guests = sorted((one.uuid, 'confirmed') for one in self.servers if one.host is host)
+            host.agent.ctl('sync')
+            with contextlib.suppress(EnvError):
+                wait_until(lambda host=host, guests=guests: self.claimed(host) == guests, 30, 'the claims')
+            need(self.claimed(host) == guests, 'claims of %s:' % host.name, self.claimed(host), guests)
+
+    @staticmethod
+    def claimed(host):
+        return sorted((claim['consumer'], claim['state']) for claim in host.claims())
+
+
+class WalkCase(PlacementCase):
+    options = {}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.hosts = [WalkHost(cls.scratch, cls.placement.endpoint, name, cls.options)
+                     for name in ('compute-1', 'compute-2')]
+        cls.providers = [provider for host in cls.hosts for provider in cls.placement.tree(host.root)]
+
+    def consumers(self):
+        return {consumer for provider in self.providers
+                for consumer in self.api('GET', '/resource_providers/%s/allocations' % provider)['allocations']}
+
+    def walk(self):
+        for seed in range(FIRST, FIRST + SEEDS):
+            walk = Walk(self, seed)
+            try:
+                walk.run()
+            except (AssertionError, EnvError, OSError) as error:
+                logs = '\n'.join('--- %s:\n%s' % (host.name, host.agent.log()[-3000:]) for host in self.hosts)
+                self.fail('seed %d: %s\n%s\n%s' % (seed, error, '\n'.join(walk.done), logs))
+
+
+class TestWalk(WalkCase):
+    def test_nobody_who_lives_loses_anything(self):
+        self.walk()
+
+
+class TestWalkThatHeals(WalkCase):
+    """Each cycle heals."""
+
+    options = {'heal': 1}
+
+    def test_nobody_who_lives_loses_anything(self):
+        self.walk()
+
+
+class TestWalkOverCells(WalkCase):
+    """VCPU and MEMORY_MB are the cells', and a scheduler takes them from different ones."""
+
+    options = {'numa': 'true', 'heal': 2}
+
+    def test_nobody_who_lives_loses_anything(self):
+        self.walk()
+
+
+if __name__ == '__main__':
+    unittest.main()

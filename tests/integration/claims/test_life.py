@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""When a claim ends, and what one is made of: a real libvirtd says whether the guest is here, a real Placement whether
+somebody still has it placed here. Neither alone is certain."""
+
+import json
+import time
+import unittest
+import uuid
+
+from tests.env import faults
+from tests.env.agent import Agent
+from tests.env.scratch import wait_until
+from tests.integration.claims.placement_case import HostCase
+from tests.integration.agent.test_agent import GPU_A
+
+CELL = 'demo_NUMA%d'
+
+
+class LifeCase(HostCase):
+    options = {}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.libvirtd.start()
+        cls.addClassCleanup(cls.libvirtd.destroy_guests)
+        cls.agent = Agent(cls.scratch, cls.proxy.endpoint, cls.libvirtd.uri, cls.bus, cls.options)
+        cls.agent.start()
+        cls.agent.wait_state('synced')
+        cls.root = cls.agent.root()
+        tree = cls.placement.tree_by_name(cls.root)
+        cls.uuids = {name: provider['uuid'] for name, provider in tree.items()}
+        cls.gpu = cls.uuids[GPU_A]
+        cls.n_vgpus = tree[GPU_A]['inventories']['VGPU']['total']
+
+    def setUp(self):
+        self.addCleanup(self.clean)
+
+    def clean(self):
+        self.proxy.clear()
+        self.libvirtd.destroy_guests()
+        for name in self.libvirtd.virsh('list', '--all', '--name').split():
+            self.libvirtd.virsh('undefine', name)
+        self.delete_consumers(*self.uuids.values())
+        for claim in self.claims():
+            self.agent.ctl('release', claim['id'], check=False)
+        self.agent.ctl('sync')
+
+    def claims(self):
+        return self.agent.ctl_json('claims')['claims']
+
+    def claim_of(self, consumer):
+        """Its living claim, or None."""
+        return next((claim for claim in self.claims() if claim['consumer'] == consumer), None)
+
+    def build(self, held, resources):
+        """A scheduler places a consumer, and its layer claims; the claim."""
+        consumer = str(uuid.uuid4())
+        self.place(consumer, held)
+        return self.claim(consumer, resources)
+
+    def claim(self, consumer, resources, check=True):
+        done = self.agent.ctl('claim', '--consumer', consumer, '--resources', resources, '--json=short', check=check)
+        return json.loads(done.stdout) if check else done
+
+    def delete_allocations(self, consumer):
+        answer = self.placement.request('DELETE', '/allocations/' + consumer, record=False)
+        self.assertEqual(answer.status, 204, answer.text)
+
+    def delete_guest(self, name):
+        self.libvirtd.virsh('destroy', name)
+        self.libvirtd.virsh('undefine', name)
+
+    def end_reason(self, claim):
+        return self.agent.ctl_json('show', claim['id'])['end_reason']
+
+    def mdev(self, claim):
+        device, = claim['devices']
+        return device['mdev']
+
+
+class TestSlowBuild(LifeCase):
+    options = {'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 1}, 'agent': {'heal_each_cycles': 1}}
+
+    def test_a_slow_build_keeps_its_claim_and_its_allocations(self):
+        slow = self.build({self.gpu: {'VGPU': 1}}, 'VGPU=1')
+        expires = self.claim_of(slow['consumer'])['expires_usec']
+        wait_until(lambda: self.claim_of(slow['consumer'])['expires_usec'] > expires, 30, 'a longer life')
+        second = self.build({self.gpu: {'VGPU': 1}}, 'VGPU=1')
+        self.assertNotEqual(self.mdev(slow), self.mdev(second))
+        time.sleep(3)  # several times the expiry, several rounds of healing
+        self.assertEqual(self.claim_of(slow['consumer'])['id'], slow['id'])
+        self.assertEqual(self.held(slow['consumer']), {self.gpu: {'VGPU': 1}})
+
+        self.delete_allocations(slow['consumer'])
+        wait_until(lambda: not self.claim_of(slow['consumer']), 30, 'the end of the claim')
+        self.assertEqual(self.end_reason(slow), 'expired')
+        self.assertTrue(self.claim_of(second['consumer']))
+
+    def test_while_placement_is_away_nothing_ends_that_is_not_certain(self):
+        slow = self.build({self.gpu: {'VGPU': 1}}, 'VGPU=1')
+        with self.proxy.fault(faults.Cut()):
+            self.agent.wait_state('offline')
+            time.sleep(3)
+            self.agent.ctl('sync', check=False)
+            self.assertTrue(self.claim_of(slow['consumer']))
+        self.agent.wait_state('synced')
+        self.assertTrue(self.claim_of(slow['consumer']))
+
+    def test_what_the_agent_wrote_itself_expires(self):
+        consumer = str(uuid.uuid4())
+        self.claim(consumer, 'VCPU=1')
+        wait_until(lambda: not self.claim_of(consumer), 30, 'the end of the claim')
+        wait_until(lambda: self.held(consumer) == {}, 30, 'the removal')
+
+    def test_a_confirmed_claim_stays_while_its_guest_is_rebuilt(self):
+        claim = self.build({self.root: {'VCPU': 1, 'MEMORY_MB': 32}, self.gpu: {'VGPU': 1}},
+                           'VCPU=1,MEMORY_MB=32,VGPU=1')
+        self.libvirtd.start_guest('rebuilt', uuid=claim['consumer'])
+        self.agent.ctl('confirm', claim['id'])
+        self.agent.ctl('sync')
+        self.delete_guest('rebuilt')
+        time.sleep(4)
+        self.agent.ctl('sync')
+        self.assertEqual(self.claim_of(claim['consumer'])['id'], claim['id'])
+        problems = [problem['text'] for problem in self.agent.ctl_json('claims', '--problems')['problems']]
+        self.assertTrue([text for text in problems if 'has had no guest here' in text], problems)
+
+
+class TestFullHost(LifeCase):
+    """No cycle but those that are asked for, and claims that live for an hour."""
+
+    options = {'DEFAULT': {'claim_expiry_time': 3600, 'update_resources_interval': 3600}}
+    HELD, RESOURCES = {'VCPU': 1, 'MEMORY_MB': 32}, 'VCPU=1,MEMORY_MB=32,VGPU=1'
+
+    def fill(self, confirm=True):
+        """All vGPUs of a GPU are promised: to a guest that runs, and to others that are being built."""
+        held = {self.root: self.HELD, self.gpu: {'VGPU': 1}}
+        first = self.build(held, self.RESOURCES)
+        self.libvirtd.start_guest('first', uuid=first['consumer'])
+        if confirm:
+            self.agent.ctl('confirm', first['id'])
+        self.agent.ctl('sync')
+        return held, first, [self.build(held, self.RESOURCES) for _ in range(self.n_vgpus - 1)]
+
+    def succeed(self, confirm):
+        held, first, others = self.fill(confirm)
+        self.delete_guest('first')
+        self.delete_allocations(first['consumer'])
+        next_one = str(uuid.uuid4())
+        self.place(next_one, held)
+        began = time.monotonic()
+        claim = self.claim(next_one, self.RESOURCES)
+        print('# the next guest waited %.0f ms' % ((time.monotonic() - began) * 1000))
+        self.assertIsNone(self.claim_of(first['consumer']))
+        self.assertIn('Placement has nothing of it', self.end_reason(first))
+        self.assertEqual({one['id'] for one in self.claims()}, {claim['id'], *(other['id'] for other in others)})
+
+    def test_the_next_guest_gets_the_room_of_one_that_is_gone(self):
+        self.succeed(confirm=True)
+
+    def test_the_same_of_one_that_was_never_confirmed(self):
+        self.succeed(confirm=False)
+
+    def test_one_witness_is_not_enough(self):
+        held, first, _ = self.fill()
+        answer = self.placement.get('/resource_providers/%s/inventories' % self.gpu)
+        self.assertEqual(answer['inventories']['VGPU']['total'], self.n_vgpus)
+        # Placement has lost it, and it runs: somebody else is placed there.
+        self.delete_allocations(first['consumer'])
+        next_one = str(uuid.uuid4())
+        self.place(next_one, held)
+        done = self.claim(next_one, self.RESOURCES, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual(self.claim_of(first['consumer'])['id'], first['id'])
+
+    def test_it_ends_at_once_when_both_are_known(self):
+        _, first, others = self.fill()
+        self.delete_allocations(first['consumer'])
+        self.delete_guest('first')
+        self.agent.ctl('sync')
+        self.assertIsNone(self.claim_of(first['consumer']))
+        self.assertEqual(len(self.claims()), len(others))
+
+    def test_a_quiet_cycle_asks_about_nobody(self):
+        self.fill()
+        self.agent.ctl('sync')
+        mark = self.placement.mark()
+        self.agent.ctl('sync')
+        self.assertEqual(len(self.placement.requests_since(mark)), 1)
+
+
+class TestAdoption(LifeCase):
+    """A scheduler knows cells as providers, and took VCPU of one and MEMORY_MB of another."""
+
+    options = {'DEFAULT': {'update_resources_interval': 3600}, 'compute': {'numa_in_placement': 'true'},
+               'libvirt': {'virt_type': 'qemu'}}
+
+    def setUp(self):
+        super().setUp()
+        self.placed = {self.uuids[CELL % 2]: {'VCPU': 1}, self.uuids[CELL % 1]: {'MEMORY_MB': 32},
+                       self.root: {'DISK_GB': 3}}
+
+    def holding(self, consumer):
+        claim = self.claim_of(consumer)
+        return claim and {part['provider']: part['resources'] for part in claim['allocations']}
+
+    def assert_as_placed(self, consumer):
+        self.assertEqual(self.holding(consumer), self.placed)
+        self.assertEqual(json.loads(self.agent.ctl('audit', '--json=short').stdout)['findings'], [])
+        self.assertEqual(self.held(consumer), self.placed)
+
+    def start_placed(self, name):
+        consumer = str(uuid.uuid4())
+        self.place(consumer, self.placed)
+        return self.libvirtd.start_guest(name, uuid=consumer)
+
+    def test_a_guest_that_is_met_is_claimed_as_it_was_placed(self):
+        mark = self.placement.mark()
+        consumer = self.start_placed('met')
+        self.agent.ctl('sync')
+        self.assertEqual(self.holding(consumer), self.placed)
+        reads = [path for method, path, *_ in self.placement.requests_since(mark)
+                 if (method, path) == ('GET', '/allocations/' + consumer)]
+        self.assertEqual(len(reads), 1)
+        self.assert_as_placed(consumer)
+
+    def test_the_same_when_placement_is_away_first(self):
+        with self.proxy.fault(faults.Cut()):
+            consumer = self.start_placed('away')
+            self.agent.ctl('sync', check=False)
+            claim = self.claim_of(consumer)
+            self.assertEqual(claim['state'], 'confirmed')
+            # Not even a restart forgets that Placement is to be asked.
+            self.agent.stop()
+            self.agent.start()
+            self.agent.ctl('sync', check=False)
+        self.agent.ctl('sync')
+        self.assertEqual(self.claim_of(consumer)['id'], claim['id'])
+        self.assert_as_placed(consumer)
+
+    def test_the_same_at_a_first_start(self):
+        self.agent.stop()
+        for path in self.agent.state.glob('claim.sqlite*'):
+            path.unlink()
+        consumers = [self.start_placed('guest%d' % i) for i in range(3)]
+        self.agent.start()
+        self.agent.wait_state('synced')
+        self.agent.ctl('sync')
+        for consumer in consumers:
+            self.assert_as_placed(consumer)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Which provider and which device each group of a claim got: told by the caller, by Placement, or found here."""
+
+import json
+import unittest
+import uuid
+
+from tests.env.scratch import wait_until
+from tests.integration.claims.test_placement_claims import PlacementClaimCase
+
+GPUS = ['0000:41:00.0', '0000:81:00.0']
+GPU_CLASS = 'CUSTOM_PCI_10DE_1EB8'
+
+
+class TestMappings(PlacementClaimCase):
+    """Beside Neutron's two NICs the host has two GPUs, each a provider of its own."""
+
+    @classmethod
+    def make_agent(cls, name, **kwargs):
+        agent = super().make_agent(name, **kwargs)
+        path = agent.options['static']['path']
+        host = json.loads(path.read_text())
+        host['devices'] = [{'name': 'pci_' + address.replace(':', '_').replace('.', '_'),
+                            'address': address, 'vendor_id': 0x10de, 'product_id': 0x1eb8}
+                           for address in GPUS]
+        path.write_text(json.dumps(host))
+        agent.configure({'devices': {'enabled_mdev_types': None}, 'pci': {
+            'report_in_placement': True, 'device_spec': json.dumps({'vendor_id': '10de'})}})
+        return agent
+
+    def setUp(self):
+        super().setUp()
+        tree = self.placement.tree_by_name(self.root)
+        self.gpus = [tree['one_' + address.upper()]['uuid'] for address in GPUS]
+
+    def claim_groups(self, consumer, provider_a, provider_b, resource_class, *more):
+        """A claim of one for each of two groups, which are mapped there."""
+        return self.claim('VCPU=1', consumer, '--group', '_A:%s=1' % resource_class, '--group',
+                          '_B:%s=1' % resource_class, '--mapping', '_A=' + provider_a,
+                          '--mapping', '_B=' + provider_b, *more)
+
+    def test_of_a_scheduler_told_by_the_caller(self):
+        """The amounts are equal: they tell nothing."""
+        for a, b in (self.nics, self.nics[::-1]):
+            consumer = str(uuid.uuid4())
+            self.place(consumer, {self.root: {'VCPU': 1}, a: {'CUSTOM_BW': 1}, b: {'CUSTOM_BW': 1}})
+            claim = self.claim_groups(consumer, a, b, 'CUSTOM_BW')
+            self.assertEqual(claim['mappings'], {'': [self.root], '_A': [a], '_B': [b]})
+            shown = self.agent.ctl_json('show', claim['id'])
+            self.assertEqual(shown['mappings'], claim['mappings'])
+            text = self.agent.ctl('show', claim['id']).stdout
+            name = 'one_eth%d' % self.nics.index(b)
+            self.assertRegex(text, r'GROUP +PROVIDER +DEVICE\n(.*\n)?_B +%s +-\n' % name)
+
+    def test_one_of_two_is_told(self):
+        """The other is what is left."""
+        for a, b in (self.nics, self.nics[::-1]):
+            consumer = str(uuid.uuid4())
+            self.place(consumer, {self.root: {'VCPU': 1}, a: {'CUSTOM_BW': 1}, b: {'CUSTOM_BW': 1}})
+            claim = self.claim('VCPU=1', consumer, '--group', '_A:CUSTOM_BW=1', '--group',
+                               '_B:CUSTOM_BW=1', '--mapping', '_A=' + a)
+            self.assertEqual(claim['mappings'], {'': [self.root], '_A': [a], '_B': [b]})
+            self.assertNotIn('of consumer %s got is known' % consumer, self.agent.log())
+
+    def test_devices_follow_the_groups(self):
+        for a, b in ((0, 1), (1, 0)):
+            consumer = str(uuid.uuid4())
+            self.place(consumer, {self.root: {'VCPU': 1}, **{gpu: {GPU_CLASS: 1}
+                                                             for gpu in self.gpus}})
+            claim = self.claim_groups(consumer, self.gpus[a], self.gpus[b], GPU_CLASS)
+            self.assertEqual({item['group']: (item['provider'], item['address'])
+                              for item in claim['devices']},
+                             {'_A': (self.gpus[a], GPUS[a]), '_B': (self.gpus[b], GPUS[b])})
+            text = self.agent.ctl('show', claim['id']).stdout
+            self.assertRegex(text, r'_A +one_%s +pci_%s\n' % (
+                GPUS[a].upper(), GPUS[a].replace(':', '_').replace('.', '_')))
+            self.agent.ctl('release', claim['id'], '--allocations')
+            self.agent.ctl('sync')
+
+    def test_what_was_placed_elsewhere_is_refused(self):
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.root: {'VCPU': 1}, self.nics[0]: {'CUSTOM_BW': 1}})
+        self.refused('VCPU=1', consumer, '_A', '--group', '_A:CUSTOM_BW=1', '--mapping',
+                     '_A=' + self.nics[1])
+        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1},
+                                               self.nics[0]: {'CUSTOM_BW': 1}})
+
+    def test_what_nobody_placed_goes_where_it_is_mapped_to(self):
+        for a, b in (self.nics, self.nics[::-1]):
+            consumer, mark = str(uuid.uuid4()), self.placement.mark()
+            claim = self.claim_groups(consumer, a, b, 'CUSTOM_BW')
+            self.assertEqual(claim['mappings'], {'': [self.root], '_A': [a], '_B': [b]})
+            self.assertEqual(self.held(consumer), {
+                self.root: {'VCPU': 1}, a: {'CUSTOM_BW': 1}, b: {'CUSTOM_BW': 1}})
+            put = [record for record in self.placement.records_since(mark)
+                   if record['method'] == 'PUT']
+            self.assertEqual([json.loads(record['body'])['mappings'] for record in put],
+                             [claim['mappings']])
+        consumer = str(uuid.uuid4())
+        self.refused('VCPU=1', consumer, 'not the provider that the group is mapped to', '--group', '_A:CUSTOM_BW=1', '--mapping',
+                     '_A=' + self.root)
+        self.assert_nothing_left(consumer)
+
+    def test_while_placement_is_away(self):
+        for a, b in (self.nics, self.nics[::-1]):
+            consumer = str(uuid.uuid4())
+            self.proxy.refuse()
+            try:
+                claim = self.claim_groups(consumer, a, b, 'CUSTOM_BW')
+            finally:
+                self.proxy.listen()
+            self.assertEqual(claim['mappings'], {'': [self.root], '_A': [a], '_B': [b]})
+            self.agent.ctl('sync')
+            wait_until(lambda: set(self.held(consumer)) == {self.root, a, b}, 20, 'the allocations')
+
+    def test_told_by_nobody(self):
+        """Different amounts tell; equal ones leave it open, which is said."""
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.root: {'VCPU': 1}, self.nics[0]: {'CUSTOM_BW': 2},
+                              self.nics[1]: {'CUSTOM_BW': 1}})
+        claim = self.claim('VCPU=1', consumer, '--group', '_A:CUSTOM_BW=1', '--group',
+                           '_B:CUSTOM_BW=2')
+        self.assertEqual(claim['mappings'], {'': [self.root], '_A': [self.nics[1]],
+                                             '_B': [self.nics[0]]})
+        self.assertNotIn('could be otherwise', self.agent.log())
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.root: {'VCPU': 1}, **{nic: {'CUSTOM_BW': 1}
+                                                         for nic in self.nics}})
+        self.claim('VCPU=1', consumer, '--group', '_A:CUSTOM_BW=1', '--group', '_B:CUSTOM_BW=1')
+        self.assertIn('of consumer %s got is known from the amounts alone' % consumer,
+                      self.agent.log())
+
+    def test_a_provider_by_its_name(self):
+        for name, nic in zip(('one_eth0', 'one_eth1'), self.nics):
+            claim = self.claim('VCPU=1', str(uuid.uuid4()), '--group', '_A:CUSTOM_BW=1',
+                               '--mapping', '_A=' + name)
+            self.assertEqual(claim['mappings']['_A'], [nic])
+
+    def test_wrong_ones(self):
+        consumer = str(uuid.uuid4())
+        for mapping, words in (('_B=' + self.nics[0], 'no group "_B" is asked for'),
+                               ('_A', 'is not a mapping'),
+                               ('_A=one_eth7', 'this host has no provider "one_eth7"')):
+            self.refused('VCPU=1', consumer, words, '--group', '_A:CUSTOM_BW=1', '--mapping', mapping)
+        self.refused('VCPU=1', consumer, 'mapped to several providers', '--group', '_A:CUSTOM_BW=1',
+                     '--mapping', '_A=' + self.nics[0], '--mapping', '_A=' + self.nics[1])
+        self.assertEqual(self.agent.ctl('explain', '--mapping', '_A=' + self.root,
+                                        check=False).returncode, 2)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,732 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Claims with a real Placement: by a scheduler, by the agent, moved, released, and with faults."""
+
+import contextlib
+import json
+import subprocess
+import unittest
+import uuid
+
+from tests.env import faults
+from tests.env.agent import Agent, build_folder
+from tests.env.bus import Bus
+from tests.env.scratch import wait_until
+from tests.integration.claims.placement_case import PlacementCase
+
+PCI = [{'name': 'pci_0000_%d1_00_0' % n, 'address': '0000:%d1:00.0' % n} for n in (4, 8)]
+
+
+def inventory(total):
+    return {'total': total, 'reserved': 0, 'min_unit': 1, 'max_unit': total, 'step_size': 1,
+            'allocation_ratio': 1.0}
+
+
+class PlacementClaimCase(PlacementCase):
+    """One Placement, one bus and one agent of a static host; each test leaves it without claims."""
+
+    mode = 'auto'
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.bus = Bus(cls.scratch)
+        cls.bus.start()
+        cls.agent = cls.make_agent('one')
+        cls.agent.start()
+        cls.agent.wait_state('synced')
+        cls.root = cls.agent.root()
+        cls.add_nics()
+
+    @classmethod
+    def make_agent(cls, name, **kwargs):
+        host = cls.scratch.folder('host-' + name) / 'host.json'
+        host.write_text(json.dumps({
+            'format': 'compute-agent-host/1', 'nodename': name, 'memory_kib': 8 << 20,
+            'online_cpus': '0-7', 'disk_total_bytes': 1 << 37}))
+        return Agent(cls.scratch, placement=cls.proxy.endpoint, bus=kwargs.pop('bus', cls.bus), options={
+            'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 3600},
+            'static': {'path': host}, 'agent': {'claim_mode': cls.mode, **kwargs}})
+
+    @classmethod
+    def add_nics(cls):
+        """Two providers of somebody else below the host, as Neutron makes them."""
+        cls.nics = []
+        cls.api('PUT', '/resource_classes/CUSTOM_BW')
+        for n in range(2):
+            nic = str(uuid.uuid4())
+            cls.api('POST', '/resource_providers', {'uuid': nic, 'name': 'one_eth%d' % n,
+                                                   'parent_provider_uuid': cls.root})
+            cls.api('PUT', '/resource_providers/%s/inventories' % nic, {
+                'resource_provider_generation': 0, 'inventories': {'CUSTOM_BW': inventory(1000)}})
+            cls.nics.append(nic)
+        cls.other = str(uuid.uuid4())
+        cls.api('POST', '/resource_providers', {'uuid': cls.other, 'name': 'another-host'})
+        cls.api('PUT', '/resource_providers/%s/inventories' % cls.other, {
+            'resource_provider_generation': 0, 'inventories': {'VCPU': inventory(64)}})
+        cls.agent.ctl('sync')
+
+    def setUp(self):
+        self.addCleanup(self.clean)
+
+    def clean(self):
+        self.proxy.clear()
+        if not self.agent.status():
+            self.agent.start()
+            self.agent.wait_state('synced')
+        for claim in self.claims():
+            self.agent.ctl('release', claim['id'])
+        self.agent.ctl('sync')
+        self.delete_consumers(self.root, *self.nics, self.other)
+
+    def claims(self, agent=None):
+        return (agent or self.agent).ctl_json('claims')['claims']
+
+    def claim(self, resources, consumer, *more, agent=None, check=True):
+        done = (agent or self.agent).ctl('claim', '--consumer', consumer, '--resources', resources, *more,
+                                         '--json=short', check=check)
+        return json.loads(done.stdout) if check else done
+
+    def refused(self, resources, consumer, words, *more, agent=None):
+        done = self.claim(resources, consumer, *more, agent=agent, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn(words, done.stderr)
+
+    def requests(self, mark):
+        return [request[:2] for request in self.placement.requests_since(mark)]
+
+    def call(self, method, signature, *arguments, agent=None):
+        return subprocess.run(
+            ['busctl', '--system', 'call', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
+             'org.computeagent.Agent1', method, signature, *map(str, arguments)],
+            env=(agent or self.agent).env(), capture_output=True, text=True, timeout=60, check=False)
+
+    def move(self, source, target, agent=None):
+        return (agent or self.agent).ctl_json('move', source, target)['id']
+
+    def assert_nothing_left(self, consumer):
+        self.assertEqual(self.held(consumer), {})
+        self.assertEqual([c for c in self.claims() if c['consumer'] == consumer], [])
+
+
+class TestClaims(PlacementClaimCase):
+    def test_by_a_scheduler_is_one_read_and_no_write(self):
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.root: {'VCPU': 2}, self.nics[1]: {'CUSTOM_BW': 100},
+                              self.other: {'VCPU': 2}})
+        mark = self.placement.mark()
+        claim = self.claim('VCPU=2', consumer, '--group', '_P:CUSTOM_BW=100')
+        self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer)])
+        self.assertEqual({item['provider'] for item in claim['allocations']},
+                         {self.root, self.nics[1]})
+        # Asked again: the scheduler may have placed it anew since.
+        mark = self.placement.mark()
+        self.assertEqual(self.claim('VCPU=2', consumer, '--group', '_P:CUSTOM_BW=100')['id'],
+                         claim['id'])
+        self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer)])
+        # Somebody else's allocations are theirs to remove …
+        self.agent.ctl('release', claim['id'])
+        self.agent.ctl('sync')
+        self.assertIn(self.root, self.held(consumer))
+
+    def test_release_with_allocations_removes_this_hosts_share_alone(self):
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.root: {'VCPU': 2}, self.other: {'VCPU': 2}})
+        claim = self.claim('VCPU=2', consumer)
+        self.agent.ctl('release', claim['id'], '--allocations', '--reason', 'gone')
+        wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 2}}, 20, 'the share')
+
+    def test_what_was_placed_is_not_what_is_asked_for(self):
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.root: {'VCPU': 2}})
+        self.refused('VCPU=3', consumer, 'holds 2 of VCPU here, and the request asks for 3')
+        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
+
+    def test_by_the_agent(self):
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=2,MEMORY_MB=64', consumer, '--group', '_A:CUSTOM_BW=600',
+                           '--group', '_B:CUSTOM_BW=600', '--isolate')
+        held = self.held(consumer)
+        self.assertEqual(held[self.root], {'VCPU': 2, 'MEMORY_MB': 64})
+        self.assertEqual({nic: held[nic] for nic in self.nics},
+                         {nic: {'CUSTOM_BW': 600} for nic in self.nics})
+        stored = self.api('GET', '/allocations/' + consumer)
+        self.assertEqual(stored['consumer_type'], 'INSTANCE')
+        self.assertEqual(claim['allocations'], self.claims()[0]['allocations'])
+        self.agent.ctl('confirm', claim['id'])
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+
+    def test_beside_what_is_held_elsewhere(self):
+        # An evacuation: the dead host's share is nobody's to touch.
+        consumer = str(uuid.uuid4())
+        self.place(consumer, {self.other: {'VCPU': 2}})
+        claim = self.claim('VCPU=2', consumer)
+        self.assertEqual(self.held(consumer), {self.other: {'VCPU': 2}, self.root: {'VCPU': 2}})
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 2}}, 20, 'the removal')
+
+    def test_somebody_else_was_faster(self):
+        """The last unit goes between the reading and the write; then there is none."""
+        thief, consumer = str(uuid.uuid4()), str(uuid.uuid4())
+        hang = faults.Hang(method='PUT', path='^/allocations/' + consumer, times=1)
+        self.proxy.add(hang)
+        with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
+                               '--resources', 'CUSTOM_BW=1000'], env=self.agent.env(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                self.assertTrue(hang.reached.wait(20))
+                self.place(thief, {self.nics[0]: {'CUSTOM_BW': 1000}, self.nics[1]: {'CUSTOM_BW': 1000}})
+            finally:
+                hang.release()
+            _, words = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn('other consumers hold in Placement', words)
+        self.assert_nothing_left(consumer)
+
+    def test_conflicts_are_tried_again(self):
+        consumer = str(uuid.uuid4())
+        fault = faults.conflict(method='PUT', path='^/allocations/' + consumer, times=2)
+        self.proxy.add(fault)
+        self.claim('VCPU=1', consumer)
+        self.assertEqual(fault.hits, 2)
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
+
+    def test_placement_is_away(self):
+        """auto: promised from what is known, and told later."""
+        consumer = str(uuid.uuid4())
+        with self.proxy.fault(faults.server_error(503)):
+            self.claim('VCPU=1', consumer)
+        self.assertEqual(self.held(consumer), {})
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer) == {self.root: {'VCPU': 1}}, 20, 'the debt')
+
+    def owe(self):
+        """A claim that Placement was not told of."""
+        consumer = str(uuid.uuid4())
+        with self.proxy.fault(faults.Cut()):
+            self.claim('VCPU=2', consumer)
+        return consumer
+
+    def test_a_debt_that_arrived_without_an_answer_is_ours(self):
+        consumer = self.owe()
+        self.proxy.add(faults.Cut('after', method='PUT', path='^/allocations/', times=1))
+        self.agent.ctl('sync', check=False)
+        wait_until(lambda: self.held(consumer), 20, 'the debt')
+        self.proxy.clear()
+        self.agent.ctl('sync')
+        self.agent.ctl('release', self.claims()[0]['id'])
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_a_write_that_arrived_twice_is_ours(self):
+        consumer = str(uuid.uuid4())
+        self.agent.ctl('sync')
+        fault = faults.Cut('after', method='PUT', path='^/allocations/', times=1)
+        self.proxy.add(fault)
+        self.claim('VCPU=2', consumer)
+        self.assertEqual(fault.hits, 1)
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
+        self.agent.ctl('release', self.claims()[0]['id'])
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_a_claim_that_ends_while_its_debt_is_paid(self):
+        consumer = self.owe()
+        hang = faults.Hang('after', method='PUT', path='^/allocations/', times=1)
+        self.proxy.add(hang)
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer), 20, 'the debt')
+        self.agent.ctl('release', self.claims()[0]['id'])
+        self.assertTrue(self.held(consumer))
+        hang.release()
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_1679750_delete_while_placement_is_down(self):
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=1', consumer)
+        with self.proxy.fault(faults.Cut()):
+            self.agent.ctl('release', claim['id'])
+            self.agent.ctl('sync', check=False)
+            self.assertNotEqual(self.held(consumer), {})
+            # It is on disk.
+            self.agent.kill()
+            self.agent.start()
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+
+    def test_1679750_delete_while_the_agent_is_down(self):
+        """The layer above removed the allocations itself: none left is what was wanted."""
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=1', consumer)
+        self.agent.kill()
+        self.placement.request('DELETE', '/allocations/' + consumer, record=False)
+        self.agent.start()
+        self.agent.wait_state('synced')
+        self.agent.ctl('release', claim['id'])
+        self.agent.ctl('sync')
+        self.assert_nothing_left(consumer)
+
+    def test_1848343_nothing_is_left_of_a_release_that_raced(self):
+        """The consumer changed between read and write of the removal: it is read again."""
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=1', consumer)
+        fault = faults.conflict(method='PUT', path='^/allocations/' + consumer, times=2)
+        self.proxy.add(fault)
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+        self.assertEqual(fault.hits, 2)
+
+    def release_in_trouble(self, claim, consumer, rest, fault, *options):
+        """Release it; False when the trouble that begins with the n-th request came too late."""
+        self.proxy.add(fault)
+        self.agent.ctl('release', claim, *options)
+        wait_until(lambda: fault.hits or self.held(consumer) == rest, 20, 'trouble or removal')
+        self.agent.ctl('sync', check=False)
+        self.assertEqual(self.held(consumer).get(self.other), rest[self.other])
+        self.proxy.clear()
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer) == rest, 20, 'the removal')
+        self.assertEqual([c for c in self.claims() if c['consumer'] == consumer], [])
+        mark = self.placement.mark()
+        self.agent.ctl('sync')
+        self.assertFalse([path for _, path in self.requests(mark) if consumer in path])
+        return fault.hits > 0
+
+    def walk_release(self, make, *options):
+        """make() yields a claim, its consumer, and what is to be left of that."""
+        n_requests = []
+        for kind in range(len(faults.outages())):
+            n, came = 0, True
+            while came:
+                claim, consumer, rest = make()
+                # Of this consumer: what other tests left is looked at meanwhile.
+                fault = faults.outages(path='^/allocations/' + consumer, skip=n)[kind]
+                came = self.release_in_trouble(claim, consumer, rest, fault, *options)
+                n += came
+            n_requests.append(n)
+        # Read and write, and each of them failed.
+        self.assertEqual(n_requests, [2] * len(n_requests))
+
+    def test_a_release_failing_at_each_request(self):
+        def make():
+            consumer, rest = str(uuid.uuid4()), {self.other: {'VCPU': 2}}
+            self.place(consumer, rest)
+            claim = self.claim('VCPU=2', consumer, '--group', '_P:CUSTOM_BW=100')
+            self.assertEqual(len(self.held(consumer)), 3)
+            return claim['id'], consumer, rest
+
+        self.walk_release(make)
+
+    def test_a_release_of_what_was_placed_failing_at_each_request(self):
+        def make():
+            consumer, rest = str(uuid.uuid4()), {self.other: {'VCPU': 2}}
+            self.place(consumer, {self.root: {'VCPU': 2}, **rest})
+            return self.claim('VCPU=2', consumer)['id'], consumer, rest
+
+        self.walk_release(make, '--allocations')
+
+    def test_a_consumer_that_comes_back_before_its_release_is_told(self):
+        """What is left of the first claim is nobody's, and is not taken for a scheduler's."""
+        consumer = str(uuid.uuid4())
+        claim = self.claim('VCPU=1', consumer)
+        with self.proxy.fault(faults.Cut(path='^/allocations/')) as fault:
+            self.agent.ctl('release', claim['id'])
+            wait_until(lambda: fault.hits, 20, 'the trouble')
+            self.agent.ctl('sync', check=False)
+        again = self.claim('VCPU=2', consumer)
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
+        self.agent.ctl('release', again['id'])
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    @contextlib.contextmanager
+    def release_unheard(self, resources, consumer):
+        """A claim of the agent's that ended while Placement is away for it."""
+        claim = self.claim(resources, consumer)
+        with self.proxy.fault(faults.Cut(path='^/allocations/')):
+            self.agent.ctl('release', claim['id'])
+            wait_until(lambda: self.agent.status()['owed_error'], 20, 'the trouble')
+            yield
+
+    def test_what_a_scheduler_places_before_a_release_is_told_stays(self):
+        """The release is told late; what is there then is not what the agent left, though it may look so."""
+        for amounts in ({'VCPU': 1}, {'VCPU': 3}):
+            consumer = str(uuid.uuid4())
+            words = 'Consumer %s was placed here again' % consumer
+            with self.release_unheard('VCPU=1', consumer):
+                self.place(consumer, {self.root: amounts})
+            self.agent.ctl('sync')
+            wait_until(lambda: words in self.agent.log(), 20, 'the release')
+            self.assertEqual(self.held(consumer), {self.root: amounts})
+            mark = self.placement.mark()
+            claim = self.claim('VCPU=%d' % amounts['VCPU'], consumer)
+            self.agent.ctl('release', claim['id'])
+            self.agent.ctl('sync')
+            self.assertEqual(self.held(consumer), {self.root: amounts})
+            self.assertEqual(self.placement.writes_since(mark), [])
+
+    def test_what_is_deleted_and_placed_anew_before_a_release_is_told_stays(self):
+        """Amounts and generation are what the agent left: only last-modified tells (E1), once it is later than two minutes."""
+        share = {self.root: {'VCPU': 1}}
+        for seconds, left in ((3600, share), (0, {})):
+            with self.subTest(seconds):
+                consumer = str(uuid.uuid4())
+                words = 'Consumer %s was placed here again' % consumer
+                with self.release_unheard('VCPU=1', consumer):
+                    generation = self.generation(consumer)
+                    self.placement.request('DELETE', '/allocations/' + consumer, record=False)
+                    self.place(consumer, share)
+                    self.placement.written_later(consumer, seconds)
+                    self.assertEqual((self.held(consumer), self.generation(consumer)), (share, generation))
+                self.agent.ctl('sync')
+                wait_until(lambda: words in self.agent.log() or not self.held(consumer), 20, 'the release')
+                self.assertEqual(self.held(consumer), left)
+                # Who comes for it has it all the same.
+                claim = self.claim('VCPU=1', consumer)['id']
+                self.assertEqual(self.held(consumer), share)
+                self.agent.ctl('release', claim)
+                self.agent.ctl('sync')
+                wait_until(lambda: self.held(consumer) == left, 20, 'whose it is')
+
+    def test_what_was_evacuated_before_a_release_is_told_goes(self):
+        consumer = str(uuid.uuid4())
+        with self.release_unheard('VCPU=1', consumer):
+            self.place(consumer, {self.root: {'VCPU': 1}, self.other: {'VCPU': 1}})
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 1}}, 20, 'the removal')
+
+    def test_a_claim_takes_over_what_an_earlier_one_left(self):
+        consumer = str(uuid.uuid4())
+        with self.release_unheard('VCPU=1', consumer):
+            mark = self.placement.mark()
+        again = self.claim('VCPU=1', consumer)
+        self.assertEqual(len(self.placement.writes_since(mark)), 1)
+        self.agent.ctl('sync')
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
+        self.agent.ctl('release', again['id'])
+        wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_moved_for_a_claim_that_a_scheduler_placed_is_the_agents_to_remove(self):
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        self.place(instance, {self.root: {'VCPU': 1}})
+        claim = self.claim('VCPU=1', instance)['id']
+        self.assertEqual(self.move(instance, migration), claim)
+        self.agent.ctl('release', claim)
+        wait_until(lambda: not self.held(migration), 20, 'the removal')
+
+    def test_released_while_it_changes_hands(self):
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        claim = self.claim('VCPU=1', instance)['id']
+        hang = self.proxy.add(faults.Hang('after', method='POST', path='^/allocations$', times=1))
+        with subprocess.Popen([str(build_folder() / 'computectl'), 'move', instance, migration],
+                              env=self.agent.env(), stderr=subprocess.DEVNULL) as process:
+            self.assertTrue(hang.reached.wait(20))
+            self.agent.ctl('release', claim)
+            hang.release()
+            process.wait(timeout=60)
+        wait_until(lambda: not self.held(migration), 20, 'the removal')
+        self.assert_nothing_left(instance)
+
+    def test_1825537_a_failed_start_leaves_nothing(self):
+        """A finish_resize that fails releases what was claimed; then it is claimed again."""
+        consumer = str(uuid.uuid4())
+        for _ in range(3):
+            claim = self.claim('VCPU=1', consumer)
+            self.agent.ctl('release', claim['id'], '--reason', 'the guest did not start')
+        wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+        self.claim('VCPU=2', consumer)
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
+
+    def test_2025480_a_cycle_in_the_middle_changes_nothing(self):
+        consumer = str(uuid.uuid4())
+        hang = faults.Hang(method='PUT', path='^/allocations/' + consumer, times=1)
+        self.proxy.add(hang)
+        with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
+                               '--resources', 'VCPU=1'], env=self.agent.env(),
+                              stdout=subprocess.DEVNULL) as process:
+            try:
+                self.assertTrue(hang.reached.wait(20))
+                self.assertEqual([c['state'] for c in self.claims()], ['pending'])
+                self.agent.ctl('sync')
+                self.assertEqual([c['state'] for c in self.claims()], ['pending'])
+            finally:
+                hang.release()
+            self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual([c['state'] for c in self.claims()], ['claimed'])
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
+
+    def test_who_asked_goes_away(self):
+        """The claim is made all the same: who asks again gets it, and it expires like any other."""
+        consumer = str(uuid.uuid4())
+        hang = self.proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
+        with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
+                               '--resources', 'VCPU=1'], env=self.agent.env(),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            self.assertTrue(hang.reached.wait(20))
+            process.kill()
+        hang.release()
+        wait_until(lambda: [c['state'] for c in self.claims()] == ['claimed'], 20, 'the claim')
+        self.assertEqual(self.claim('VCPU=1', consumer)['id'], self.claims()[0]['id'])
+        self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
+
+    def test_killed_between_write_and_answer(self):
+        """Nobody was promised anything: what was written is taken back."""
+        for when in ('before', 'after'):
+            consumer = str(uuid.uuid4())
+            hang = faults.Hang(when, method='PUT', path='^/allocations/' + consumer, times=1)
+            self.proxy.add(hang)
+            with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer',
+                                   consumer, '--resources', 'VCPU=1'], env=self.agent.env(),
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                self.assertTrue(hang.reached.wait(20))
+                self.agent.kill()
+                process.wait(timeout=60)
+            hang.release()
+            self.agent.start()
+            self.agent.wait_state('synced')
+            wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+            self.assert_nothing_left(consumer)
+
+
+class TestMoves(PlacementClaimCase):
+    def test_revert_while_the_other_host_still_holds_its_share(self):
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        claim = self.claim('VCPU=1', instance)['id']
+        self.move(instance, migration)
+        self.place(instance, {self.other: {'VCPU': 1}})
+        self.assertEqual(self.move(migration, instance), claim)
+        self.assertEqual(self.held(instance), {self.root: {'VCPU': 1}, self.other: {'VCPU': 1}})
+
+    def test_moved_by_somebody_else(self):
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        self.place(instance, {self.root: {'VCPU': 1}})
+        claim = self.claim('VCPU=1', instance)['id']
+        self.api('POST', '/allocations', {
+            instance: {'allocations': {}, 'project_id': 'p', 'user_id': 'u',
+                       'consumer_generation': self.generation(instance), 'consumer_type': 'INSTANCE'},
+            migration: {'allocations': {self.root: {'resources': {'VCPU': 1}}}, 'project_id': 'p',
+                        'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'MIGRATION'}})
+        mark = self.placement.mark()
+        self.assertEqual(self.move(instance, migration), claim)
+        self.assertEqual(self.placement.writes_since(mark), [])
+
+    def test_failing_at_each_step(self):
+        """1953359: as before, or as after; never something between."""
+        for n in range(3):
+            for when in ('before', 'after'):
+                instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+                claim = self.claim('VCPU=1', instance)['id']
+                path = ('/' + instance, '/' + migration, '^/allocations$')[n]
+                self.proxy.add(faults.Cut(when, path=path))
+                done = self.call('MoveClaim', 'sss', instance, migration, '')
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn('connection', done.stderr)
+                self.proxy.clear()
+                self.agent.ctl('sync')
+                self.agent.ctl('sync')
+                moved = when == 'after' and n == 2
+                has, hasnot = (migration, instance) if moved else (instance, migration)
+                self.assertEqual((self.held(has), self.held(hasnot)), ({self.root: {'VCPU': 1}}, {}))
+                self.assertEqual([(c['id'], c['consumer']) for c in self.claims()], [(claim, has)])
+                # And it can be done again.
+                self.assertEqual(self.move(instance, migration), claim)
+                self.agent.ctl('release', claim)
+                wait_until(lambda: self.held(migration) == {}, 20, 'the removal')
+
+
+class TestWrite(PlacementClaimCase):
+    mode = 'write'
+
+    def test_failing_at_each_request(self):
+        """State as before, and nothing is leaked after the next cycle."""
+        self.place(str(uuid.uuid4()), {self.nics[0]: {'CUSTOM_BW': 1000}})
+        claimed = 'VCPU=1,CUSTOM_BW=1000'
+        held = {self.root: {'VCPU': 1}, self.nics[1]: {'CUSTOM_BW': 1000}}
+        for method, path in (('GET', '^/allocations/'), ('PUT', '^/allocations/'), ('GET', '^/allocation_candidates')):
+            for fault in faults.outages(method=method, path=path):
+                consumer = str(uuid.uuid4())
+                self.proxy.add(fault)
+                done = self.claim(claimed, consumer, check=False)
+                self.assertEqual(done.returncode, 1, (method, path, done.stdout))
+                self.assertGreaterEqual(fault.hits, 1)
+                self.proxy.clear()
+                self.agent.ctl('sync')
+                wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+                self.assert_nothing_left(consumer)
+                self.claim(claimed, consumer)
+                self.assertEqual(self.held(consumer), held)
+                self.agent.ctl('release', self.claims()[0]['id'])
+
+    def test_nothing_while_placement_is_away(self):
+        with self.proxy.fault(faults.html(503)):
+            self.refused('VCPU=1', str(uuid.uuid4()), '503')
+        self.assertEqual(self.claims(), [])
+
+    def test_isolate_counts_groups_without_resources_as_placement_does(self):
+        self.api('PUT', '/traits/CUSTOM_NET')
+        for nic in self.nics:
+            path = '/resource_providers/%s/traits' % nic
+            before = self.api('GET', path)
+            self.api('PUT', path, {**before, 'traits': ['CUSTOM_NET']})
+            self.addCleanup(lambda path=path: self.api('PUT', path, {
+                **self.api('GET', path), 'traits': []}))
+        self.agent.ctl('sync')
+        fits = []
+        for policy in ('none', 'isolate'):
+            for subtree in ('_T,_A', '_T,_A,_R', '_T,_B'):
+                query = ('resources_A=CUSTOM_BW:1&required_T=CUSTOM_NET&group_policy=%s'
+                         '&same_subtree=%s' % (policy, subtree))
+                words = ['--resources', 'VCPU=1', '--group', '_A:CUSTOM_BW=1', '--required',
+                         '_T:CUSTOM_NET', '--same-subtree', subtree]
+                for suffix, asked in (('_R', 'VCPU=1'), ('_B', 'CUSTOM_BW=1')):
+                    if suffix in subtree:
+                        query += '&resources%s=%s' % (suffix, asked.replace('=', ':'))
+                        words += ['--group', '%s:%s' % (suffix, asked)]
+                found = self.api('GET', '/allocation_candidates?resources=VCPU:1&in_tree=%s&%s'
+                                 % (self.root, query))['allocation_requests']
+                done = self.agent.ctl('explain', *words,
+                                      *(['--isolate'] if policy == 'isolate' else []), check=False)
+                self.assertEqual(done.returncode == 0, bool(found),
+                                 '%s, %s: %s' % (policy, subtree, done.stdout + done.stderr))
+                fits.append(bool(found))
+        self.assertEqual(fits, [True, True, True, False, True, False])
+
+    def test_two_agents_for_the_last_unit(self):
+        """Two services of one host's tree, each with books of its own: Placement decides."""
+        bus = Bus(self.scratch)
+        bus.start()
+        self.addCleanup(bus.stop)
+        second = self.make_agent('one', bus=bus)
+        (second.state / 'compute_id').write_text(self.root + '\n')
+        second.start()
+        self.addCleanup(second.stop)
+        second.wait_state('synced')
+        self.place(str(uuid.uuid4()), {self.nics[0]: {'CUSTOM_BW': 1000}})
+        consumers = [str(uuid.uuid4()) for _ in range(2)]
+        processes = [subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer',
+                                       consumer, '--resources', 'CUSTOM_BW=1000'], env=agent.env(),
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                     for consumer, agent in zip(consumers, (self.agent, second))]
+        words = [process.communicate(timeout=60)[1] for process in processes]
+        codes = [process.returncode for process in processes]
+        self.assertEqual(sorted(codes), [0, 1], words)
+        winner = codes.index(0)
+        self.assertEqual(self.held(consumers[winner]), {self.nics[1]: {'CUSTOM_BW': 1000}})
+        self.assertEqual(self.held(consumers[1 - winner]), {})
+        self.assertIn('other consumers hold in Placement', words[1 - winner])
+
+
+class TestWide(PlacementClaimCase):
+    """Many groups on many devices that are alike; what Placement has of it is found out by the write.
+
+    Placement lists as little as it can be told to: since 2025.1, what Debian 12 has knows no limit (facts I2).
+    """
+
+    mode = 'write'
+    placement_config = '[placement]\nmax_allocation_candidates = 1\nallocation_candidates_generation_strategy = breadth-first\n'
+    n_devices = 64
+
+    @classmethod
+    def add_nics(cls):
+        super().add_nics()
+        cls.api('PUT', '/resource_classes/CUSTOM_WIDE')
+        cls.api('PUT', '/traits/CUSTOM_EVEN')
+        cls.devices = [cls.add_device(n) for n in range(cls.n_devices)]
+        cls.agent.ctl('sync')
+
+    @classmethod
+    def add_device(cls, n):
+        device = str(uuid.uuid4())
+        cls.api('POST', '/resource_providers', {'uuid': device, 'name': 'one_dev%02d' % n,
+                                               'parent_provider_uuid': cls.root})
+        cls.api('PUT', '/resource_providers/%s/inventories' % device, {
+            'resource_provider_generation': 0, 'inventories': {'CUSTOM_WIDE': inventory(1)}})
+        cls.api('PUT', '/resource_providers/%s/traits' % device, {
+            'resource_provider_generation': 1, 'traits': [] if n % 2 else ['CUSTOM_EVEN']})
+        return device
+
+    def clean(self):
+        super().clean()
+        self.delete_consumers(*self.devices)
+
+    @staticmethod
+    def groups(n, trait=None):
+        return [word for i in range(n) for word in (
+            '--group', '_D%02d:CUSTOM_WIDE=1' % i, *(['--required', '_D%02d:%s' % (i, trait)] if trait else []))]
+
+    def test_a_wide_claim_is_one_read_and_one_write(self):
+        for n in (8, self.n_devices):
+            with self.subTest(n):
+                consumer = str(uuid.uuid4())
+                mark = self.placement.mark()
+                claim = self.claim('VCPU=1', consumer, *self.groups(n))
+                self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer),
+                                                       ('PUT', '/allocations/' + consumer)])
+                held = self.held(consumer)
+                self.assertEqual(held.pop(self.root), {'VCPU': 1})
+                self.assertEqual(len(held), n)
+                self.assertLessEqual(held.keys(), set(self.devices))
+                self.agent.ctl('release', claim['id'])
+                wait_until(lambda: not self.held(consumer), 20, 'the removal')
+
+    def test_what_others_hold_in_placement_is_left_to_them(self):
+        """A scheduler has most devices, and no claim here tells of it: one refused write, one look, one write."""
+        free = self.devices[5::9]
+        self.place(str(uuid.uuid4()), {device: {'CUSTOM_WIDE': 1} for device in self.devices
+                                       if device not in free})
+        consumer = str(uuid.uuid4())
+        mark = self.placement.mark()
+        self.claim('VCPU=1', consumer, *self.groups(len(free)))
+        self.assertEqual(set(self.held(consumer)), {self.root, *free})
+        self.assertEqual([method for method, _ in self.requests(mark)], ['GET', 'PUT', 'GET', 'PUT'])
+        # And then there is none.
+        self.refused('VCPU=1', str(uuid.uuid4()), 'other consumers hold in Placement', *self.groups(1))
+
+    def test_traits_and_isolation_hold_beside_others(self):
+        even = self.devices[::2]
+        self.place(str(uuid.uuid4()), {device: {'CUSTOM_WIDE': 1} for device in even[:-2]})
+        consumer = str(uuid.uuid4())
+        self.claim('VCPU=1', consumer, *self.groups(2, 'CUSTOM_EVEN'), '--isolate')
+        self.assertEqual(set(self.held(consumer)), {self.root, *even[-2:]})
+
+    def test_a_scheduler_that_is_faster_leaves_the_rest(self):
+        """What was chosen goes, again and again, between our look and our write: what is left is ours."""
+        consumer, taken = str(uuid.uuid4()), []
+
+        def steal(body):
+            chosen = [provider for provider in json.loads(body)['allocations'] if provider != self.root]
+            taken.extend(chosen)
+            self.place(str(uuid.uuid4()), {provider: {'CUSTOM_WIDE': 1} for provider in chosen})
+        self.proxy.add(faults.Meanwhile(steal, method='PUT', path='^/allocations/' + consumer, times=3))
+        self.claim('VCPU=1', consumer, *self.groups(4))
+        self.assertEqual(len(taken), 12)
+        held = set(self.held(consumer))
+        self.assertEqual((len(held), held & set(taken)), (5, set()))
+
+    def test_what_is_full_here_is_not_asked_for(self):
+        for device in self.devices:
+            self.assertEqual(self.held(device), {})
+        consumer = str(uuid.uuid4())
+        self.claim('VCPU=1', consumer, *self.groups(self.n_devices))
+        mark = self.placement.mark()
+        self.refused('VCPU=1', str(uuid.uuid4()), 'CUSTOM_WIDE', *self.groups(1))
+        self.assertEqual([method for method, _ in self.requests(mark)], ['GET'])
+
+
+class TestVerify(PlacementClaimCase):
+    mode = 'verify'
+
+    def test_only_what_was_placed(self):
+        consumer = str(uuid.uuid4())
+        self.refused('VCPU=1', consumer, 'claim_mode is verify')
+        self.place(consumer, {self.root: {'VCPU': 1}})
+        mark = self.placement.mark()
+        claim = self.claim('VCPU=1', consumer)
+        self.refused('VCPU=1', str(uuid.uuid4()), 'has no allocations on this host')
+        done = self.call('MoveClaim', 'sss', consumer, str(uuid.uuid4()), '')
+        self.assertIn('were not moved yet', done.stderr)
+        self.assertEqual(self.claims()[0]['id'], claim['id'])
+        self.agent.ctl('release', claim['id'])
+        self.assertEqual(self.placement.writes_since(mark), [])
+
+
+if __name__ == '__main__':
+    unittest.main()

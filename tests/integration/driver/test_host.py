@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What of the host is no device: storage pools, encrypted memory, and devices that come late.
+
+The IDs (C2, C6) are those of the facts that the tests follow.
+"""
+
+import json
+import os
+import time
+import unittest
+
+from tests.env.bus import Bus
+from tests.env.fakesys import simple_host
+from tests.env.libvirtd import guest_xml
+from tests.env.scratch import wait_until
+from tests.integration.driver.test_devices import DeviceCase
+
+GPU, GPU_NAME = '0000:41:00.0', 'compute-1_pci_0000_41_00_0'
+
+
+class TestStorage(DeviceCase):
+    """[libvirt] images_storage_pool: a pool of the real libvirtd's."""
+
+    @staticmethod
+    def make_host():
+        return simple_host()
+
+    def setUp(self):
+        super().setUp()
+        self.target = self.test_scratch.folder('pool')
+        self.libvirtd.virsh('pool-define-as', 'guests', 'dir', '--target', self.target)
+        self.addCleanup(self.libvirtd.virsh, 'pool-undefine', 'guests')
+
+    def start_pool(self):
+        self.libvirtd.virsh('pool-start', 'guests')
+        self.addCleanup(self.libvirtd.virsh, 'pool-destroy', 'guests')
+
+    def test_c2_disk_of_a_pool(self):
+        self.start_pool()
+        told = os.statvfs(self.target)
+        gib = told.f_frsize * told.f_blocks >> 30
+        self.assertGreater(gib, 0)
+        for kind in (None, 'lvm', 'rbd'):
+            # nothing is there: it is the pool that is asked
+            self.agent.configure({'DEFAULT': {'instances_path': self.target / 'nowhere',
+                                              'reserved_host_disk_mb': 1025},
+                                  'libvirt': {'images_storage_pool': 'guests',
+                                              'images_type': kind}})
+            tree, _ = self.run_once()
+            record = tree['compute-1']['inventories']['DISK_GB']
+            self.assertEqual((record['total'], record['reserved']), (gib, 2), kind)
+
+    def test_c2_a_pool_that_is_not_started_or_not_there(self):
+        for name, words in (('guests', 'the pool is not started'), ('nobody', 'Cannot find')):
+            self.agent.configure({'libvirt': {'images_storage_pool': name}})
+            done = self.agent.run('--once')
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words, done.stderr)
+            self.assertIn('images_storage_pool = ' + name, done.stderr)
+
+    def test_c2_a_kind_of_images_that_needs_a_pool(self):
+        self.agent.configure({'libvirt': {'images_type': 'rbd'}})
+        done = self.agent.run('--once')
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('images_storage_pool', done.stderr)
+
+
+class TestInstancesPath(DeviceCase):
+    """[DEFAULT] instances_path: a file system that is away for a moment is not one that is gone."""
+
+    @staticmethod
+    def make_host():
+        return simple_host()
+
+    def disk(self):
+        tree = self.placement.tree_by_name(self.agent.root())
+        return tree['compute-1']['inventories'].get('DISK_GB')
+
+    def test_disk_of_a_folder_that_is_away_stays_and_is_said(self):
+        folder = self.test_scratch.folder('instances')
+        away = folder.with_name('away')
+        self.agent.configure({'DEFAULT': {'instances_path': folder}})
+        tree, _ = self.run_once()
+        before = tree['compute-1']['inventories']['DISK_GB']
+        folder.rename(away)
+        for _ in range(2):
+            done = self.agent.run('--once')
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('instances_path: %s: No such file or directory; DISK_GB stays as it was'
+                          % folder, done.stderr)
+            self.assertEqual(self.disk()['total'], before['total'])
+        away.rename(folder)
+        self.run_once()
+        self.assertEqual(self.disk()['total'], before['total'])
+
+    def test_a_host_that_never_had_the_folder(self):
+        self.agent.configure({'DEFAULT': {'instances_path': self.test_scratch.path / 'nowhere'}})
+        self.run_once()
+        self.assertIsNone(self.disk())
+
+
+MANY = 250000
+METADATA = "<metadata><x:all xmlns:x='urn:example'>%s</x:all></metadata>"
+STRINGS = "<sysinfo type='smbios'><oemStrings>%s</oemStrings></sysinfo>"
+
+
+class TestParts(DeviceCase):
+    """A part that cannot be read costs itself: it is named, and the rest is told."""
+
+    @staticmethod
+    def make_host():
+        return simple_host(cells=1, gpus=1)
+
+    def define(self, name, extra):
+        self.libvirtd.define(guest_xml(name, extra=extra))
+        self.addCleanup(self.libvirtd.virsh, 'undefine', name)
+
+    def start(self, **options):
+        bus = Bus(self.test_scratch)
+        bus.start()
+        self.agent.bus = bus
+        self.configure(enabled_mdev_types='nvidia-35', **options)
+        self.agent.start()
+
+    def findings(self, check):
+        told = json.loads(self.agent.ctl('doctor', '--json=short', check=False).stdout)
+        return [finding for finding in told['findings'] if finding['check'] == check]
+
+    def test_what_others_keep_of_a_domain_is_not_read(self):
+        self.define('noted', METADATA % ("<x:y/>" * MANY))
+        self.start()
+        self.agent.wait_state('synced')
+        guests = json.loads(self.agent.ctl('discover', '--json=short').stdout)['domains']
+        self.assertEqual([guest['name'] for guest in guests], ['noted'])
+
+    def test_a_domain_that_cannot_be_read(self):
+        # longer than libvirt sends
+        self.define('long', STRINGS % ("<entry>a</entry>" * 200000))
+        self.define('short', '')
+        self.start()
+        self.agent.wait_state('stale')
+        status = self.agent.status()
+        self.assertIn('Guest long', status['host_unread'])
+        self.assertIn('cannot be read', status['sync_error'])
+        self.assertIn('A part of this host could not be read: Guest long', self.agent.log())
+        self.assertEqual(len(self.findings('host')), 1)
+        tree = self.placement.tree_by_name(self.agent.root())
+        self.assertEqual(tree['compute-1']['inventories']['VCPU']['total'],
+                         len(self.host.cells[0].cpus))
+        self.assertEqual([claim['consumer'] for claim in self.agent.ctl_json('claims')['claims']],
+                         [self.libvirtd.virsh('domuuid', 'short').strip()])
+        # it may have any of them
+        done = self.agent.ctl('claim', '--consumer=5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e09', '--resources=VGPU=1',
+                              check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('guest long cannot be read', done.stderr)
+        self.libvirtd.define(guest_xml('long', uuid=self.libvirtd.virsh('domuuid', 'long').strip()))
+        self.agent.wait_state('synced')
+        self.assertEqual(self.agent.status()['host_unread'], '')
+
+    def test_what_a_reader_may_not_ask_is_a_finding_and_stays(self):
+        self.start()
+        self.agent.wait_state('synced')
+        before = set(self.placement.tree_by_name(self.agent.root())['compute-1']['traits'])
+        self.assertGreater(len(before), 30)
+        self.agent.configure({'libvirt': {'connection_uri': self.libvirtd.uri_readonly}})
+        self.agent.ctl('reload', check=False)
+        self.agent.wait_state('stale')
+        self.assertIn('read-only', self.agent.status()['host_unread'])
+        self.assertIn('read-only', self.findings('host')[0]['text'])
+        self.assertEqual(set(self.placement.tree_by_name(self.agent.root())['compute-1']['traits']),
+                         before)
+
+    def test_more_reserved_than_there_is(self):
+        self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 1 << 30}})
+        tree, said = self.run_once(1)
+        self.assertIn('reserved_host_memory_mb reserves', said)
+        root = tree['compute-1']['inventories']
+        self.assertEqual(root['MEMORY_MB']['reserved'], root['MEMORY_MB']['total'])
+        self.assertEqual(root['VCPU']['reserved'], 0)
+
+
+class TestEncryptedMemory(DeviceCase):
+    """A recorded host with made-up domain capabilities: no machine of tests has SEV."""
+
+    @staticmethod
+    def make_host():
+        return simple_host()
+
+    def record(self, **capabilities):
+        """Let the static driver read this host, with these in place of what its emulators told."""
+        host = self.test_scratch.path / 'host.json'
+        self.agent.configure({'DEFAULT': {'compute_driver': None}, 'static': {'path': None}})
+        told = json.loads(self.agent.ctl('discover', '--config', self.agent.config,
+                                         '--json=short').stdout)
+        for emulator in told['emulators']:
+            emulator.update(sev=False, sev_es=False, sev_snp=False)
+            emulator.update(capabilities)
+        host.write_text(json.dumps(told))
+        self.agent.configure({'DEFAULT': {'compute_driver': 'static'}, 'static': {'path': host}})
+
+    def test_c6_models_come_and_go(self):
+        cases = (
+            ({}, {}),
+            ({'sev': True, 'sev_max_guests': 15}, {'sev': 15}),
+            ({'sev': True, 'sev_max_guests': 15, 'sev_es': True, 'sev_es_max_guests': 5},
+             {'sev': 15, 'sev_es': 5}),
+            # SNP takes the place of ES
+            ({'sev': True, 'sev_max_guests': 15, 'sev_es': True, 'sev_snp': True,
+              'sev_es_max_guests': 5}, {'sev': 15, 'sev_snp': 5}),
+            ({}, {}))
+        for capabilities, models in cases:
+            self.record(**capabilities)
+            tree, _ = self.run_once()
+            self.assertEqual(self.devices(tree), {
+                'compute-1_amd_' + model: {'MEM_ENCRYPTION_CONTEXT': total}
+                for model, total in models.items()}, capabilities)
+            for model in models:
+                # an older Placement knows only the first of the three names
+                self.assertIn(set(tree['compute-1_amd_' + model]['traits']) - {'OWNER_NOVA'},
+                              ({'HW_CPU_X86_AMD_' + model.upper()},
+                               *([set()] if model != 'sev' else [])))
+
+
+class TestSettling(DeviceCase):
+    """[agent] device_settle_sec: how long the first publish waits for devices (pain 2)."""
+
+    @staticmethod
+    def make_host():
+        return simple_host(cells=1, gpus=2)
+
+    def setUp(self):
+        super().setUp()
+        bus = Bus(self.test_scratch)
+        bus.start()
+        self.agent.bus = bus
+        self.configure(enabled_mdev_types='nvidia-35')
+        self.run_once()
+        path = self.agent.state / 'devices.json'
+        ledger = json.loads(path.read_text())
+        for device in ledger['devices']:
+            device['boot_id'] = '11111111-1111-4111-8111-111111111111'
+        path.write_text(json.dumps(ledger))
+        self.gpu = next(gpu for gpu in self.host.gpus if gpu.address == GPU)
+        self.libvirtd.remove_device(GPU)
+        self.plugged = False
+        self.addCleanup(self.plug)
+
+    def plug(self):
+        if not self.plugged:
+            self.libvirtd.plug_device(self.gpu)
+        self.plugged = True
+
+    def inventory(self):
+        record = self.placement.tree_by_name(self.agent.root())[GPU_NAME]['inventories']['VGPU']
+        return record['total'], record['reserved']
+
+    def test_a_device_that_comes_in_time_is_never_withheld(self):
+        mark = self.placement.mark()
+        self.agent.configure({'agent': {'device_settle_sec': 3600}})
+        self.agent.start()
+        first = self.agent.status()['last_poll_usec']
+        wait_until(lambda: self.agent.status()['last_poll_usec'] > first, 30, 'another poll')
+        self.assertEqual(self.agent.status()['sync_state'], 'pending')
+        self.assertEqual(self.placement.writes_since(mark), [])
+        self.plug()
+        self.agent.wait_state('synced')
+        self.assertEqual(self.inventory(), (4, 0))
+        self.assertEqual(self.placement.writes_since(mark), [])
+
+    def test_a_device_that_does_not_come_is_withheld_then(self):
+        self.agent.configure({'agent': {'device_settle_sec': 4}})
+        began = time.monotonic()
+        self.agent.start()
+        wait_until(lambda: self.inventory() == (4, 4), 60, 'the GPU to be withheld')
+        self.assertGreaterEqual(time.monotonic() - began, 3.5)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The libvirt driver against a real libvirtd over made-up hardware, seen through driver-probe."""
+
+import json
+import os
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from tests.env import fakesys
+from tests.env.fakesys import DEMO_MDEV, demo_host
+from tests.env.hosts import Gpu, m10_types
+from tests.env.libvirtd import Libvirtd, guest_xml, testdriver_xml
+from tests.env.scratch import EnvError, Scratch, wait_until
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
+GPU_A = 'pci_0000_41_00_0'
+NEW_MDEV = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
+MDEV_HOSTDEV = '''<devices>
+  <hostdev mode='subsystem' type='mdev' model='vfio-pci' managed='no'>
+    <source><address uuid='%s'/></source>
+  </hostdev>
+</devices>'''
+
+
+class Probe:
+    """A running driver-probe: its lines as (monotonic time at which they were seen, text)."""
+
+    def __init__(self, scratch, uri, *options, driver='libvirt'):
+        folder = scratch.folder('probe')
+        self.child = scratch.spawn([BUILD / 'tests/driver-probe', *options, driver, uri], 'probe',
+                                   folder)
+
+    def lines(self):
+        text = self.child.log.read_text()
+        return text[:text.rfind('\n') + 1].splitlines()
+
+    def _wait(self, look, seconds, what):
+        """wait_until, which also fails when the probe ended without a word of it."""
+        def check():
+            alive = self.child.alive()
+            value = look()
+            if not value and not alive:
+                raise EnvError('the probe ended:\n%s' % self.child.log_tail())
+            return value
+        return wait_until(check, seconds, what)
+
+    def wait(self, kind, since=0, seconds=20):
+        """The first line of that kind from line number since on, and its number."""
+        def look():
+            for number, line in enumerate(self.lines()):
+                if number >= since and line.split(' ', 1)[0] == kind:
+                    return line.partition(' ')[2], number
+            return None
+        return self._wait(look, seconds, 'a line that begins with ' + kind)
+
+    def snapshot(self, since=0, seconds=20):
+        return json.loads(self.wait('snapshot', since, seconds)[0])
+
+    def wait_snapshot(self, predicate, seconds=20):
+        """A snapshot, the latest, for which predicate is true."""
+        def look():
+            found = [line for line in self.lines() if line.startswith('snapshot ')]
+            snapshot = json.loads(found[-1].partition(' ')[2]) if found else None
+            return snapshot if snapshot and predicate(snapshot) else None
+        return self._wait(look, seconds, 'the snapshot')
+
+
+def by(items, key, value):
+    """The one item that has this value; fails when there is none or more."""
+    found = [item for item in items if item[key] == value]
+    assert len(found) == 1, '%s = %s: %d found' % (key, value, len(found))
+    return found[0]
+
+
+def available(snapshot, device=GPU_A, type_id='nvidia-35'):
+    types = by(snapshot['devices'], 'name', device)['mdev_types']
+    return by(types, 'id', type_id)['available_instances']
+
+
+class DriverCase(unittest.TestCase):
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+
+    def probe(self, uri, *options, **kwargs):
+        probe = Probe(self.scratch, uri, *options, **kwargs)
+        # of use when the probe was built with one
+        self.addCleanup(lambda: self.assertNotIn('Sanitizer', probe.child.log.read_text()))
+        return probe
+
+
+class LibvirtdCase(DriverCase):
+    """A libvirtd of its own for each test: most of them harm it."""
+
+    def setUp(self):
+        super().setUp()
+        self.host = demo_host()
+        self.libvirtd = Libvirtd(self.host, self.scratch)
+        self.libvirtd.start()
+
+    def poll(self):
+        return self.probe(self.libvirtd.uri, '--once').snapshot()
+
+
+class TestHost(LibvirtdCase):
+    def test_cells(self):
+        snapshot = self.poll()
+        self.assertEqual(snapshot['nodename'], 'demo')
+        self.assertEqual(snapshot['hypervisor'], 'QEMU')
+        self.assertGreater(snapshot['hypervisor_version'], 7000000)
+        self.assertEqual(snapshot['arch'], 'x86_64')
+        self.assertEqual(snapshot['online_cpus'], '0-15')
+        self.assertGreater(snapshot['memory_kib'], 0)
+        cells = snapshot['cells']
+        self.assertEqual([cell['id'] for cell in cells], [0, 1, 2, 3])
+        for cell, told in zip(self.host.cells, cells):
+            with self.subTest(cell=cell.id):
+                self.assertEqual(told['memory_kib'], cell.memory_kib)
+                self.assertEqual([cpu['id'] for cpu in told['cpus']], cell.cpus)
+                self.assertEqual([d['distance'] for d in told['distances']], cell.distances)
+                pages = {page['size_kib']: page['count'] for page in told['pages']}
+                for size, count in cell.hugepages.items():
+                    self.assertEqual(pages[size], count)
+        self.assertEqual(by(cells[0]['cpus'], 'id', 0)['siblings'], '0,8')
+
+    def test_devices(self):
+        snapshot = self.poll()
+        for gpu in self.host.gpus:
+            name = 'pci_' + gpu.address.replace(':', '_').replace('.', '_')
+            with self.subTest(gpu=name):
+                told = by(snapshot['devices'], 'name', name)
+                self.assertEqual(told['address'], gpu.address)
+                self.assertEqual(told['vendor_id'], gpu.vendor)
+                self.assertEqual(told['product_id'], gpu.device)
+                self.assertEqual(told['class_code'], gpu.pci_class)
+                self.assertEqual(told['driver'], gpu.driver)
+                self.assertEqual(told['numa_node'], gpu.numa_node)
+                self.assertGreaterEqual(told['iommu_group'], 0)
+                types = {mdev['id']: mdev['available_instances'] for mdev in told['mdev_types']}
+                self.assertEqual(types, {key: mdev.available for key, mdev in gpu.types.items()})
+        mdev = by(snapshot['mdevs'], 'uuid', DEMO_MDEV)
+        owner = next(gpu for gpu in self.host.gpus
+                     if any(DEMO_MDEV in mdev.existing for mdev in gpu.types.values()))
+        self.assertEqual(mdev['parent'], 'pci_' + owner.address.replace(':', '_').replace('.', '_'))
+        self.assertIn(mdev['type'], owner.types)
+        self.assertEqual(len(snapshot['devices']), len(self.host.devices()))
+
+    def test_domains(self):
+        uuid = self.libvirtd.start_guest('running', memory_mib=32, vcpus=2)
+        self.libvirtd.define(guest_xml('defined', extra=MDEV_HOSTDEV % DEMO_MDEV))
+        domains = self.poll()['domains']
+        self.assertEqual(len(domains), 2)
+        running, defined = by(domains, 'name', 'running'), by(domains, 'name', 'defined')
+        self.assertEqual(running['uuid'], uuid)
+        self.assertEqual(running['state'], 'running')
+        self.assertEqual((running['vcpus'], running['memory_kib']), (2, 32768))
+        self.assertEqual((defined['state'], defined['persistent']), ('shutoff', True))
+        self.assertEqual(defined['mdevs'], [DEMO_MDEV])
+        self.libvirtd.virsh('suspend', 'running')
+        self.assertEqual(by(self.poll()['domains'], 'name', 'running')['state'], 'paused')
+
+    def test_a_snapshot_reads_back_with_the_static_driver(self):
+        snapshot = self.poll()
+        path = self.scratch.path / 'host.json'
+        path.write_text(json.dumps(snapshot))
+        again = self.probe(path, '--once', driver='static').snapshot()
+        for changed in ('driver', 'taken_realtime_usec'):
+            self.assertNotEqual(again.pop(changed), snapshot.pop(changed))
+        self.assertEqual(again, snapshot)
+
+    def test_the_disk_is_that_of_instances_path(self):
+        there = self.probe(self.libvirtd.uri, '--once', '--instances-path', '/').snapshot()
+        self.assertEqual(there['disk_total_bytes'],
+                         os.statvfs('/').f_blocks * os.statvfs('/').f_frsize)
+        missing = self.probe(self.libvirtd.uri, '--once', '--instances-path', '/nonexistent')
+        self.assertEqual(missing.snapshot()['disk_total_bytes'], 0)
+
+
+class TestChanges(LibvirtdCase):
+    """With a poll only once a minute, what is seen was seen because libvirt told."""
+
+    def setUp(self):
+        super().setUp()
+        self.running = self.probe(self.libvirtd.uri, '--interval', '60')
+        self.running.snapshot()
+
+    def assert_told_within(self, seconds, started):
+        self.assertLess(time.monotonic() - started, seconds)
+
+    def test_guests(self):
+        lines = len(self.running.lines())
+        self.libvirtd.start_guest('g')
+        self.running.wait('changed', lines, 5)
+        self.running.wait_snapshot(lambda host: host['domains'], 5)
+        lines = len(self.running.lines())
+        self.libvirtd.virsh('destroy', 'g')
+        self.running.wait('changed', lines, 5)
+        self.running.wait_snapshot(lambda host: host['domains'][0]['state'] == 'shutoff', 5)
+
+    def test_mediated_devices(self):
+        before = available(self.running.snapshot())
+        started = time.monotonic()
+        self.libvirtd.create_mdev(self.host.gpus[0].address, 'nvidia-35', NEW_MDEV)
+        host = self.running.wait_snapshot(
+            lambda host: any(mdev['uuid'] == NEW_MDEV for mdev in host['mdevs']), 10)
+        self.assert_told_within(10, started)
+        self.assertEqual(available(host), before - 1)
+        self.libvirtd.remove_mdev(NEW_MDEV)
+        self.running.wait_snapshot(
+            lambda host: all(mdev['uuid'] != NEW_MDEV for mdev in host['mdevs']), 10)
+
+    def test_unplugged_and_plugged(self):
+        gpu = self.host.gpus[0]
+        self.libvirtd.remove_device(gpu.address)
+        self.running.wait_snapshot(
+            lambda host: all(device['name'] != GPU_A for device in host['devices']), 10)
+        self.libvirtd.plug_device(gpu)
+        self.running.wait_snapshot(
+            lambda host: any(device['name'] == GPU_A for device in host['devices']), 10)
+
+    def test_a_driver_that_is_bound_late_is_seen_by_the_next_poll(self):
+        """No event tells of it: neither of the driver nor, with an older kernel, of the types."""
+        gpu = Gpu('0000:c1:00.0', driver='')
+        self.libvirtd.plug_device(gpu)
+        running = self.probe(self.libvirtd.uri, '--interval', '1')
+        running.wait_snapshot(lambda host: not by(host['devices'], 'address',
+                                                  gpu.address).get('driver'))
+        fakesys.bind_driver(self.libvirtd.sys, gpu, 'nvidia', m10_types())
+        host = running.wait_snapshot(
+            lambda host: by(host['devices'], 'address', gpu.address).get('mdev_types'), 5)
+        device = by(host['devices'], 'address', gpu.address)
+        self.assertEqual(device['driver'], 'nvidia')
+        self.assertEqual(len(device['mdev_types']), 3)
+
+    def test_no_event_for_available_instances_but_the_next_poll_sees_it(self):
+        fakesys.set_available(self.libvirtd.sys, self.host.gpus[0].address, 'nvidia-35', 9)
+        self.assertEqual(available(self.poll()), 9)
+
+
+class TestTrouble(LibvirtdCase):
+    def test_a_stopped_daemon_ends_a_call_and_heals(self):
+        probe = self.probe(self.libvirtd.uri, '--interval', '0.2', '--keepalive', '1,2')
+        probe.snapshot()
+        started = time.monotonic()
+        self.libvirtd.pause()
+        try:
+            lines = len(probe.lines())
+            text, number = probe.wait('failed', lines, 15)
+            # one interval to begin with and one for each answer that is missed
+            self.assertLess(time.monotonic() - started, 1 * (2 + 1) + 3)
+            milliseconds, _, words = text.partition(' ')
+            self.assertGreater(int(milliseconds), 900, 'it was no call that hung')
+            self.assertIn('keepalive', words)
+        finally:
+            self.libvirtd.resume()
+        self.assertEqual(probe.snapshot(number)['nodename'], 'demo')
+
+    def test_a_daemon_that_stops_between_polls_is_reported(self):
+        probe = self.probe(self.libvirtd.uri, '--interval', '60', '--keepalive', '1,2')
+        probe.snapshot()
+        with self.libvirtd.paused():
+            self.assertIn('broke', probe.wait('lost', 0, 15)[0])
+
+    def test_killed_and_started_again(self):
+        probe = self.probe(self.libvirtd.uri, '--interval', '0.3')
+        guest = self.libvirtd.start_guest('survivor')
+        probe.wait_snapshot(lambda host: host['domains'])
+        for round_number in range(2):
+            with self.subTest(round=round_number):
+                lines = len(probe.lines())
+                self.libvirtd.kill()
+                failure, _ = probe.wait('failed', lines)
+                self.assertIn('see that libvirtd', self.last_failure(probe) or failure)
+                self.libvirtd.start()
+                lines = len(probe.lines())
+                host = probe.snapshot(lines)
+                self.assertEqual(host['domains'][0]['uuid'], guest)
+        # and it listens again
+        lines = self.destroy_survivor(probe)
+        probe.wait('changed', lines, 10)
+
+    def destroy_survivor(self, probe):
+        """Returns how many lines the probe had before. A libvirtd that found a guest when it started
+        may end by itself soon after: then once more."""
+        for attempt in range(3):
+            self.libvirtd.start()
+            probe.snapshot(len(probe.lines()))
+            lines = len(probe.lines())
+            try:
+                self.libvirtd.virsh('destroy', 'survivor')
+                return lines
+            except EnvError:
+                if attempt == 2 or self.libvirtd.running():
+                    raise
+        raise AssertionError('not reached')
+
+    def last_failure(self, probe):
+        """The first failure may be that of the call under way; the next is that of connecting."""
+        def look():
+            failures = [line for line in probe.lines() if line.startswith('failed ')]
+            return failures[-1] if failures and 'see that libvirtd' in failures[-1] else None
+        return wait_until(look, 10, 'a failure to connect')
+
+    def test_loss_between_polls_is_reported_at_once(self):
+        probe = self.probe(self.libvirtd.uri, '--interval', '60')
+        probe.snapshot()
+        self.libvirtd.kill()
+        probe.wait('lost', 0, 5)
+
+    def test_devices_that_vanish_while_they_are_listed(self):
+        probe = self.probe(self.libvirtd.uri, '--interval', '0.01')
+        probe.snapshot()
+        gpu = self.host.gpus[0]
+        for _ in range(5):
+            self.libvirtd.remove_device(gpu.address)
+            self.libvirtd.plug_device(gpu)
+        self.libvirtd.start_guest('g')
+        for _ in range(5):
+            self.libvirtd.virsh('destroy', 'g')
+            self.libvirtd.virsh('start', 'g', timeout=90)
+        self.assertEqual([line for line in probe.lines() if line.startswith('failed')], [])
+        self.assertTrue(probe.child.alive())
+
+
+class TestNobodyThere(DriverCase):
+    def test_the_advice_survives_a_long_path(self):
+        socket = ('%s/' % self.scratch.path).ljust(107, 'x') # the longest that there can be
+        probe = self.probe('qemu:///system?socket=%s' % socket, '--once')
+        self.assertTrue(probe.wait('failed')[0].endswith('see that libvirtd (or virtqemud) runs'))
+
+
+class TestReadOnly(LibvirtdCase):
+    def admin(self, *args):
+        """What libvirtd tells of itself."""
+        uri = '%s:///system?socket=' % self.libvirtd.daemon + self.libvirtd.socket_path.replace('-sock', '-admin-sock')
+        return subprocess.run(['virt-admin', '-c', uri, *args], capture_output=True, text=True, check=True,
+                              timeout=30).stdout
+
+    def test_the_connection_that_stays_cannot_write(self):
+        probe = self.probe(self.libvirtd.uri)
+        self.assertEqual(probe.snapshot()['nodename'], 'demo')
+        # Domain capabilities were read all the same, over one that is gone again.
+        self.assertTrue(probe.snapshot()['emulators'])
+        clients = [line.split()[0] for line in self.admin('client-list', self.libvirtd.daemon).splitlines()[2:]
+                   if line.strip()]
+        self.assertEqual(len(clients), 1, clients)
+        self.assertRegex(self.admin('client-info', self.libvirtd.daemon, clients[0]), r'readonly *: yes')
+
+    def test_a_read_only_connection_is_enough_to_look(self):
+        snapshot = self.probe(self.libvirtd.uri_readonly, '--once').snapshot()
+        self.assertEqual(snapshot['nodename'], 'demo')
+
+
+class TestTestDriver(DriverCase):
+    """The same hardware with libvirt's test driver, for machines without mount namespaces."""
+
+    def test_gpus(self):
+        host = demo_host()
+        snapshot = self.probe(testdriver_xml(host, self.scratch.path), '--once').snapshot()
+        self.assertEqual(len(snapshot['devices']), len(host.devices()))
+        self.assertEqual(available(snapshot), host.gpus[0].types['nvidia-35'].available)
+        self.assertEqual([mdev['uuid'] for mdev in snapshot['mdevs']], [DEMO_MDEV])
+
+
+if __name__ == '__main__':
+    unittest.main()

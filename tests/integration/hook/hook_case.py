@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the tests of libvirt's hook share: a real libvirtd that runs computectl for real guests."""
+
+import subprocess
+import uuid
+
+from tests.env.agent import Agent, build_folder
+from tests.env.libvirtd import guest_xml
+from tests.env.scratch import EnvTimeout, wait_until
+from tests.integration.claims.placement_case import HostCase
+
+
+def install_hook(libvirtd, bus, agent, program=None):
+    """As the package does it; libvirt gives a hook no environment, so that the bus and the configuration are where they always are."""
+    for name, target in (
+            ('etc/hooks/qemu.d/compute-agent', program or build_folder() / 'computectl'),
+            ('run/dbus/system_bus_socket', bus.socket_path),
+            ('run/compute-agent/compute-agent.conf', agent.config)):
+        link = libvirtd.folder / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+
+
+def virsh_words(libvirtd, *args, timeout=120):
+    """Run virsh; what it said when it failed, else ''."""
+    done = subprocess.run(['virsh', '-c', libvirtd.uri, '-q', *map(str, args)], timeout=timeout,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (done.stderr == ''), done.stderr
+    return done.stderr
+
+
+class HookCase(HostCase):
+    """A libvirtd, an agent and (unless told) a Placement, behind a proxy, for a class; no claim and no guest before a test."""
+
+    options = {}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        placement = cls.proxy.endpoint if cls.with_placement else None
+        cls.agent = Agent(cls.scratch, placement, bus=cls.bus, uri=cls.libvirtd.uri, options={
+            'hook': {'enabled': True, 'timeout': 20}, **cls.options})
+        install_hook(cls.libvirtd, cls.bus, cls.agent, cls.hook_program())
+        cls.libvirtd.start()
+        cls.agent.start()
+        cls.agent.wait_state('synced' if placement else 'standalone')
+        cls.addClassCleanup(cls.libvirtd.destroy_guests)
+
+    @classmethod
+    def hook_program(cls):
+        """What libvirt runs, if not computectl itself."""
+
+    def setUp(self):
+        self.addCleanup(self.start_over)
+
+    def start_over(self):
+        if self.with_placement:
+            self.proxy.clear()
+        self.agent.start()
+        self.libvirtd.destroy_guests()
+        for name in self.libvirtd.virsh('list', '--all', '--name').split():
+            self.libvirtd.virsh('undefine', name)
+        self.agent.ctl('sync')
+        for claim in self.claims():
+            self.agent.ctl('release', claim['id'])
+
+    def claims(self, consumer=None):
+        claims = self.agent.ctl_json('claims')['claims']
+        return [one for one in claims if consumer in (None, one['consumer'])]
+
+    def claim_of(self, consumer):
+        """Its claim, with all that is known of it."""
+        found = self.claims(consumer)
+        self.assertEqual(len(found), 1, self.agent.log())
+        return self.agent.ctl_json('show', found[0]['id'])
+
+    def define(self, name, **kwargs):
+        kwargs.setdefault('uuid', str(uuid.uuid4()))
+        self.libvirtd.define(guest_xml(name, **kwargs))
+        return kwargs['uuid']
+
+    def start(self, name):
+        """virsh start; what it said when it failed, else ''."""
+        return virsh_words(self.libvirtd, 'start', name)
+
+    def configure(self, **options):
+        now = self.agent.options['hook']
+        before = {key: now.get(key) for key in {*now, *options}}
+        self.addCleanup(self.agent.configure, {'hook': before})
+        self.agent.configure({'hook': options})
+
+    def allocations(self):
+        """{consumer: resources} of the root provider in Placement."""
+        path = '/resource_providers/%s/allocations' % self.agent.root()
+        return {consumer: item['resources']
+                for consumer, item in self.placement.get(path)['allocations'].items()}
+
+    def wait_allocations(self, expected):
+        try:
+            wait_until(lambda: self.allocations() == expected, 60, 'the allocations', step=0.2)
+        except EnvTimeout:
+            self.fail('%s instead of %s\n%s' % (self.allocations(), expected, self.agent.log()[-3000:]))

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The hook of libvirt: a real libvirtd that runs computectl for real guests, which virsh starts and stops."""
+
+import subprocess
+import unittest
+import uuid
+
+from tests.env.agent import build_folder
+from tests.env.libvirtd import guest_xml, mdev_xml
+from tests.env.scratch import wait_until
+from tests.integration.hook.hook_case import HookCase
+
+TYPE = 'LIBVIRT'
+
+
+class TestGuests(HookCase):
+    def some_mdev(self):
+        return next(one for gpu in self.libvirtd.host.gpus
+                    for one in gpu.types['nvidia-35'].existing)
+
+    def test_a_start_claims_and_a_stop_releases(self):
+        guest = self.define('one', vcpus=2, memory_mib=48)
+        self.agent.ctl('sync')
+        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.start('one'), '')
+        claim = self.claim_of(guest)
+        self.assertEqual((claim['state'], claim['consumer_type']), ('confirmed', TYPE))
+        self.assertEqual(claim['allocations'][0]['resources'], {'VCPU': 2, 'MEMORY_MB': 48})
+        self.agent.ctl('sync')
+        self.assertEqual(self.claim_of(guest)['id'], claim['id'])
+        self.libvirtd.virsh('destroy', 'one')
+        self.assertEqual(self.claims(), [])
+        self.agent.ctl('sync')
+        self.assertEqual(self.claims(), [])
+        ended = self.agent.ctl_json('show', claim['id'])
+        self.assertTrue(ended['end_reason'].startswith('its guest stopped'))
+
+    def test_no_room_is_told_by_virsh(self):
+        self.define('big', vcpus=17)
+        words = self.start('big')
+        self.assertIn('no room on this host for big: VCPU', words)
+        self.assertIn('max_unit', words)
+        self.assertEqual(self.claims(), [])
+        self.assertIn('Guest big may not start', self.agent.log())
+
+    def test_a_cordoned_host_lets_guests_start(self):
+        """Who cordons keeps schedulers away; whoever starts a guest by hand means it."""
+        guest = self.define('meant')
+        self.agent.ctl('cordon', '--reason', 'the fan is broken')
+        self.addCleanup(self.agent.ctl, 'uncordon')
+        self.assertEqual(self.start('meant'), '')
+        self.assertEqual(self.claim_of(guest)['state'], 'confirmed')
+
+    def test_the_very_mdev_of_the_domain(self):
+        mdev = self.some_mdev()
+        self.define('vgpu', extra=mdev_xml(mdev))
+        # There is no such hardware: QEMU fails behind the hook, which gives back what it claimed.
+        self.assertNotIn('compute-agent', self.start('vgpu'))
+        self.assertEqual(self.claims(), [])
+        ended = self.agent.ctl_json('claims', '--history')['claims']
+        ended = self.agent.ctl_json('show', max(one['id'] for one in ended))
+        self.assertEqual([one['mdev'] for one in ended['devices']], [mdev])
+
+    def test_what_another_has_is_refused(self):
+        mdev = self.some_mdev()
+        held = []
+        while mdev not in held:
+            held += [one['mdev'] for one in self.agent.ctl_json(
+                'claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')['devices']]
+        self.define('vgpu', extra=mdev_xml(mdev))
+        self.assertIn('promised to another', self.start('vgpu'))
+
+    def test_a_claim_of_the_layer_above_stays(self):
+        guest = self.define('above')
+        claim = self.agent.ctl_json('claim', '--consumer', guest, '--resources',
+                                    'VCPU=1,MEMORY_MB=32', '--consumer-type', 'INSTANCE')
+        self.assertEqual(self.start('above'), '')
+        self.assertEqual(self.claim_of(guest)['id'], claim['id'])
+        self.assertEqual(self.claim_of(guest)['state'], 'confirmed')
+        self.libvirtd.virsh('destroy', 'above')
+        self.agent.ctl('sync')
+        self.assertEqual(self.claim_of(guest)['id'], claim['id'])
+
+    def test_save_and_restore(self):
+        guest = self.define('saved')
+        self.assertEqual(self.start('saved'), '')
+        first = self.claim_of(guest)
+        self.libvirtd.virsh('managedsave', 'saved')
+        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.start('saved'), '')
+        self.assertNotEqual(self.claim_of(guest)['id'], first['id'])
+
+    def test_libvirtd_restarts(self):
+        guest = self.define('stays')
+        self.assertEqual(self.start('stays'), '')
+        claim = self.claim_of(guest)
+        self.libvirtd.restart()
+        wait_until(lambda: not self.agent.status()['hypervisor_error'], 60, 'the next poll')
+        self.agent.ctl('sync')
+        self.assertEqual(self.claim_of(guest)['id'], claim['id'])
+        self.libvirtd.virsh('destroy', 'stays')
+        self.assertEqual(self.claims(), [])
+
+    def held(self, guest):
+        """What it has of the root provider in Placement."""
+        found = self.placement.get('/allocations/' + guest)['allocations']
+        return found.get(self.agent.root(), {}).get('resources', {})
+
+    def wait_held(self, guest, resources):
+        wait_until(lambda: self.held(guest) == resources, 30, 'Placement to have %s' % resources)
+
+    def test_placement_is_told_of_what_starts_and_stops(self):
+        guest = self.define('told', vcpus=2, memory_mib=48)
+        self.assertEqual(self.start('told'), '')
+        self.wait_held(guest, {'VCPU': 2, 'MEMORY_MB': 48})
+        self.libvirtd.virsh('destroy', 'told')
+        self.wait_held(guest, {})
+
+    def test_what_starts_while_placement_is_away_is_told_later(self):
+        guest = self.define('owed')
+        self.proxy.refuse()
+        try:
+            self.assertEqual(self.start('owed'), '')
+        finally:
+            self.proxy.listen()
+        self.agent.ctl('sync')
+        self.wait_held(guest, {'VCPU': 1, 'MEMORY_MB': 32})
+        self.libvirtd.virsh('destroy', 'owed')
+        self.wait_held(guest, {})
+
+    def test_a_start_after_a_stop_that_nobody_saw(self):
+        guest = self.define('anew', vcpus=1, memory_mib=32)
+        self.assertEqual(self.start('anew'), '')
+        self.wait_held(guest, {'VCPU': 1, 'MEMORY_MB': 32})
+        self.agent.kill()
+        self.libvirtd.virsh('destroy', 'anew')
+        self.libvirtd.virsh('undefine', 'anew')
+        self.define('anew', vcpus=2, memory_mib=48, uuid=guest)
+        self.agent.start()
+        self.agent.wait_state('synced')
+        self.assertEqual(self.start('anew'), '')
+        self.wait_held(guest, {'VCPU': 2, 'MEMORY_MB': 48})
+        self.libvirtd.virsh('destroy', 'anew')
+        self.wait_held(guest, {})
+
+    def test_what_a_scheduler_wrote_is_its_own(self):
+        guest = self.define('placed', vcpus=1, memory_mib=32)
+        placed = {'VCPU': 4, 'MEMORY_MB': 64}
+        answer = self.placement.request('PUT', '/allocations/' + guest, {
+            'allocations': {self.agent.root(): {'resources': placed}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'}, record=False)
+        self.assertEqual(answer.status, 204, answer.text)
+        self.assertEqual(self.start('placed'), '')
+        self.agent.ctl('sync')
+        self.libvirtd.virsh('destroy', 'placed')
+        self.agent.ctl('sync')
+        self.assertEqual(self.held(guest), placed)
+
+    def test_started_and_stopped_at_once(self):
+        guest = self.define('brief')
+        for _ in range(2):
+            self.assertEqual(self.start('brief'), '')
+            self.libvirtd.virsh('destroy', 'brief')
+        self.agent.ctl('sync')
+        self.wait_held(guest, {})
+        self.assertEqual(self.claims(), [])
+
+
+class TestAway(HookCase):
+    with_placement = False
+
+    def test_allow(self):
+        guest = self.define('early')
+        self.agent.stop()
+        self.assertEqual(self.start('early'), '')
+        self.agent.start()
+        wait_until(lambda: self.claims(guest), 30, 'the guest to be found')
+        self.assertEqual(self.claim_of(guest)['consumer_type'], TYPE)
+        self.libvirtd.virsh('destroy', 'early')
+        self.assertEqual(self.claims(), [])
+
+    def test_deny(self):
+        self.define('late')
+        self.configure(when_agent_is_away='deny')
+        self.agent.stop()
+        self.assertIn('compute-agent is not running', self.start('late'))
+
+    def test_a_configuration_that_cannot_be_read(self):
+        """An agent that runs goes by the one it read: it is asked, and says what the hook is to do."""
+        self.configure(when_agent_is_away='deny')
+        self.agent.ctl('reload')
+        good = self.agent.config.read_text()
+        self.addCleanup(self.agent.config.write_text, good)
+        self.agent.config.write_text(good + 'when_agent_is_awry deny\n')
+        big = self.define('big', memory_mib=1 << 40)
+        self.assertIn('no room on this host', self.start('big'))
+        self.assertEqual(self.claims(big), [])
+        small = self.define('small')
+        self.assertEqual(self.start('small'), '')
+        self.assertEqual(self.claim_of(small)['consumer_type'], TYPE)
+        self.libvirtd.virsh('destroy', 'small')
+        self.assertEqual(self.claims(small), [])
+        # nobody knows then whether there is to be a hook
+        self.agent.stop()
+        self.assertEqual(self.start('small'), '')
+        self.agent.config.write_text(good)
+
+    def test_an_agent_that_hangs(self):
+        self.define('slow')
+        self.configure(when_agent_is_away='deny', timeout=1)
+        self.agent.pause()
+        self.addCleanup(self.agent.resume)
+        self.assertIn('did not answer in time', self.start('slow'))
+
+    def test_a_bus_that_hangs(self):
+        self.define('stuck')
+        self.configure(when_agent_is_away='allow', timeout=1)
+        self.bus.pause()
+        try:
+            self.assertEqual(self.start('stuck'), '')
+        finally:
+            self.bus.resume()
+
+    def test_stopped_while_the_agent_was_away(self):
+        guest = self.define('gone')
+        self.assertEqual(self.start('gone'), '')
+        claim = self.claim_of(guest)
+        self.agent.stop()
+        self.libvirtd.virsh('destroy', 'gone')
+        self.agent.start()
+        self.agent.ctl('sync')
+        # The claim of the earlier start is in nobody's way.
+        self.assertEqual(self.claim_of(guest)['id'], claim['id'])
+        self.assertEqual(self.start('gone'), '')
+        self.assertGreater(self.claim_of(guest)['id'], claim['id'])
+
+    def test_off(self):
+        self.configure(enabled=False)
+        guest = self.define('free', vcpus=17)
+        self.assertEqual(self.start('free'), '')
+        self.agent.ctl('reload')
+        self.addCleanup(self.agent.ctl, 'reload')
+        wait_until(lambda: self.claims(guest), 30, 'the guest to be found')
+
+    def test_a_bad_configuration_stops_no_guest(self):
+        self.define('any')
+        self.configure(timeout='soon')
+        self.assertEqual(self.start('any'), '')
+
+    def test_by_hand(self):
+        guest = str(uuid.uuid4())
+        for operation, sub, xml, code in (
+                ('migrate', 'begin', guest_xml('m', uuid=guest), 0),
+                ('reconnect', 'begin', guest_xml('m', uuid=guest), 0),
+                ('prepare', 'begin', '<domain', 1), ('started', 'begin', '', 0),
+                ('release', 'end', guest_xml('m', uuid=guest), 0),
+                ('prepare', 'begin', 'x' * (5 << 20), 0)):
+            done = subprocess.run(
+                [build_folder() / 'computectl', '--config', self.agent.config, 'hook', 'm',
+                 operation, sub, '-'], input=xml, env=self.agent.env(), capture_output=True,
+                text=True, timeout=30, check=False)
+            self.assertEqual((done.returncode, done.stdout), (code, ''), (operation, done.stderr))
+        self.assertEqual(self.claims(), [])
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The hook when something is killed in the middle, when what it reads is hostile, and with virt-install."""
+
+import concurrent.futures
+import contextlib
+import os
+import signal
+import subprocess
+import time
+import unittest
+import uuid
+
+from tests.env.agent import build_folder
+from tests.env.libvirtd import guest_xml
+from tests.env.scratch import wait_until
+from tests.integration.hook.hook_case import HookCase, virsh_words
+
+GUEST = {'VCPU': 1, 'MEMORY_MB': 32}
+BOMB = '<!DOCTYPE domain [<!ENTITY a "%s">%s]><domain type="qemu"><name>&l9;</name></domain>' % (
+    'a' * 100, ''.join('<!ENTITY l%d "%s">' % (n, ('&l%d;' % (n - 1) if n else '&a;') * 10)
+                       for n in range(10)))
+
+
+class TestTrouble(HookCase):
+    options = {'DEFAULT': {'claim_expiry_time': 3}}
+
+    def wait_claim(self, guest):
+        """Or, where a start took its time, the one that the next poll makes."""
+        wait_until(lambda: [one['state'] for one in self.claims(guest)] == ['confirmed'], 30, 'the claim')
+
+    @contextlib.contextmanager
+    def starting(self, name):
+        """The hook of a starting guest waits for the agent, which is paused; yields what will be said."""
+        self.agent.pause()
+        try:
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                words = pool.submit(virsh_words, self.libvirtd, 'start', name)
+                wait_until(self.hook_pids, 60, 'the hook')
+                yield words
+        finally:
+            if self.agent.running():
+                self.agent.resume()
+
+    def pids_of(self, program):
+        found = []
+        for pid in self.libvirtd.processes():
+            with contextlib.suppress(OSError):
+                if os.path.basename(os.readlink('/proc/%d/exe' % pid)) == program:
+                    found.append(pid)
+        return found
+
+    def hook_pids(self):
+        return self.pids_of('computectl')
+
+    def test_libvirtd_in_the_middle_of_a_start(self):
+        guest = self.define('cut')
+        with self.starting('cut') as words:
+            for pid in self.pids_of('libvirtd'):
+                os.kill(pid, signal.SIGKILL)
+            self.assertNotEqual(words.result(timeout=60), '')
+        # the hook lives on, and claims for a guest that never runs
+        wait_until(lambda: not self.hook_pids(), 60, 'the hook to end')
+        self.libvirtd.kill()
+        self.libvirtd.start()
+        self.assertEqual(self.libvirtd.virsh('list', '--name').split(), [])
+        claimed = self.agent.ctl_json('claims', '--history')['claims']
+        self.assertIn(guest, [claim['consumer'] for claim in claimed])
+        wait_until(lambda: self.claims() == [], 60, 'the claim to expire')
+        self.wait_allocations({})
+        self.assertEqual(self.start('cut'), '')
+        self.wait_claim(guest)
+        self.wait_allocations({guest: GUEST})
+
+    def test_a_start_that_takes_longer_than_a_claim_lives(self):
+        """The guest runs, so it is counted: with the next poll, and not some time later."""
+        guest, slow = self.define('late'), self.libvirtd.folder / 'etc/hooks/qemu.d/slow'
+        slow.write_text('#!/bin/sh\n[ "$2" = start ] && sleep 5\nexit 0\n')
+        slow.chmod(0o755)
+        self.addCleanup(slow.unlink)
+        self.assertEqual(self.start('late'), '')
+        wait_until(lambda: self.claims(guest), 20, 'the claim')
+        self.wait_claim(guest)
+        self.wait_allocations({guest: GUEST})
+
+    def test_the_agent_in_the_middle_of_a_start(self):
+        for away, refused in (('allow', False), ('deny', True)):
+            with self.subTest(away):
+                guest = self.define(away)
+                self.configure(when_agent_is_away=away)
+                with self.starting(away) as words:
+                    self.agent.kill()
+                    # As the hook asks, or just before: the words differ, the answer does not.
+                    self.assertEqual('compute-agent' in words.result(timeout=60), refused)
+                self.agent.start()
+                self.agent.wait_state('synced')
+                expected = {} if refused else {guest: GUEST}
+                wait_until(lambda: {one['consumer'] for one in self.claims()} == set(expected), 60,
+                           'the claims')
+                self.wait_allocations(expected)
+                self.start_over()
+                self.wait_allocations({})
+
+    def test_stopped_with_allow_and_deny(self):
+        for away, refused in (('allow', False), ('deny', True)):
+            with self.subTest(away):
+                self.define(away)
+                self.configure(when_agent_is_away=away)
+                self.agent.stop()
+                self.assertEqual('compute-agent is not running' in self.start(away), refused)
+                self.assertEqual(self.libvirtd.virsh('list', '--name').split(),
+                                 [] if refused else [away])
+                self.start_over()
+        self.wait_allocations({})
+
+    def hook(self, operation, sub, xml, **kwargs):
+        xml = xml if isinstance(xml, bytes) else xml.encode()
+        begin = time.monotonic()
+        done = subprocess.run(
+            [build_folder() / 'computectl', '--config', self.agent.config, 'hook', 'vm', operation,
+             sub, '-'], input=xml, env=self.agent.env(), capture_output=True, timeout=60,
+            check=False, **kwargs)
+        self.assertEqual(done.stdout, b'')
+        self.assertNotIn(b'Sanitizer', done.stderr)
+        return done.returncode, done.stderr.decode(errors='replace'), time.monotonic() - begin
+
+    def test_what_it_reads(self):
+        good = guest_xml('vm', uuid=str(uuid.uuid4()))
+        deep = '<domain>' + '<a>' * 100000
+        for name, xml, code, words in (
+                ('nothing', '', 1, ''), ('no XML', 'hello', 1, ''),
+                ('cut', good[:100], 1, 'cannot read the domain of vm'),
+                ('deep', deep, 1, ''), ('bomb', BOMB, 1, ''),
+                ('another document', '<network><name>vm</name></network>', 1, ''),
+                ('no room', guest_xml('vm', memory_mib=1 << 40, uuid=str(uuid.uuid4())), 1,
+                 'no room on this host'),
+                ('more CPUs than a number has', good.replace('<vcpu>1<', '<vcpu>%s<' % ('9' * 40)),
+                 1, ''),
+                ('no text', b'<domain>\xff\xfe</domain>', 0, 'UTF-8'),
+                ('huge', 'x' * (5 << 20), 0, 'longer than'),
+                ('big metadata', good.replace('<os>', '<metadata>%s</metadata><os>'
+                                              % ('<x/>' * 150000)), 0, ''),
+                ('an entity', '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]>' +
+                 good.replace('vm', '&x;', 1), 1, '')):
+            with self.subTest(name):
+                result, said, took = self.hook('prepare', 'begin', xml)
+                self.assertEqual((result, words in said), (code, True), said[:2000])
+                self.assertNotIn('root:', said)
+                self.assertLess(took, 20)
+                for operation, sub in (('started', 'begin'), ('release', 'end')):
+                    self.assertEqual(self.hook(operation, sub, xml)[0], 0)
+        self.assertEqual(self.claims(), [])
+        self.assertTrue(self.agent.running())
+
+    def test_an_input_that_never_ends(self):
+        """Whatever it is called for, and also where it is not to do anything."""
+        for enabled in (True, False):
+            self.configure(enabled=enabled, timeout=1, when_agent_is_away='deny')
+            children = {}
+            for operation, sub in (('prepare', 'begin'), ('release', 'end'), ('migrate', 'begin')):
+                children[operation] = subprocess.Popen(
+                    [build_folder() / 'computectl', '--config', self.agent.config, 'hook', 'vm',
+                     operation, sub, '-'], env=self.agent.env(), stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.addCleanup(children[operation].kill)
+            for operation, child in children.items():
+                self.assertEqual(child.wait(30), int(enabled and operation == 'prepare'), operation)
+                child.stdin.close()
+
+    def install(self, name, *args):
+        home = self.scratch.folder('home')
+        return subprocess.run(
+            ['virt-install', '--connect', self.libvirtd.uri, '--name', name, '--virt-type', 'qemu',
+             '--import', '--disk', 'none', '--network', 'none', '--graphics', 'none',
+             '--noautoconsole', '--osinfo', 'detect=off,require=off', *map(str, args)],
+            env={**os.environ, 'HOME': str(home), 'LC_ALL': 'C'}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=120, check=False)
+
+    def test_claims_and_releases(self):
+        done = self.install('made', '--memory', 32, '--vcpus', 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        guest = self.libvirtd.virsh('domuuid', 'made').strip()
+        self.wait_claim(guest)
+        self.wait_allocations({guest: GUEST})
+        self.libvirtd.virsh('destroy', 'made')
+        self.assertEqual(self.claims(), [])
+        self.wait_allocations({})
+
+    def test_a_refusal_is_told(self):
+        done = self.install('big', '--memory', 32, '--vcpus', 17)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('no room on this host for big: VCPU', done.stderr)
+        self.assertEqual(self.claims(), [])
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Moving inventory together with its allocations, in one request to a real Placement."""
+
+import copy
+import unittest
+
+from tests.integration.report.report_case import ReportCase, inventory, provider, uid
+
+
+def flat():
+    """VGPU on the root, as old agents published it."""
+    return [provider('host', None, {'VCPU': inventory(16), 'VGPU': inventory(4)}, ['COMPUTE_NODE']),
+            provider('port', 'host', {'NET_BW_EGR_KILOBIT_PER_SEC': inventory(1000)})]
+
+
+def nested():
+    """VGPU on a child for each GPU."""
+    tree = flat()
+    del tree[0]['inventories']['VGPU']
+    return tree + [provider('host_gpu%d' % number, 'host', {'VGPU': inventory(2)},
+                            ['CUSTOM_NVIDIA_A2']) for number in range(2)]
+
+
+class TestReshape(ReportCase):
+    def setUp(self):
+        super().setUp()
+        self.publish_done(flat())
+        self.allocate('guest-a', {'host': {'VCPU': 2, 'VGPU': 1},
+                                  'port': {'NET_BW_EGR_KILOBIT_PER_SEC': 100}})
+        self.allocate('guest-b', {'host': {'VCPU': 2, 'VGPU': 2}})
+        self.allocate('guest-c', {'host': {'VCPU': 1}})
+
+    def gathered(self):
+        """The consumers that hold a VGPU, whole."""
+        return {uid(name): self.consumer(name) for name in ('guest-a', 'guest-b')}
+
+    def moved(self):
+        """The same with their VGPU on host_gpu0 and host_gpu1."""
+        consumers = self.gathered()
+        for number, name in enumerate(('guest-a', 'guest-b')):
+            allocations = consumers[uid(name)]['allocations']
+            amount = allocations[uid('host')]['resources'].pop('VGPU')
+            allocations[uid('host_gpu%d' % number)] = {'resources': {'VGPU': amount}}
+        return consumers
+
+    def held(self, name):
+        return {key: value['resources'] for key, value in self.consumer(name)['allocations'].items()}
+
+    def publish_settled(self, tree, consumers):
+        """Publishes it, and looks again in the same process: each generation is the one it knew, so
+        nothing but the list is read. (The same consumers once more are refused.)"""
+        first, second = self.rounds(tree, allocations=consumers, rounds=2)
+        self.assertEqual(first['outcome'], 'done', first['error'])
+        self.assertEqual((second['requests'] - second['writes'], second['writes']), (1, 1))
+
+    def assert_moved(self):
+        self.assertEqual(self.held('guest-a'), {
+            uid('host'): {'VCPU': 2}, uid('host_gpu0'): {'VGPU': 1},
+            uid('port'): {'NET_BW_EGR_KILOBIT_PER_SEC': 100}})
+        self.assertEqual(self.held('guest-b'), {
+            uid('host'): {'VCPU': 2}, uid('host_gpu1'): {'VGPU': 2}})
+        self.assertEqual(self.held('guest-c'), {uid('host'): {'VCPU': 1}})
+
+    def test_from_the_root_to_its_children(self):
+        mark = self.placement.mark()
+        before = self.generation('port')
+        line = self.publish_done(nested(), allocations=self.moved())
+        self.assert_remote(nested())
+        self.assert_moved()
+        writes = self.placement.writes_since(mark)
+        self.assertEqual([item for item in writes if 'reshaper' in item[1]],
+                         [('POST', '/reshaper', 204)])
+        # No inventory is written twice, and a provider that keeps its own is not named (G2.4): its
+        # generation rises by its allocation alone.
+        self.assertEqual([item for item in writes if 'inventories' in item[1]], [])
+        self.assertEqual(self.generation('port'), before + 1)
+        self.assertEqual(line['conflicts'], 0)
+        self.assertEqual(self.publish_done(nested())['writes'], 0)
+
+    def test_only_a_consumer_itself_tells_its_owner(self):
+        """Why each consumer that moves is read: what a reshape has to say of it stands nowhere else."""
+        versions = self.placement.get('/')['versions'][0]
+        for microversion in ('1.30', versions['max_version']):
+            seen = self.placement.request('GET', '/resource_providers/%s/allocations' % uid('host'),
+                                          microversion=microversion).json['allocations'][uid('guest-a')]
+            self.assertEqual(set(seen), {'resources', 'consumer_generation'})
+            whole = self.placement.request('GET', '/allocations/' + uid('guest-a'), microversion=microversion).json
+            self.assertLessEqual({'project_id', 'user_id', 'consumer_generation'}, set(whole))
+
+    def test_there_and_back(self):
+        self.publish_done(nested(), allocations=self.moved())
+        consumers = self.gathered()
+        for number, name in enumerate(('guest-a', 'guest-b')):
+            allocations = consumers[uid(name)]['allocations']
+            amount = allocations.pop(uid('host_gpu%d' % number))['resources']['VGPU']
+            allocations[uid('host')]['resources']['VGPU'] = amount
+        self.publish_settled({'providers': flat(), 'remove': ['host_gpu0', 'host_gpu1']}, consumers)
+        self.assert_remote(flat())
+        self.assertEqual(self.held('guest-b'), {uid('host'): {'VCPU': 2, 'VGPU': 2}})
+
+    def test_f1_a_replay(self):
+        """The same again, with the consumers' generations of before: a conflict, and no harm."""
+        consumers = self.moved()
+        self.publish_done(nested(), allocations=consumers)
+        self.assertEqual(self.publish(nested(), allocations=consumers)['outcome'], 'conflict')
+        self.assert_remote(nested())
+        self.assert_moved()
+
+    def test_f1_a_class_everywhere(self):
+        """Each provider gets one more class in the reshape; nothing that it has goes."""
+        tree = nested()
+        for number, item in enumerate(tree):
+            item['inventories']['CUSTOM_EVERYWHERE'] = inventory(number + 1)
+        self.publish_settled(tree, self.moved())
+        self.assert_remote(tree)
+        self.assert_moved()
+
+    def test_types_and_owners_stay(self):
+        before = self.consumer('guest-a')
+        self.publish_done(nested(), allocations=self.moved())
+        after = self.consumer('guest-a')
+        for key in ('project_id', 'user_id', 'consumer_type'):
+            self.assertEqual(after[key], before[key])
+
+    def test_generations_after_it_are_known(self):
+        self.publish_settled(nested(), self.moved())
+        self.assert_moved()
+
+    def test_without_types(self):
+        consumers = self.moved()
+        for consumer in consumers.values():
+            del consumer['consumer_type']
+        self.publish_done(nested(), allocations=consumers)
+        self.assertEqual(self.consumer('guest-a')['consumer_type'], 'INSTANCE')
+        self.assert_moved()
+
+    def test_a_claim_between_gathering_and_publishing(self):
+        """A consumer that was not gathered holds what would go: nothing happens, then all of it."""
+        consumers = self.moved()
+        with self.stepped(nested(), allocations=consumers, rounds=2) as go:
+            self.allocate('late', {'host': {'VGPU': 1}})
+            self.assertEqual(go()['outcome'], 'conflict')
+            remote = self.remote()
+            self.assertIn('VGPU', remote['host']['inventories'])
+            self.assertEqual(self.held('late'), {uid('host'): {'VGPU': 1}})
+            self.assertEqual(go.line(), {'event': 'refreshed'})
+            late = self.consumer('late')
+            late['allocations'] = {uid('host_gpu0'): {'resources': {'VGPU': 1}}}
+            self.write('allocations.json', {**consumers, uid('late'): late})
+            line = go()
+            self.assertEqual(line['outcome'], 'done', line['error'])
+        self.assert_remote(nested())
+        self.assert_moved()
+        self.assertEqual(self.held('late'), {uid('host_gpu0'): {'VGPU': 1}})
+
+    def test_a_consumer_that_changed(self):
+        consumers = self.moved()
+        guest = self.consumer('guest-b')
+        guest['allocations'][uid('host')]['resources']['VCPU'] = 3
+        self.api('PUT', '/allocations/' + uid('guest-b'), guest)
+        line = self.publish(nested(), allocations=consumers)
+        self.assertEqual(line['outcome'], 'conflict')
+        self.assertEqual(self.held('guest-b'), {uid('host'): {'VCPU': 3, 'VGPU': 2}})
+
+    def test_a_consumer_that_was_forgotten(self):
+        """Its class cannot go while it holds it: refused as a whole, and nothing after it is done."""
+        consumers = self.moved()
+        del consumers[uid('guest-b')]
+        line = self.publish(nested(), allocations=consumers)
+        self.assertEqual(line['outcome'], 'in-use', line['error'])
+        self.assertIn('VGPU', self.remote()['host']['inventories'])
+        self.assertEqual(self.remote()['host_gpu0']['traits'], [])
+
+    def test_what_does_not_fit(self):
+        tree = nested()
+        tree[3]['inventories']['VGPU'] = inventory(1)
+        line = self.publish(tree, allocations=self.moved())
+        self.assertEqual(line['outcome'], 'refused')
+        self.assertIn('VGPU', self.remote()['host']['inventories'])
+        self.assertEqual(self.held('guest-b'), {uid('host'): {'VCPU': 2, 'VGPU': 2}})
+
+    def test_an_emptied_provider_goes(self):
+        self.publish_done(nested(), allocations=self.moved())
+        consumers = {uid('guest-a'): self.consumer('guest-a')}
+        allocations = consumers[uid('guest-a')]['allocations']
+        allocations[uid('other')] = allocations.pop(uid('host_gpu0'))
+        tree = copy.deepcopy(nested())
+        tree[2] = provider('other', 'host', {'VGPU': inventory(2)})
+        self.publish_done({'providers': tree, 'remove': ['host_gpu0']}, allocations=consumers)
+        self.assert_remote(tree)
+        self.assertEqual(self.held('guest-a')[uid('other')], {'VGPU': 1})
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The report client and a Placement that is away, hangs, lies or breaks: it says so, and heals."""
+
+import socket
+import threading
+import unittest
+
+from tests.env import faults
+from tests.env.proxy import Proxy
+from tests.env.scratch import free_port
+from tests.integration.report.report_case import ReportCase, big_tree, inventory
+
+
+class TestTrouble(ReportCase):
+    def setUp(self):
+        super().setUp()
+        self.proxy = Proxy(self.placement.port)
+        self.addCleanup(self.proxy.close)
+        self.proxy.listen()
+        self.tree = big_tree()
+
+    def attempt(self, *troubles, **options):
+        """One round with these faults; its line. The faults are gone afterwards."""
+        for fault in troubles:
+            self.proxy.add(fault)
+        try:
+            return self.publish(self.tree, endpoint=self.proxy.endpoint, **options)
+        finally:
+            self.proxy.clear()
+
+    def heals(self):
+        """The next attempt, or one more after a conflict, makes everything equal."""
+        line = self.attempt(retries=3)
+        self.assertEqual(line['outcome'], 'done', line['error'])
+        self.assert_remote(self.tree)
+        self.assertEqual(self.attempt()['writes'], 0)
+
+    def check(self, outcome, words, *troubles, **options):
+        line = self.attempt(*troubles, **options)
+        self.assertEqual(line['outcome'], outcome, line['error'])
+        self.assertIn(words, line['error'])
+        self.heals()
+        return line
+
+    def test_refused(self):
+        self.proxy.refuse()
+        line = self.attempt()
+        self.assertEqual(line['outcome'], 'unreachable')
+        self.assertIn('Connection refused', line['error'])
+        self.proxy.listen()
+        self.heals()
+
+    def test_hanging_read(self):
+        self.check('unreachable', 'within 0.5 s', faults.Hang(method='GET'), timeout_ms=500)
+
+    def test_hanging_write(self):
+        """The write of all inventories is done, but nobody is told."""
+        line = self.check('unreachable', 'within 2 s',
+                          faults.Hang('after', method='POST', path='/reshaper', every=2), timeout_ms=2000)
+        self.assertGreater(line['writes'], 0)
+
+    def test_html(self):
+        self.check('unavailable', '503', faults.html())
+
+    def test_html_with_a_wait(self):
+        line = self.check('unavailable', 'wait 30 s',
+                          faults.html(503, headers=[('Retry-After', '30')]))
+        self.assertEqual(line['retry_after_s'], 30)
+
+    def test_html_in_the_middle(self):
+        self.check('unavailable', '503', faults.html(method='PUT', path='/traits'))
+
+    def test_a_page_with_200(self):
+        self.check('unavailable', 'not Placement', faults.Answer(200, '<html>hi', 'text/html'))
+
+    def test_garbage(self):
+        self.check('unavailable', 'not Placement', faults.garbage())
+
+    def test_oversized(self):
+        self.check('unavailable', 'more than 8388608 bytes', faults.oversized(9 << 20))
+
+    def test_oversized_but_allowed(self):
+        """Under the cap, and JSON, but not what was asked for."""
+        line = self.attempt(faults.oversized(1 << 20, path='in_tree', times=1))
+        self.assertEqual(line['outcome'], 'done', line['error'])
+        self.assert_remote(self.tree)
+
+    def test_b3_a_limit_of_the_size_of_requests(self):
+        """The batch is too large for what stands before Placement: each goes by itself then."""
+        self.proxy.add(faults.html(413, method='POST', path='/reshaper', every=2))
+        line = self.attempt()
+        self.assertEqual(line['outcome'], 'done', line['error'])
+        self.assert_remote(self.tree)
+        self.assertGreater(self.proxy.count('PUT', '/inventories'), 5)
+
+    def test_b3_413_for_all(self):
+        self.check('refused', 'raise the limit', faults.html(413, method='PUT'))
+
+    def test_e7_429_with_a_wait(self):
+        line = self.check('unavailable', 'asks to wait 7 s', faults.Answer(
+            429, 'slow down', 'text/plain', headers=[('Retry-After', '7')]))
+        self.assertEqual(line['retry_after_s'], 7)
+
+    def test_redirect(self):
+        self.check('unavailable', 'http://127.0.0.1:1/',
+                   faults.Answer(302, headers=[('Location', 'http://127.0.0.1:1/')]))
+
+    def test_unauthorized(self):
+        self.check('unauthorized', 'auth_type', faults.Answer(401, 'no', 'text/plain'))
+
+    def test_forbidden(self):
+        self.check('forbidden', 'admin or service',
+                   faults.server_error(403, method='POST', path='/resource_providers'))
+
+    def test_too_old(self):
+        body = ('{"errors": [{"status": 406, "title": "Not Acceptable", "detail": "", '
+                '"max_version": "1.17", "min_version": "1.0"}]}')
+        self.check('too-old', '1.0 to 1.17', faults.Answer(406, body))
+
+    def test_cut_before_and_after_and_in_the_middle(self):
+        for when in ('before', 'after', 'middle'):
+            for method in ('GET', 'POST', 'PUT'):
+                with self.subTest(when=when, method=method):
+                    line = self.attempt(faults.Cut(when, method=method, times=1))
+                    # Over a connection that was open before, HTTP clients send a request again
+                    # that got no byte of an answer: a write that was done is a conflict then.
+                    self.assertIn(line['outcome'], ('done', 'unreachable', 'conflict'))
+                    self.heals()
+                    self.tree[0]['inventories']['VCPU']['reserved'] += 1
+                    self.tree[0]['inventories']['MEMORY_MB']['reserved'] += 1
+
+    def test_500_once_in_a_while(self):
+        line = self.attempt(faults.server_error(500, method='PUT', every=4))
+        self.assertEqual(line['outcome'], 'done', line['error'])
+        self.assert_remote(self.tree)
+
+    def test_500_for_ever(self):
+        line = self.attempt(faults.server_error(500, method='PUT'))
+        self.assertEqual(line['outcome'], 'unavailable')
+        self.assertLess(line['requests'], 100)
+        self.heals()
+
+    def test_conflict_at_every_third_write(self):
+        line = self.attempt(faults.conflict(every=3), retries=50)
+        self.assertEqual(line['outcome'], 'done', line['error'])
+        self.assert_remote(self.tree)
+
+    def test_conflict_for_ever(self):
+        line = self.attempt(faults.conflict(), retries=5)
+        self.assertEqual(line['outcome'], 'conflict')
+        self.heals()
+
+    def test_slow_answers(self):
+        line = self.attempt(faults.Delay(0.05))
+        self.assertEqual(line['outcome'], 'done', line['error'])
+
+    def test_restart_between_rounds(self):
+        """The connection of the last round is dead: nobody notices."""
+        with self.stepped(self.tree, endpoint=self.placement.endpoint, rounds=2) as go:
+            self.assertEqual(go()['outcome'], 'done')
+            self.assertEqual(go.line(), {'event': 'refreshed'})
+            self.placement.restart()
+            self.tree[0]['inventories']['VCPU'] = inventory(99)
+            self.write('tree.json', {'providers': self.tree})
+            self.assertEqual(go()['outcome'], 'done')
+        self.assert_remote(self.tree)
+
+
+class TestNobody(ReportCase):
+    def test_a_port_that_accepts_and_never_reads(self):
+        with socket.socket() as listener:
+            listener.bind(('127.0.0.1', 0))
+            listener.listen(1)
+            line = self.publish(big_tree(), timeout_ms=300,
+                                endpoint='http://127.0.0.1:%d' % listener.getsockname()[1])
+        self.assertEqual(line['outcome'], 'unreachable')
+        self.assertIn('within 0.3 s', line['error'])
+
+    def test_something_that_is_not_http(self):
+        with socket.socket() as listener:
+            listener.bind(('127.0.0.1', 0))
+            listener.listen(1)
+
+            def greet():
+                connection, _ = listener.accept()
+                with connection:
+                    connection.sendall(b'220 mail.example ESMTP\r\n')
+                    connection.recv(4096)
+            thread = threading.Thread(target=greet)
+            thread.start()
+            line = self.publish(big_tree(),
+                                endpoint='http://127.0.0.1:%d' % listener.getsockname()[1])
+            thread.join()
+        self.assertEqual(line['outcome'], 'unavailable')
+        self.assertIn('does not speak HTTP', line['error'])
+
+    def test_no_such_socket(self):
+        line = self.publish(big_tree(), endpoint='unix://%s/none.sock' % self.folder)
+        self.assertEqual(line['outcome'], 'unreachable')
+        self.assertIn('no such socket', line['error'])
+
+    def test_a_free_port(self):
+        line = self.publish(big_tree(), endpoint='http://127.0.0.1:%d' % free_port())
+        self.assertEqual(line['outcome'], 'unreachable')
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Classes that change under guests, there and back: a real libvirtd over made-up hardware, where a
+guest runs and two are defined that have a card and a slice of a GPU (a guest with a host's device
+starts nowhere here).
+
+Memory encryption is not among them: QEMU without SEV is all that libvirtd finds on such a machine.
+Its moves are those of a recorded host (test_moves.py).
+"""
+
+import unittest
+
+from tests.env.hosts import Cell, Gpu, Host, MdevType, Pci
+from tests.env.libvirtd import guest_xml, mdev_xml
+from tests.env.scratch import wait_until
+from tests.integration.driver.test_devices import hostdev
+from tests.integration.reshape.test_reshape import MDEVS, ROOT, ReshapeCase
+
+CARD, GPU = '0000:05:00.0', '0000:41:00.0'
+CARD_PROVIDER, GPU_PROVIDER = 'compute-1_0000:05:00.0', 'compute-1_pci_0000_41_00_0'
+
+
+def device_spec(name):
+    return '{"vendor_id": "8086", "product_id": "1572", "resource_class": "%s"}' % name
+
+
+class TestClasses(ReshapeCase):
+    @staticmethod
+    def make_host():
+        return Host(name=ROOT, cells=[Cell(0, [0, 1, 2, 3], 4 << 20, {2048: 64})],
+                    pci=[Pci(CARD)],
+                    gpus=[Gpu(GPU, types={'nvidia-35': MdevType(
+                        'M10', available=3, existing=[MDEVS[0]])})])
+
+    def tell_root(self, name):
+        """provider.yaml: the root has five of a class."""
+        folder = self.agent.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / 'root.yaml').write_text(
+            "meta: {schema_version: '1.0'}\nproviders:\n- identification: {name: %s}\n"
+            '  inventories:\n    additional:\n    - %s: {total: 5}\n' % (ROOT, name))
+        return {'compute': {'provider_config_location': folder}}
+
+    def make_guests(self):
+        """One that runs and two that are defined, each with what a scheduler gave it."""
+        self.runner = self.libvirtd.start_guest('runner')
+        for name, extra in (('carded', hostdev(CARD)), ('sliced', mdev_xml(MDEVS[0]))):
+            self.libvirtd.define(guest_xml(name, extra=extra))
+        self.carded, self.sliced = (self.libvirtd.virsh('domuuid', name).strip()
+                                    for name in ('carded', 'sliced'))
+        common = {'VCPU': 1, 'MEMORY_MB': 32}
+        self.put(self.runner, {ROOT: {**common, 'CUSTOM_LICENSE': 2}})
+        self.put(self.carded, {ROOT: common, CARD_PROVIDER: {'CUSTOM_NIC': 1}})
+        self.put(self.sliced, {ROOT: {**common, 'CUSTOM_LICENSE': 1}, GPU_PROVIDER: {'VGPU': 1}})
+        self.running = self.libvirtd.virsh('domid', 'runner')
+
+    def holdings(self):
+        return {name: self.held(getattr(self, name)) for name in ('runner', 'carded', 'sliced')}
+
+    def check(self, before, names):
+        """Each class has its new name, and nothing else changed; the claims follow, and the guest
+        ran on."""
+        expected = {guest: {provider: {names.get(name, name): amount
+                                       for name, amount in resources.items()}
+                            for provider, resources in held.items()}
+                    for guest, held in before.items()}
+        self.assertEqual(self.holdings(), expected)
+        claims = {getattr(self, guest): held for guest, held in expected.items()}
+        wait_until(lambda: self.claimed() == claims, 30, 'the claims to be what is held')
+        self.assertEqual(self.libvirtd.virsh('domid', 'runner'), self.running)
+
+    def move(self, before, names, **options):
+        mark = self.placement.mark()
+        self.restart(**options)
+        self.check(before, names)
+        self.assertEqual([item[2] for item in self.placement.writes_since(mark)
+                          if item[1] == '/reshaper'], [204])
+        self.assertIn('Reshaped the provider tree of compute-1', self.agent.log())
+
+    def test_classes_there_and_back(self):
+        def devices(mdev_class, card_class):
+            return {'mdev_nvidia-35': {'mdev_class': mdev_class},
+                    'pci': {'device_spec': device_spec(card_class),
+                            'report_in_placement': 'true'}}
+
+        def renames(text, root_class, card_class):
+            return {'agent': {'renamed_resource_classes': text}, **self.tell_root(root_class),
+                    'pci': {'device_spec': device_spec(card_class)}}
+
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'},
+                   **devices('VGPU', 'CUSTOM_NIC'), **self.tell_root('CUSTOM_LICENSE'))
+        self.agent.stop()
+        self.make_guests()
+        self.start()
+        before = self.holdings()
+        self.check(before, {})
+        # from an mdev_class to another, and PCI devices to another group, at once
+        self.move(before, {'VGPU': 'CUSTOM_SLICE', 'CUSTOM_NIC': 'CUSTOM_FAST_NIC'},
+                  **devices('CUSTOM_SLICE', 'CUSTOM_FAST_NIC'))
+        self.move(before, {}, **devices('VGPU', 'CUSTOM_NIC'))
+        # renamed, on the root and on a card at once
+        self.move(before, {'CUSTOM_LICENSE': 'CUSTOM_PERMIT', 'CUSTOM_NIC': 'CUSTOM_PORT'},
+                  **renames('CUSTOM_LICENSE:CUSTOM_PERMIT, CUSTOM_NIC:CUSTOM_PORT',
+                            'CUSTOM_PERMIT', 'CUSTOM_PORT'))
+        self.move(before, {}, **renames('CUSTOM_PERMIT:CUSTOM_LICENSE, CUSTOM_PORT:CUSTOM_NIC',
+                                        'CUSTOM_LICENSE', 'CUSTOM_NIC'))
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The moves that need no guest to be looked at, there and back, and everything that Placement can
+refuse of them: a recorded host, a real Placement.
+
+What is refused is what Placement's own test of its reshaper (reshaper.yaml) has refused. Each is
+brought about by somebody who changes something while the request is held on its way.
+"""
+
+import collections
+import contextlib
+import json
+import random
+import subprocess
+import threading
+import unittest
+
+from tests.env import faults
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.proxy import Proxy
+from tests.env.scratch import wait_until
+from tests.integration.reshape.test_random import ReshapesCase, new_uuid
+
+SEV = 'MEM_ENCRYPTION_CONTEXT'
+NIC = '{"vendor_id": "8086", "product_id": "1572", "resource_class": "%s"}'
+
+
+def inventory(total):
+    return {'total': total, 'reserved': 0, 'min_unit': 1, 'max_unit': total, 'step_size': 1,
+            'allocation_ratio': 1.0}
+
+
+class MovesCase(ReshapesCase):
+    """A host of two cells with a GPU, two network cards and SEV; fresh for each test."""
+
+    def setUp(self):
+        self.rng = random.Random(self.id())
+        self.name = 'host-' + self._testMethodName
+        self.reset(self)
+        self.agent.options = {section: dict(keys) for section, keys in self.options.items()}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.options = {section: dict(keys) for section, keys in cls.agent.options.items()}
+        cls.options['devices'] = {'enabled_mdev_types': None}
+        cls.options['placement']['timeout'] = 60 # a request may be held for long under load
+
+    def host(self):
+        return {
+            'format': 'compute-agent-host/1', 'driver': 'libvirt', 'nodename': self.name,
+            'arch': 'x86_64', 'online_cpus': '0-7', 'memory_kib': 8 << 20,
+            'disk_total_bytes': 100 << 30,
+            'cells': [{'id': cell, 'memory_kib': 4 << 20,
+                       'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(2)],
+            'emulators': [{'arch': 'x86_64', 'machine': 'pc', 'sev': True, 'sev_max_guests': 15}],
+            'devices': [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0',
+                         'mdev_types': [{'id': 'slice', 'available_instances': 4}]},
+                        *({'name': 'pci_0000_0%d_00_0' % number,
+                           'address': '0000:0%d:00.0' % number, 'vendor_id': 0x8086,
+                           'product_id': 0x1572, 'class_code': 0x020000} for number in (5, 6))]}
+
+    def start(self, code=0, **options):
+        """One start of the agent with these options; its tree then."""
+        self.agent.configure(options)
+        done = self.agent.run('--once')
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.said = done.stderr
+        return self.tree(self.agent.root())
+
+    def start_daemon(self):
+        """The agent on a bus of its own, until the test ends."""
+        bus = Bus(self.scratch)
+        bus.start()
+        self.agent.bus = bus
+        self.addCleanup(setattr, self.agent, 'bus', None)
+        self.agent.start()
+        self.addCleanup(self.agent.stop)
+
+    def uuid_of(self, suffix=''):
+        return self.tree(self.agent.root())[self.name + suffix]['uuid']
+
+    def hold(self, held):
+        """A consumer that holds {suffix of a provider's name: {class: amount}}."""
+        consumer = new_uuid(self.rng)
+        answer = self.put(consumer, {self.uuid_of(suffix): resources
+                                     for suffix, resources in held.items()})
+        self.assertEqual(answer.status, 204, answer.text)
+        return consumer
+
+    def holds(self, consumer):
+        """{suffix or uuid: {class: amount}}"""
+        names = {item['uuid']: name[len(self.name):]
+                 for name, item in self.tree(self.agent.root()).items()}
+        ret = collections.defaultdict(dict)
+        for (provider, name), amount in self.held(consumer).items():
+            ret[names.get(provider, provider)][name] = amount
+        return dict(ret)
+
+    def change(self, suffix, edit):
+        """Let edit() change the inventories of a provider, as an operator would."""
+        tree = self.tree(self.agent.root())[self.name + suffix]
+        edit(tree['inventories'])
+        self.set_inventories(tree['uuid'], tree['inventories'])
+
+
+class TestMoves(MovesCase):
+    """Move by move, from one class or provider to another and back."""
+
+    def there_and_back(self, suffix, old, new, there, back):
+        self.start(**back)
+        consumer = self.hold({suffix: {old: 1}, '': {'DISK_GB': 3}})
+        for options, name in ((there, new), (back, old)):
+            mark = self.placement.mark()
+            tree = self.start(**options)
+            self.assertEqual(self.holds(consumer), {suffix: {name: 1}, '': {'DISK_GB': 3}})
+            self.assertEqual(list(tree[self.name + suffix]['inventories']), [name])
+            self.assertEqual([item[2] for item in self.placement.writes_since(mark)
+                              if item[1] == '/reshaper'], [204])
+            mark = self.placement.mark()
+            self.start(**options)
+            self.assertEqual(self.placement.writes_since(mark), [])
+
+    def test_pci_devices_regrouped(self):
+        self.there_and_back('_0000:05:00.0', 'CUSTOM_NIC', 'CUSTOM_FAST_NIC', *(
+            {'pci': {'device_spec': NIC % name, 'report_in_placement': 'true'}}
+            for name in ('CUSTOM_FAST_NIC', 'CUSTOM_NIC')))
+
+    def test_mdev_class_to_another(self):
+        self.there_and_back('_pci_0000_41_00_0', 'VGPU', 'CUSTOM_SLICE', *(
+            {'devices': {'enabled_mdev_types': 'slice'}, 'mdev_slice': {'mdev_class': name}}
+            for name in ('CUSTOM_SLICE', 'VGPU')))
+
+    def tell_root(self, name):
+        """provider.yaml: the root has five of a class."""
+        folder = self.agent.folder / 'provider_config'
+        folder.mkdir(exist_ok=True)
+        (folder / 'root.yaml').write_text(
+            "meta: {schema_version: '1.0'}\nproviders:\n- identification: {name: %s}\n"
+            '  inventories:\n    additional:\n    - %s: {total: 5}\n' % (self.name, name))
+        self.agent.configure({'compute': {'provider_config_location': folder}})
+
+    def test_classes_renamed_anywhere(self):
+        """On the root, from provider.yaml, and on a device, at once; a consumer has some of both."""
+        self.tell_root('CUSTOM_LICENSE')
+        self.start(pci={'device_spec': NIC % 'CUSTOM_NIC', 'report_in_placement': 'true'})
+        consumer = self.hold({'': {'CUSTOM_LICENSE': 2, 'VCPU': 1},
+                              '_0000:06:00.0': {'CUSTOM_NIC': 1}})
+        for renames, root, device in (
+                ('CUSTOM_LICENSE:CUSTOM_PERMIT, CUSTOM_NIC:CUSTOM_PORT', 'PERMIT', 'PORT'),
+                ('CUSTOM_PERMIT:CUSTOM_LICENSE, CUSTOM_PORT:CUSTOM_NIC', 'LICENSE', 'NIC')):
+            self.tell_root('CUSTOM_' + root)
+            tree = self.start(agent={'renamed_resource_classes': renames},
+                              pci={'device_spec': NIC % ('CUSTOM_' + device)})
+            self.assertEqual(self.holds(consumer), {'': {'CUSTOM_' + root: 2, 'VCPU': 1},
+                                                    '_0000:06:00.0': {'CUSTOM_' + device: 1}})
+            self.assertEqual(
+                [name for name in tree[self.name]['inventories'] if name.startswith('CUSTOM')],
+                ['CUSTOM_' + root])
+
+    def test_f3_memory_encryption_from_the_root(self):
+        """F3 "SEV": class, usage and trait move from the root to its provider; and back, undone."""
+        self.start()
+        trait = 'HW_CPU_X86_AMD_SEV'
+        self.assertIn(trait, self.tree(self.agent.root())[self.name + '_amd_sev']['traits'])
+        self.change('_amd_sev', lambda classes: classes.clear())
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        consumer = self.hold({'': {SEV: 1, 'VCPU': 2}})
+        self.start_daemon()
+        self.agent.wait_state('synced')
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 2}, '_amd_sev': {SEV: 1}})
+        tree = self.tree(self.agent.root())
+        self.assertNotIn(SEV, tree[self.name]['inventories'])
+        self.assertEqual(tree[self.name + '_amd_sev']['inventories'][SEV]['total'], 15)
+        self.agent.ctl('reshape', '--undo')
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 2, SEV: 1}})
+        self.agent.ctl('reshape')
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 2}, '_amd_sev': {SEV: 1}})
+
+    def put_back_sev(self):
+        """The shape of the past: the class on the root, and no provider of its own."""
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        self.api('DELETE', '/resource_providers/' + self.uuid_of('_amd_sev'))
+
+    def test_f3_sev_mixed(self):
+        """F3 "SEV mixed": of two hosts one was started anew; the other, which runs on, keeps the
+        old layout, and a guest can be placed on both."""
+        old = self.name
+        self.start_daemon()
+        self.agent.wait_state('synced')
+        self.put_back_sev()
+        self.agent.ctl('sync', check=False)
+        self.agent.wait_state('stale')
+        consumers = [self.hold({'': {SEV: 1, 'VCPU': 2}})]
+        old_root = self.uuid_of()
+
+        self.name += '-new'
+        new = Agent(self.scratch, self.placement, options=self.options)
+        new.configure({'DEFAULT': {'state_path': new.state},
+                       'static': {'path': new.folder / 'host.json'}})
+        (new.folder / 'host.json').write_text(json.dumps(self.host()))
+        self.agent, running = new, self.agent
+        self.addCleanup(setattr, self, 'agent', running)
+        self.start()
+        self.put_back_sev()
+        consumers.append(self.hold({'': {SEV: 1, 'VCPU': 2}}))
+        self.start()
+        self.assertEqual(self.holds(consumers[1]), {'': {'VCPU': 2}, '_amd_sev': {SEV: 1}})
+        self.assertEqual(self.held(consumers[0]), {(old_root, SEV): 1, (old_root, 'VCPU'): 2})
+        self.assertEqual(set(self.tree(old_root)), {old})
+
+        found = self.api('GET', '/allocation_candidates?resources=VCPU:1,%s:1' % SEV)
+        places = {provider: held['resources'] for request in found['allocation_requests']
+                  for provider, held in request['allocations'].items() if SEV in held['resources']}
+        self.assertLessEqual({old_root, self.uuid_of('_amd_sev')}, set(places))
+        self.hold({'_amd_sev': {SEV: 1}, '': {'VCPU': 1}})
+        self.assertEqual(self.put(new_uuid(self.rng), {old_root: {SEV: 1, 'VCPU': 1}}).status, 204)
+
+    def test_f1_collapse_onto_the_root_and_expand_again(self):
+        """F1 "reshape": nothing to move twice, all onto the root, and all back; what others hold
+        of it, and what is held elsewhere, goes along."""
+        expanded = {'compute': {'numa_in_placement': 'true'}}
+        collapsed = {'compute': {'numa_in_placement': 'false'}}
+        sharing = self.make_foreign(self.rng, 'shared-' + self.name)
+        for _ in range(2):
+            self.start(**expanded)
+        consumers = [self.hold({'_NUMA%d' % cell: {'VCPU': 2, 'MEMORY_MB': 64}, '': {'DISK_GB': 1}})
+                     for cell in range(2)]
+        consumer = new_uuid(self.rng)
+        self.put(consumer, {self.uuid_of('_NUMA1'): {'VCPU': 1}, sharing: {'DISK_GB': 9}})
+        picture = self.tree(sharing)
+        self.assertEqual(set(self.start(**collapsed)), {self.name, self.name + '_amd_sev'})
+        for each in consumers:
+            self.assertEqual(self.holds(each), {'': {'VCPU': 2, 'MEMORY_MB': 64, 'DISK_GB': 1}})
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 1}, sharing: {'DISK_GB': 9}})
+        self.start(**expanded)
+        for each in [*consumers, consumer]:
+            sums = self.sums(each, [sharing])
+            self.assertEqual((sums['VCPU'], sums['MEMORY_MB']),
+                             (1, 0) if each == consumer else (2, 64))
+            self.assertNotIn('VCPU', self.holds(each).get('', {}))
+            answer = self.api('GET', '/allocations/' + each)
+            self.assertEqual((answer['consumer_type'], answer['project_id']), ('INSTANCE', 'p'))
+        self.assertEqual(self.tree(sharing), picture)
+
+
+class TestDeletion(MovesCase):
+    """Placement looks for allocations and then deletes, and no generation guards that."""
+
+    def test_nobody_claims_of_what_is_about_to_go(self):
+        """Cells on which nobody has anything go without a reshape; they are emptied first."""
+        self.start(compute={'numa_in_placement': 'true'})
+        with Proxy(self.placement.port) as proxy:
+            hang = proxy.add(faults.Hang('before', method='DELETE',
+                                         path='^/resource_providers/[^/]+$', times=1))
+            self.agent.configure({'compute': {'numa_in_placement': 'false'},
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            ended = []
+            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
+            thread.start()
+            try:
+                wait_until(lambda: hang.reached.is_set() or ended, 30, 'a deletion')
+                cell = next(record.path.rpartition('/')[2] for record in proxy.requests
+                            if record.method == 'DELETE' and record.path.count('/') == 2)
+                self.assertEqual(self.put(new_uuid(self.rng), {cell: {'VCPU': 1}}).status, 409)
+            finally:
+                hang.release()
+                thread.join()
+        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.assertEqual(set(self.tree(self.agent.root())), {self.name, self.name + '_amd_sev'})
+
+    def test_who_claimed_before_that_keeps_it(self):
+        """Emptying is refused, so all is read again; there is somebody to be moved now."""
+        self.start(compute={'numa_in_placement': 'true'})
+        with Proxy(self.placement.port) as proxy:
+            hang = proxy.add(faults.Hang('before', method='DELETE', path='/inventories$', times=1))
+            self.agent.configure({'compute': {'numa_in_placement': 'false'},
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            ended = []
+            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
+            thread.start()
+            try:
+                wait_until(lambda: hang.reached.is_set() or ended, 30, 'an emptying')
+                cell = next(record.path.split('/')[2] for record in proxy.requests
+                            if record.method == 'DELETE')
+                consumer = new_uuid(self.rng)
+                self.assertEqual(self.put(consumer, {cell: {'VCPU': 1}}).status, 204)
+            finally:
+                hang.release()
+                thread.join()
+        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.assertIn('Reshaped', ended[0].stderr)
+        self.assertEqual(self.holds(consumer), {'': {'VCPU': 1}})
+
+
+class TestRefusals(MovesCase):
+    """Flat to cells, and in the middle of it somebody does something."""
+
+    def setUp(self):
+        super().setUp()
+        self.start()
+        self.consumer = self.hold({'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
+    @contextlib.contextmanager
+    def held_request(self, code=0, **options):
+        """The agent starts, asks for cells and for these options, and its POST /reshaper is held
+        while the caller does something; then it goes on and ends with this code."""
+        with Proxy(self.placement.port) as proxy:
+            hang = proxy.add(faults.Hang('before', method='POST', path='^/reshaper$', times=1))
+            self.agent.configure({'compute': {'numa_in_placement': 'true'}, **options,
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            ended = []
+            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
+            thread.start()
+            try:
+                wait_until(lambda: hang.reached.is_set() or ended, 30, 'POST /reshaper')
+                self.assertTrue(hang.reached.is_set(), ended)
+                yield
+            finally:
+                hang.release()
+                thread.join()
+            self.answers = [record.status for record in proxy.requests
+                            if (record.method, record.path) == ('POST', '/reshaper')]
+        self.said = ended[0].stderr
+        self.assertEqual(ended[0].returncode, code, self.said)
+
+    def assert_moved(self, consumer, **sums):
+        self.assertEqual(self.sums(consumer, []), collections.Counter(sums))
+        self.assertNotIn('', self.holds(consumer))
+
+    def test_e6_somebody_claims_meanwhile(self):
+        """Bad generation of a provider: a consumer came between the reading and the request."""
+        with self.held_request():
+            late = self.hold({'': {'VCPU': 3}})
+        self.assertEqual(self.answers, [409, 204])
+        self.assert_moved(late, VCPU=3)
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+
+    def test_e6_a_consumer_changes_meanwhile(self):
+        """Bad generation of a consumer: it was resized."""
+        with self.held_request():
+            self.api('PUT', '/allocations/' + self.consumer, {
+                'allocations': {self.uuid_of(): {'resources': {'VCPU': 1}}}, 'project_id': 'p',
+                'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'INSTANCE'})
+        self.assertEqual(self.answers, [409, 204])
+        self.assert_moved(self.consumer, VCPU=1)
+
+    def test_e6_a_consumer_goes_meanwhile(self):
+        """What was released stays released, though no provider's generation told of it."""
+        other = self.hold({'': {'VCPU': 1}})
+        with self.held_request():
+            before = self.api('GET', '/resource_providers/' + self.uuid_of())['generation']
+            self.api('DELETE', '/allocations/' + self.consumer)
+            after = self.api('GET', '/resource_providers/' + self.uuid_of())['generation']
+            self.assertEqual(before, after)
+        self.assertEqual(self.answers, [409, 204])
+        self.assertEqual(self.holds(self.consumer), {})
+        self.assert_moved(other, VCPU=1)
+
+    def test_e6_a_provider_goes_meanwhile(self):
+        """Unknown provider: 400, and it is made again."""
+        with self.held_request():
+            self.api('DELETE', '/resource_providers/' + self.uuid_of('_NUMA1'))
+        self.assertEqual(self.answers, [400, 204])
+        self.assertIn(self.name + '_NUMA1', self.tree(self.agent.root()))
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+
+    def test_e6_no_capacity_elsewhere(self):
+        """Over capacity: what the consumer holds of another host does not fit there any more. It
+        is refused as a whole, said, and done when there is room again."""
+        other = self.make_foreign(self.rng, 'other-' + self.name)
+        self.api('PUT', '/allocations/' + self.consumer, {
+            'allocations': {self.uuid_of(): {'resources': {'VCPU': 2}},
+                            other: {'resources': {'DISK_GB': 500}}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'INSTANCE'})
+        before = self.tree(self.agent.root())[self.name]['inventories']
+        with self.held_request(code=1):
+            self.set_inventories(other, {'DISK_GB': {'total': 100}})
+        self.assertEqual(self.answers, [409, 409, 409])
+        self.assertIn('keeps its old shape', self.said)
+        self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2}, other: {'DISK_GB': 500}})
+        self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
+        self.set_inventories(other, {'DISK_GB': {'total': 1000}})
+        self.start(placement={'endpoint_override': self.placement.endpoint})
+        self.assertEqual(self.sums(self.consumer, [other])['VCPU'], 2)
+        self.assertNotIn('', self.holds(self.consumer))
+
+    def test_e6_no_room_for_one_elsewhere(self):
+        """max_unit violated: it shrank under what the consumer holds of another host."""
+        other = self.make_foreign(self.rng, 'other-' + self.name)
+        self.api('PUT', '/allocations/' + self.consumer, {
+            'allocations': {self.uuid_of(): {'resources': {'VCPU': 2}},
+                            other: {'resources': {'VCPU': 4}}}, 'project_id': 'p',
+            'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'INSTANCE'})
+        with self.held_request(code=1):
+            self.set_inventories(other, {'VCPU': {'total': 50, 'max_unit': 3}})
+        self.assertEqual(self.answers, [409, 409, 409])
+        self.assertIn('keeps its old shape', self.said)
+        self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2}, other: {'VCPU': 4}})
+
+    def test_e6_the_class_goes_meanwhile(self):
+        """Unknown class: 400, and it is made again."""
+        spec = NIC.replace('%s', 'CUSTOM_' + self._testMethodName.upper())
+        with self.held_request(pci={'device_spec': spec, 'report_in_placement': 'true'}):
+            self.api('DELETE', '/resource_classes/CUSTOM_' + self._testMethodName.upper())
+        self.assertEqual(self.answers, [400, 204])
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+
+    def test_e6_a_placement_without_a_reshaper(self):
+        """One before 1.30 knows neither path nor version: the old shape stays, with words."""
+        before = self.tree(self.agent.root())[self.name]['inventories']
+        for status in (404, 406):
+            with Proxy(self.placement.port) as proxy:
+                proxy.add(faults.Answer(status, faults.placement_error(
+                    status, 'Not Found', 'The resource could not be found.',
+                    'placement.undefined_code'), method='POST', path='^/reshaper$'))
+                self.start(1, compute={'numa_in_placement': 'true'},
+                           placement={'endpoint_override': proxy.endpoint})
+            self.assertIn('keeps its old shape', self.said)
+            self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
+            self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
+    def test_an_answer_that_is_lost(self):
+        """Done, but nobody was told: it is not done twice, and can be undone."""
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.Cut('after', method='POST', path='^/reshaper$', times=1))
+            self.agent.configure({'compute': {'numa_in_placement': 'true'},
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            self.agent.run('--once')
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+        mark = self.placement.mark()
+        self.start(placement={'endpoint_override': self.placement.endpoint})
+        self.assertEqual([item for item in self.placement.writes_since(mark)
+                          if item[1] == '/reshaper'], [])
+        self.assertEqual(sorted(path.name for path in self.agent.state.glob('reshape*')),
+                         ['reshape.json'])
+        self.start_daemon()
+        self.agent.wait_state('synced')
+        self.agent.ctl('reshape', '--undo')
+        self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
+    def test_what_is_refused_after_it_does_not_undo_it(self):
+        """The traits that come after the reshape are refused: it was done, and is told as done."""
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.Answer(400, faults.placement_error(
+                400, 'Bad Request', 'No such trait.', 'placement.undefined_code'),
+                method='PUT', path='_providers/.*/traits$'))
+            self.start(1, compute={'numa_in_placement': 'true'},
+                       placement={'endpoint_override': proxy.endpoint})
+        self.assertIn('Reshaped the provider tree', self.said)
+        self.assertNotIn('keeps its old shape', self.said)
+        self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
+
+    def test_e6_forbidden(self):
+        """A user without the role: the old shape stays, and the words tell the role."""
+        before = self.tree(self.agent.root())[self.name]['inventories']
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.Answer(403, json.dumps({'errors': [{
+                'status': 403, 'title': 'Forbidden', 'code': 'placement.undefined_code',
+                'detail': 'Policy does not allow placement:reshaper:reshape to be performed.'}]}),
+                method='POST', path='^/reshaper$'))
+            self.start(1, compute={'numa_in_placement': 'true'},
+                       placement={'endpoint_override': proxy.endpoint})
+        self.assertIn('needs the role service', self.said)
+        self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
+        self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
+
+class TestAsked(MovesCase):
+    """Several who ask, and what is on the disk."""
+
+    @contextlib.contextmanager
+    def stopped_at(self, path, **match):
+        """While the agent is held at a request."""
+        with Proxy(self.placement.port) as proxy:
+            hang = proxy.add(faults.Hang('before', path=path, times=1, **match))
+            self.agent.configure({'placement': {'endpoint_override': proxy.endpoint}})
+            try:
+                yield hang
+            finally:
+                hang.release()
+
+    def ask(self, *args):
+        """computectl reshape in the background."""
+        ended = []
+        thread = threading.Thread(
+            target=lambda: ended.append(self.agent.ctl('reshape', *args, check=False)))
+        thread.start()
+        return thread, ended
+
+    def is_asked(self):
+        done = subprocess.run(['busctl', '--address=%s' % self.agent.bus.address, '--list', 'tree',
+                               'org.computeagent.Agent1'], capture_output=True, text=True,
+                              timeout=30, check=False)
+        return '/operation/' in done.stdout
+
+    def test_a_plan_is_asked_for_while_the_start_reshapes(self):
+        self.start()
+        consumer = self.hold({'': {'VCPU': 2}})
+        self.agent.configure({'compute': {'numa_in_placement': 'true'}})
+        with self.stopped_at('^/reshaper$', method='POST') as hang:
+            self.start_daemon()
+            wait_until(hang.reached.is_set, 30, 'POST /reshaper')
+            thread, ended = self.ask('--plan')
+            wait_until(self.is_asked, 30, 'the question')
+            undo = self.agent.ctl('reshape', '--undo', check=False)
+            hang.release()
+            thread.join()
+            self.agent.wait_state('synced')
+        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.assertIn('is under way', undo.stderr)
+        self.assertIn('Reshaped the provider tree', self.agent.log())
+        self.assertNotIn('', self.holds(consumer))
+
+    def test_a_reload_before_the_start_could_reshape(self):
+        """Placement was away at the start: what a start may do is done after a reload, too."""
+        self.start()
+        consumer = self.hold({'': {'VCPU': 2}})
+        with Proxy(self.placement.port) as proxy:
+            proxy.add(faults.html())
+            self.agent.configure({'compute': {'numa_in_placement': 'true'},
+                                  'placement': {'endpoint_override': proxy.endpoint}})
+            self.start_daemon()
+            self.agent.wait_state('offline')
+            self.agent.ctl('reload', check=False)
+            proxy.clear()
+            self.agent.ctl('sync', check=False)
+            self.agent.wait_state('synced')
+        self.assertNotIn('', self.holds(consumer))
+
+    def test_a_pre_image_of_what_never_was(self):
+        """Nothing is left to move when the reshape looks: the last one can still be undone."""
+        self.start()
+        self.change('_amd_sev', lambda classes: classes.clear())
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        self.start()
+        done, pending = (self.agent.state / name for name in
+                         ('reshape.json', 'reshape-pending.json'))
+        kept = done.read_text()
+        pending.write_text(kept.replace('"total": 15', '"total": 14').replace('"total":15',
+                                                                              '"total":14'))
+        self.assertNotEqual(pending.read_text(), kept)
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        with self.stopped_at(r'^/resource_providers\?in_tree=', method='GET', skip=1) as hang:
+            ended = []
+            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
+            thread.start()
+            wait_until(lambda: hang.reached.is_set() or ended, 30, 'the second reading')
+            self.change('', lambda classes: classes.pop(SEV))
+            hang.release()
+            thread.join()
+        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.assertEqual(done.read_text(), kept)
+
+    def test_nothing_to_undo_on_a_host_that_is_gone(self):
+        self.start()
+        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        self.start_daemon()
+        self.agent.wait_state('synced')
+        for suffix in ('_amd_sev', ''):
+            self.api('DELETE', '/resource_providers/' + self.uuid_of(suffix))
+        done = self.agent.ctl('reshape', '--undo', check=False)
+        self.assertIn('Placement does not know this host', done.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()
