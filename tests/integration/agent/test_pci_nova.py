@@ -32,7 +32,7 @@ NARROWER = ('[[:digit:]]', '(?a)8', '((8{1000}){1000}){1000}', '8' * 129)
 def ask(questions):
     lines = '\n'.join(json.dumps({'address': '0000:00:00.0', 'parent': '', 'serial': False, **question})
                       for question in questions)
-    done = subprocess.run([str(build_folder() / 'tests/pci-probe')], input=lines + '\n', capture_output=True,
+    done = subprocess.run([str(build_folder() / 'tests/probes/pci-probe')], input=lines + '\n', capture_output=True,
                           text=True, check=True, timeout=120)
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -218,7 +218,7 @@ class TestNova(unittest.TestCase):
         rounds = [one for seed in range(SEEDS) for one in self.rounds(seed)]
         lines = '\n'.join(json.dumps(question(cells, host, guest, ratios))
                           for cells, host, guest, ratios, _ in rounds)
-        done = subprocess.run([str(build_folder() / 'tests/numa-probe')], input=lines + '\n',
+        done = subprocess.run([str(build_folder() / 'tests/probes/numa-probe')], input=lines + '\n',
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         n_fits = n_alike = 0

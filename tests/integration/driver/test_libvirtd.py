@@ -30,7 +30,7 @@ class Probe:
 
     def __init__(self, scratch, uri, *options, driver='libvirt'):
         folder = scratch.folder('probe')
-        self.child = scratch.spawn([BUILD / 'tests/driver-probe', *options, driver, uri], 'probe',
+        self.child = scratch.spawn([BUILD / 'tests/probes/driver-probe', *options, driver, uri], 'probe',
                                    folder)
 
     def lines(self):

@@ -212,7 +212,7 @@ class TestNovaAgrees(unittest.TestCase):
         return json.loads(done.stdout)
 
     def ours(self, path):
-        done = subprocess.run([BUILD / 'tests/tree-probe', path], stdin=subprocess.DEVNULL,
+        done = subprocess.run([BUILD / 'tests/probes/tree-probe', path], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=60, check=False)
         if done.returncode:
             return {'refused': done.stderr}

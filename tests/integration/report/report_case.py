@@ -123,7 +123,7 @@ class ReportCase(unittest.TestCase):
 
     def command(self, tree, endpoint=None, allocations=None, root='host', **options):
         """options: names of report-probe's options, with _ for -; True for one without a value."""
-        argv = [str(build_folder() / 'tests/report-probe'),
+        argv = [str(build_folder() / 'tests/probes/report-probe'),
                 '--endpoint', endpoint or self.placement.endpoint, '--token', 'admin',
                 '--root', uid(root), '--name', root,
                 '--tree', self.write('tree.json', tree if isinstance(tree, dict)

@@ -29,7 +29,7 @@ class TestReportConsumers(ReportCase):
         self.publish_done(tree())
 
     def probe(self, *arguments, endpoint=None):
-        done = subprocess.run([str(build_folder() / 'tests/consumers-probe'),
+        done = subprocess.run([str(build_folder() / 'tests/probes/consumers-probe'),
                                endpoint or self.placement.endpoint, *arguments],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
                               check=False)

@@ -309,7 +309,7 @@ class ReshapesCase(unittest.TestCase):
     def check_tree(self, case, tree):
         path = self.agent.folder / 'probe.conf'
         path.write_text(self.agent.config.read_text())
-        done = subprocess.run([str(build_folder() / 'tests/tree-probe'), str(path)],
+        done = subprocess.run([str(build_folder() / 'tests/probes/tree-probe'), str(path)],
                               capture_output=True, check=True)
         expected = {provider['name']: {name: record['total'] for name, record in
                                        provider['inventories'].items()}

@@ -273,7 +273,7 @@ int main(int argc, char *argv[])
         int r;
 
         if (parse_options(&probe, argc, argv) < 0) {
-                fprintf(stderr, "usage: see the head of tests/report-probe.c\n");
+                fprintf(stderr, "usage: see the head of tests/probes/report-probe.c\n");
                 return 2;
         }
         r = sd_event_new(&probe.event);

@@ -148,7 +148,7 @@ int main(int argc, char *argv[])
         int r;
 
         if (argc < 4) {
-                fprintf(stderr, "usage: see the head of tests/consumers-probe.c\n");
+                fprintf(stderr, "usage: see the head of tests/probes/consumers-probe.c\n");
                 return 2;
         }
         r = sd_event_new(&probe.event);
