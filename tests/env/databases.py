@@ -119,7 +119,7 @@ def _program(name):
              shutil.which(name, path='/usr/sbin')]
     for path in filter(None, found):
         return str(path)
-    raise EnvError('%s is missing (tests/packages, group bench)' % name)
+    raise EnvError('%s is missing (tests/run/packages, group bench)' % name)
 
 
 SERVERS = {server.name: server for server in (Postgres, MariaDB)}

@@ -6,7 +6,7 @@
 starts it with that many hypervisors, each a libvirtd of its own over a made-up /sys with guests
 under TCG (and, with --agent, compute-agentd with nova-compute on top of it), prints one JSON object on one line and stays until SIGINT, SIGTERM or the end of its
 input. There is no Neutron: servers have no networks. The first start fills a cache (a minute).
-Needs Debian's packages of the group "cloud" (tests/packages), and root.
+Needs Debian's packages of the group "cloud" (tests/run/packages), and root.
 """
 
 import argparse

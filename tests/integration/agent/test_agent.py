@@ -5,7 +5,7 @@ import json
 import unittest
 import uuid
 
-from tests.demo import expected_tree, placement_tree
+from tests.run.demo import expected_tree, placement_tree
 from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.fakesys import demo_host, set_available

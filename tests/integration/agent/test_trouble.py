@@ -7,7 +7,7 @@ import time
 import unittest
 import uuid
 
-from tests.demo import expected_tree, placement_tree
+from tests.run.demo import expected_tree, placement_tree
 from tests.env import faults
 from tests.env.proxy import Proxy
 from tests.env.scratch import wait_until

@@ -9,9 +9,9 @@ import time
 import unittest
 from pathlib import Path
 
-from tests.automake_tap import cases_of
+from tests.run.automake_tap import cases_of
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 HEAD = 'import os, signal, subprocess, sys, time, unittest\nclass A(unittest.TestCase):\n'
 
 # (body of a test class, results in order, part of what must be said)
@@ -42,13 +42,13 @@ FILES = [
 
 
 class Copy:
-    """A folder with tests/tap.py and one test file."""
+    """A folder with tests/run/tap.py and one test file."""
 
     def __init__(self, body):
         self._folder = tempfile.TemporaryDirectory(prefix='compute-agent-tools-')
         self.path = Path(self._folder.name)
-        (self.path / 'tests').mkdir()
-        for name in ('__init__.py', 'tap.py'):
+        (self.path / 'tests/run').mkdir(parents=True)
+        for name in ('__init__.py', 'run/__init__.py', 'run/tap.py'):
             (self.path / 'tests' / name).write_text((ROOT / 'tests' / name).read_text())
         (self.path / 'tests' / 'file.py').write_text(body)
 
@@ -60,7 +60,7 @@ class Copy:
 
     def start(self, *options):
         return subprocess.Popen(
-            ['/usr/bin/python3', '-B', '-m', 'tests.tap', '--grace', '1', *options, 'tests/file.py'],
+            ['/usr/bin/python3', '-B', '-m', 'tests.run.tap', '--grace', '1', *options, 'tests/file.py'],
             cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

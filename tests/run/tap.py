@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run the tests of one file; the result is TAP on standard output.
 
-    python3 -m tests.tap [--timeout SECONDS] tests/integration/test_x.py
+    python3 -m tests.run.tap [--timeout SECONDS] tests/integration/test_x.py
 
 The file runs in a process of its own, which is told to end (SIGTERM, then SIGKILL) when the time is
 over or this process is told to end. A test that is skipped has failed, and so has a file that
@@ -118,7 +118,7 @@ class Parent:
     def run(self):
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._child = subprocess.Popen(
-            [sys.executable, '-B', '-m', 'tests.tap', '--child', self._name],
+            [sys.executable, '-B', '-m', 'tests.run.tap', '--child', self._name],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What ./demo runs after the build: the agent at work, and Placement's own answer beside it.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.demo [--keep]
+    COMPUTE_AGENT_BUILD=DIR python3 -m tests.run.demo [--keep]
 
 Exits 0 only if what Placement answers is equal to the host.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What "make check" found, case by case, as TAP on standard output.
 
-    python3 -m tests.automake_tap BUILD_FOLDER [TEST...]
+    python3 -m tests.run.automake_tap BUILD_FOLDER [TEST...]
 
 Reads the .trs and .log files that automake's test driver left for each test (all, or those named).
 A cmocka program that ran with CMOCKA_MESSAGE_OUTPUT=TAP has a line per case in its log; one that

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The programs need no younger library than configure.ac says; prints what does not hold, and exits 1.
 
-    tests/floors.py PROGRAM...
+    tests/run/floors.py PROGRAM...
 
 Debian tells of each function of a library the version that first had it. Constants have no such list.
 """
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_TOP = Path(__file__).resolve().parents[1]
+_TOP = Path(__file__).resolve().parents[2]
 _SYMBOLS = Path('/var/lib/dpkg/info')
 _LIBC = ('c', (2, 34))  # EL9's. Newer headers of it name the newer functions of C23 by themselves.
 _BY_THE_HEADERS = '__isoc23_'
