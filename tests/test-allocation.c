@@ -2,7 +2,7 @@
 
 #include "base/allocation.h"
 
-#include "tests/fail-alloc.h"
+#include "tests/shims/fail-alloc.h"
 #include "tests/test.h"
 
 static Uuid uuid_of(unsigned n)

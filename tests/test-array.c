@@ -2,7 +2,7 @@
 
 #include "base/array.h"
 
-#include "tests/fail-alloc.h"
+#include "tests/shims/fail-alloc.h"
 #include "tests/test.h"
 
 static int order_int(const void *key, const void *item)

@@ -9,11 +9,11 @@
 
 #include "claims/claims-move.h"
 #include "claims/claims-placement.h"
-#include "tests/fault-vfs.h"
 #include "tests/fixtures/claims-version-2.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
 #include "tests/fixtures/numa.h"
+#include "tests/shims/fault-vfs.h"
 #include "tests/test.h"
 
 #define HOST  "host VCPU=8 MEMORY_MB=1024; host_a<host VGPU=4; host_b<host VGPU=4"

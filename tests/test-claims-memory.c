@@ -3,10 +3,10 @@
 /* Out of memory at every allocation of every operation: -ENOMEM, nothing written, nothing leaked,
  * and the operation can be done again. */
 
-#include "tests/fail-alloc.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
 #include "tests/fixtures/numa.h"
+#include "tests/shims/fail-alloc.h"
 #include "tests/test.h"
 
 #define HOST "host VCPU=8 MEMORY_MB=64 +T @A; host_a<host VGPU=4 +G; host_b<host VGPU=4 +G"

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "tests/fail-alloc.h"
 #include "tests/fixtures/scratch-folder.h"
+#include "tests/shims/fail-alloc.h"
 #include "tests/test.h"
 
 /* What was read as text: sections as "[name]@line", entries as "line:section.key=value". */

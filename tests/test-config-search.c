@@ -2,8 +2,8 @@
 
 #include "agent/config/search.h"
 
-#include "tests/fail-alloc.h"
 #include "tests/fixtures/scratch-folder.h"
+#include "tests/shims/fail-alloc.h"
 #include "tests/test.h"
 
 typedef struct Warnings {

@@ -4,8 +4,8 @@
 
 #include <syslog.h>
 
-#include "tests/fail-alloc.h"
 #include "tests/fixtures/config.h"
+#include "tests/shims/fail-alloc.h"
 
 static void test_defaults(void **state)
 {

@@ -12,8 +12,8 @@
 #include "drivers/libvirt/guest-capabilities.h"
 #include "drivers/libvirt/node-device.h"
 #include "drivers/update.h"
-#include "tests/fail-alloc.h"
 #include "tests/fixtures/host.h"
+#include "tests/shims/fail-alloc.h"
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
 #define UUID_MDEV  "11111111-1111-4111-8111-111111111111"

@@ -3,8 +3,8 @@
 #include "report/publish/mirror.h"
 
 #include "base/json.h"
-#include "tests/fail-alloc.h"
 #include "tests/fixtures/report.h"
+#include "tests/shims/fail-alloc.h"
 
 /* A list as GET in_tree tells it: a child "gpu" of "host" with these generations; -1 leaves it out.
  */

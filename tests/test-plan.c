@@ -3,8 +3,8 @@
 #include "report/publish/plan.h"
 
 #include "base/json.h"
-#include "tests/fail-alloc.h"
 #include "tests/fixtures/report.h"
+#include "tests/shims/fail-alloc.h"
 
 /* What is known in every case, unless it says otherwise. */
 typedef struct Known {

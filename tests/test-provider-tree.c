@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include "tests/fail-alloc.h"
+#include "tests/shims/fail-alloc.h"
 #include "tests/test.h"
 
 static Uuid uuid_of(unsigned n)

@@ -2,7 +2,7 @@
 
 #include "base/resource-request.h"
 
-#include "tests/fail-alloc.h"
+#include "tests/shims/fail-alloc.h"
 #include "tests/test.h"
 
 static RequestGroup *group(ResourceRequest *request, const char *suffix)

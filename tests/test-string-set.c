@@ -2,7 +2,7 @@
 
 #include "base/string-set.h"
 
-#include "tests/fail-alloc.h"
+#include "tests/shims/fail-alloc.h"
 #include "tests/test.h"
 
 static void fill(StringSet *set, const char *const *strings)

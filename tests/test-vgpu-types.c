@@ -3,9 +3,9 @@
 #include "drivers/libvirt/vgpu-types.h"
 
 #include "drivers/tree/mdev-plan.h"
-#include "tests/fail-alloc.h"
 #include "tests/fixtures/host.h"
 #include "tests/fixtures/scratch-folder.h"
+#include "tests/shims/fail-alloc.h"
 
 #define LIST "ID    : vGPU Name\n1155  : NVIDIA L40S-1B\n1156  : NVIDIA L40S-2B\n"
 #define VF   "0000:41:00.4"

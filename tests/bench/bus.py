@@ -4,7 +4,7 @@
     COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.bus [--seconds N] [--gpus N] [--claims N]   ("make bench-bus", as root)
 
 Runs compute-agentd on a large recorded host with many claims, and a client of another user that keeps calls pending.
-"stop" is the longest time that the main loop was away from its poll (tests/epoll-shim.c), "CPU" what it computed in
+"stop" is the longest time that the main loop was away from its poll (tests/shims/epoll.c), "CPU" what it computed in
 one such time: the same, but for what else the machine does. Beside it, what root waited for one property, which takes
 dbus-daemon in; and of the other user how many calls were answered, and refused because too many were pending.
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A clock that tests can set without setting the machine's: tests/clock-shim.c, to be preloaded."""
+"""A clock that tests can set without setting the machine's: tests/shims/clock.c, to be preloaded."""
 
 import subprocess
 from pathlib import Path
 
-SHIM = Path(__file__).resolve().parents[1] / 'clock-shim.c'
+SHIM = Path(__file__).resolve().parents[1] / 'shims/clock.c'
 YEAR = 365 * 86400
 
 

@@ -17,7 +17,7 @@ from tests.env.bus import Bus
 from tests.env.scratch import wait_until
 
 NOBODY = 65534
-_SHIM = Path(__file__).resolve().parents[1] / 'epoll-shim.c'
+_SHIM = Path(__file__).resolve().parents[1] / 'shims/epoll.c'
 
 
 class Answers(NamedTuple):
@@ -51,7 +51,7 @@ class FrugalAgent(Agent):
 
 
 class MeasuredAgent(Agent):
-    """Its main loop is measured: tests/epoll-shim.c."""
+    """Its main loop is measured: tests/shims/epoll.c."""
 
     def prepare(self):
         self.shim, self.longest = self.folder / 'epoll-shim.so', self.folder / 'longest'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The clock of the host is set while the agent runs. The machine's own stays as it is: tests/clock-shim.c is preloaded."""
+"""The clock of the host is set while the agent runs. The machine's own stays as it is: tests/shims/clock.c is preloaded."""
 
 import os
 import time

@@ -139,7 +139,7 @@ class WaitingAgent(Agent):
         super().__init__(*args, **kwargs)
         self.shim, self.asked = self.folder / 'nss-shim.so', self.folder / 'asked'
         subprocess.run(['cc', '-D_GNU_SOURCE', '-shared', '-fPIC', '-O1', '-o', self.shim,
-                        Path(__file__).resolve().parents[2] / 'nss-shim.c'], check=True, timeout=60)
+                        Path(__file__).resolve().parents[2] / 'shims/nss.c'], check=True, timeout=60)
 
     def env(self):
         return {**super().env(), 'LD_PRELOAD': str(self.shim), 'NSS_SHIM': str(self.asked),

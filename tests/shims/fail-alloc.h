@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Makes allocations fail on demand. A test that uses it is linked with tests/fail-alloc.c and
+/* Makes allocations fail on demand. A test that uses it is linked with tests/shims/fail-alloc.c and
  * $(FAIL_ALLOC_WRAPS), which wrap calloc(), reallocarray(), strdup() and strndup() of the code
  * under test. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/fault-vfs.h"
+#include "tests/shims/fault-vfs.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/fail-alloc.h"
+#include "tests/shims/fail-alloc.h"
 
 #include <errno.h>
 #include <stddef.h>
