@@ -3,7 +3,7 @@
 #include "base/allocation.h"
 
 #include "tests/shims/fail-alloc.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static Uuid uuid_of(unsigned n)
 {

@@ -3,7 +3,7 @@
 #include "base/array.h"
 
 #include "tests/shims/fail-alloc.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static int order_int(const void *key, const void *item)
 {

@@ -4,7 +4,7 @@
 
 #include "report/placement/outcome.h"
 #include "tests/fakes/http.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static uint64_t fake_now_usec;
 

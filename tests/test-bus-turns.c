@@ -2,7 +2,7 @@
 
 #include "agent/bus/turns.h"
 #include "base/macros.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* "a1 a2 b1": calls in the order of their coming; a letter is a user, "0" root, a digit the
  * connection. */

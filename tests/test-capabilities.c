@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/libvirt/capabilities.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOST(cells)                                                                           \
         "<capabilities><host><uuid>x</uuid><cpu><arch>x86_64</arch><model>EPYC</model></cpu>" \

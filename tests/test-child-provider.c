@@ -2,7 +2,7 @@
 
 #include "drivers/tree/child-provider.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* What was cn1_old when we made it. */
 static void add_renamed(ProviderTree *tree)

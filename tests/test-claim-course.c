@@ -2,7 +2,7 @@
 
 #include "agent/placing/decide.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_write(void **state)
 {

@@ -9,7 +9,7 @@
 #include "claims/claims-placement.h"
 #include "tests/fakes/placement.h"
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOST     "host VCPU=8; gpu<host VGPU=2"
 #define ALL      HOST "; other VCPU=8"

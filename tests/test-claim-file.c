@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOST "host VCPU=8 MEMORY_MB=1024; gpu<host VGPU=4"
 

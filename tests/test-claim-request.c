@@ -4,7 +4,7 @@
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void check(ClaimRequest *request, const char *words)
 {

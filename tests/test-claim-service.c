@@ -5,7 +5,7 @@
 #include "agent/guests/reconcile.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 typedef struct Watcher {
         const Fixture *fixture;

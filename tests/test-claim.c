@@ -2,7 +2,7 @@
 
 #include "claims/claim/claim.h"
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_add(void **state)
 {

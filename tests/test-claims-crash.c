@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define N_ROUNDS 50
 #define HOST     "host VCPU=100000 MEMORY_MB=100000; gpu<host VGPU=100000"

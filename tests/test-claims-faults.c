@@ -14,7 +14,7 @@
 #include "tests/fixtures/host-facts.h"
 #include "tests/fixtures/numa.h"
 #include "tests/shims/fault-vfs.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOST  "host VCPU=8 MEMORY_MB=1024; host_a<host VGPU=4; host_b<host VGPU=4"
 #define HOST2 "host VCPU=9 MEMORY_MB=1024 +NEW; host_b<host VGPU=4; host_c<host VGPU=4"

@@ -6,7 +6,7 @@
 #include "claims/claims-placement.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOST "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3; host_b<host VGPU=2"
 

@@ -5,7 +5,7 @@
 #include "claims/claims-placement.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/numa.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static const NumaCellSpec specs[] = { { 2, 4, 2, 4096, 64, 0, 0 }, { 2, 4, 2, 4096, 64, 0, 1 } };
 

@@ -7,7 +7,7 @@
 #include "tests/fixtures/host-facts.h"
 #include "tests/fixtures/numa.h"
 #include "tests/shims/fail-alloc.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOST "host VCPU=8 MEMORY_MB=64 +T @A; host_a<host VGPU=4 +G; host_b<host VGPU=4 +G"
 

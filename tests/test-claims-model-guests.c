@@ -10,7 +10,7 @@
 #include "claims/reconcile.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/numa.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define N_OPERATIONS_DEFAULT 3000 /* CLAIMS_MODEL_OPERATIONS tells another number */
 #define N_CONSUMERS          8

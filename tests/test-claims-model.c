@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define N_OPERATIONS 10000
 #define N_CONSUMERS  12

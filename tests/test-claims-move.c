@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOST                                                                          \
         "host VCPU=8 MEMORY_MB=1024 VGPU=4; cell_0<host PCPU=4 VCPU=4 MEMORY_MB=512;" \

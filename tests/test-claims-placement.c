@@ -5,7 +5,7 @@
 #include "claims/claims-placement.h"
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void claim_told(Fixture *fixture, const char *name, ClaimStanding standing,
                        const ClaimTold *told, Claim **ret)

@@ -7,7 +7,7 @@
 
 #include "claims/store/sqlite-store.h"
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define N_PROCESSES 8
 #define CAPACITY    200

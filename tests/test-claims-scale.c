@@ -8,7 +8,7 @@
 
 #include "claims/claims-placement.h"
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define N_MANY   10000
 #define N_TIMED  50

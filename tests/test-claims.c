@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOST                                                      \
         "host VCPU=8/0/1/8/1/2 MEMORY_MB=1024 DISK_GB=100 +HW_X;" \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/guests/clock-watch.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define SEC  USEC_PER_SEC
 #define YEAR (365 * 86400 * SEC)

@@ -3,7 +3,7 @@
 #include "agent/helper/clouds.h"
 
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define CLOUDS                                                                               \
         "clouds:\n"                                                                          \

@@ -6,7 +6,7 @@
 #include "agent/config/config.h"
 #include "agent/config/file.h"
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define MDEV_SECTION "mdev_nvidia-35"
 

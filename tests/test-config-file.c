@@ -8,7 +8,7 @@
 
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/shims/fail-alloc.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* What was read as text: sections as "[name]@line", entries as "line:section.key=value". */
 static char *describe(const ConfigFile *file)

@@ -4,7 +4,7 @@
 
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/shims/fail-alloc.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 typedef struct Warnings {
         size_t n;

@@ -3,7 +3,7 @@
 #include "agent/config/value.h"
 
 #include "agent/config/search.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_bool(void **state)
 {

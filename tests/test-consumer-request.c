@@ -3,7 +3,7 @@
 #include "report/placement/consumer-request.h"
 
 #include "base/json.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define A    "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 #define B    "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"

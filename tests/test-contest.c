@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 #include "agent/cycle/contest.h"
 
 #define ROOT   "11111111-2222-3333-4444-555555555555"

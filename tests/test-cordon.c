@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOST                                                                                \
         "host VCPU=8; host_pci_0000_41_00_0<host VGPU=4/1; host_0000:C1:00.0<host CARD=1; " \

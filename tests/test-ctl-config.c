@@ -2,7 +2,7 @@
 
 #include "agent/ctl/verbs/config.h"
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* What cat-config prints of a file with this text, without the line that names it. */
 static char *cat(const char *text)

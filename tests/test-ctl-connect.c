@@ -4,7 +4,7 @@
 
 #include "agent/ctl/print/json.h"
 #include "base/json.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* "keystone=ok role=bad": the findings in order; each that is not well says what to do. */
 static void summarise(const json_t *findings, char *text, size_t size)

@@ -3,7 +3,7 @@
 #include "agent/ctl/print/doctor.h"
 #include "agent/ctl/print/json.h"
 #include "tests/fixtures/ctl-capture.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define GIB (UINT64_C(1) << 30)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/ctl/ask/progress.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_lines(void **state)
 {

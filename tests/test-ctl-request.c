@@ -2,7 +2,7 @@
 
 #include "agent/ctl/verbs/request.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_a_whole_request(void **state)
 {

@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static FILE *open_terminal(void)
 {

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define SECONDS USEC_PER_SEC
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/cycle/waiters.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* Who was told, in order, as letters. */
 static char told[32];

@@ -2,7 +2,7 @@
 
 #include "claims/fit/device-choice.h"
 #include "tests/fixtures/host-facts.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* "2 4": these mdevs are claimed, on that device. */
 static void make_taken(Taken *taken, const HostFacts *facts, const char *device,

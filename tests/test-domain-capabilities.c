@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/libvirt/domain-capabilities.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HEAD "<domainCapabilities><machine> pc-q35-7.2 </machine><arch>x86_64</arch>"
 #define TAIL "</domainCapabilities>"

@@ -4,7 +4,7 @@
 
 #include "drivers/libvirt/domain-placement.h"
 #include "drivers/libvirt/domain.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define UUID_DOMAIN "5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e01"
 

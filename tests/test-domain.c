@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/libvirt/domain.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define UUID_DOMAIN "5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e01"
 #define UUID_MDEV   "c60cc60c-c60c-4c60-8c60-c60cc60cc60c"

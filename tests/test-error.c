@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* jansson is an independent judge: it makes strings of valid UTF-8 only. */
 static bool is_utf8(const char *text)

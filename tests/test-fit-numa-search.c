@@ -7,7 +7,7 @@
 #include "claims/fit/numa.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/numa.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define ROUNDS_DEFAULT 20000
 

@@ -9,7 +9,7 @@
 
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/numa.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* Two cells of 2 shared and 6 dedicated CPUs, two threads a core, 4096 MiB with 512 pages of 2 MiB
  * each; cell 1 has a page of 1 GiB. */

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define FITS_MIN         20000
 #define SEARCHED_MIN     400 /* that no shortcut refuses */

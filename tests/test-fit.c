@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define GPUS                                                              \
         "host VCPU=8/0/1/8/1/2 MEMORY_MB=1024/24 DISK_GB=100/0/10/50/10;" \

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define SOMEBODY 12345
 

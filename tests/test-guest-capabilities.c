@@ -2,7 +2,7 @@
 
 #include "drivers/libvirt/cpu-model.h"
 #include "drivers/libvirt/guest-capabilities.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static const char text[] =
         "<capabilities><host><cpu><arch>x86_64</arch><model>EPYC</model><vendor>AMD</vendor>"

@@ -2,7 +2,7 @@
 
 #include "claims/claim/host-view.h"
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static const char *name_of(const HostView *view, size_t index)
 {

@@ -2,7 +2,7 @@
 
 #include "report/http/endpoint.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_good(void **state)
 {

@@ -2,7 +2,7 @@
 
 #include "report/http/error.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_table(void **state)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void add(HttpFields *fields, const char *line)
 {

@@ -2,7 +2,7 @@
 
 #include "report/http/lanes.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define MAX_LANES 8
 #define MSEC      USEC_PER_MSEC

@@ -2,7 +2,7 @@
 
 #include "agent/helper/identity-judge.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define OWN   "11111111-1111-4111-8111-111111111111"
 #define OTHER "22222222-2222-4222-8222-222222222222"

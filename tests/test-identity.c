@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define A "6a2f4d0a-3c5b-4b6f-8a7d-1f6f0b9d3c11"
 #define B "0e0c6d0f-8f2a-4a4f-9f1b-6f0a2c3d4e14"

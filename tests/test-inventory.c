@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define RECORD(total_, reserved_, min_, max_, step_, ratio_)                           \
         {                                                                              \

@@ -2,7 +2,7 @@
 
 #include "base/jitter.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define N_CLIENTS 10000
 #define FIRST     (2 * USEC_PER_SEC)

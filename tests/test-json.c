@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* Strings that foreign servers send as {"k": …}; NULL is no member at all. */
 static json_t *object_with(const char *value)

@@ -2,7 +2,7 @@
 
 #include "report/keystone/answer.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define ENDPOINT(interface, region, url)                                                     \
         "{\"interface\":\"" interface "\",\"region_id\":\"" region "\",\"region\":\"" region \

@@ -2,7 +2,7 @@
 
 #include "report/keystone/config.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define URL   .auth_url = (char *)"http://k:5000"
 #define USER  .username = (char *)"nova", .user_domain_name = (char *)"Default"

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/secret.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_base_url(void **state)
 {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* What the journal got: the fields of the last entry, each ended by a newline. */
 static char journal[65536];

@@ -2,7 +2,7 @@
 
 #include "claims/fit/matching.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define LEFT_MAX  5
 #define RIGHT_MAX 4

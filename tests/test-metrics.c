@@ -2,7 +2,7 @@
 
 #include "agent/cycle/metrics.h"
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #include <sys/stat.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "report/placement/consumer.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* Uuids are written as one digit. */
 static Uuid uuid_of(char digit)

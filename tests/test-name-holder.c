@@ -3,7 +3,7 @@
 #include "report/publish/name-holder.h"
 
 #include "base/json.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define HOLDER "99999999-9999-9999-9999-999999999999"
 

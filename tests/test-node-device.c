@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/libvirt/node-device.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define UUID    "c60cc60c-c60c-4c60-8c60-c60cc60cc60c"
 #define UUID_   "c60cc60c_c60c_4c60_8c60_c60cc60cc60c"

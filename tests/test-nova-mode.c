@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "report/session/nova-mode.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* Row by row what each mode does: the whole decision. */
 static void test_decision(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/tree/nova-tree.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define ROOT "11111111-2222-3333-4444-555555555555"
 #define GPU  "11111111-2222-3333-4444-555555555556"

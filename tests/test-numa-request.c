@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/numa-request.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define CPUS(...)                     \
         .cpus = (const char *const[]) \

@@ -2,7 +2,7 @@
 
 #include "report/placement/outcome.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_texts(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include "claims/fit/group-match.h"
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 /* "host VCPU=2,MEMORY_MB=5; gpu VGPU=1" */
 static Consumer *make_holding(const char *text)

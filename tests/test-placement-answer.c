@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define A "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 #define B "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"

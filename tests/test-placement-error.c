@@ -2,7 +2,7 @@
 
 #include "report/placement/error.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define FAULT(code_, detail_)                                                \
         "{\"errors\":[{\"status\":409,\"title\":\"x\",\"detail\":\"" detail_ \

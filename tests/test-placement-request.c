@@ -3,7 +3,7 @@
 #include "report/placement/request.h"
 
 #include "base/json.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define ROOT     "11111111-1111-1111-1111-111111111111"
 #define CHILD    "22222222-2222-2222-2222-222222222222"

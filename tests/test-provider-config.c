@@ -3,7 +3,7 @@
 #include "agent/tree/provider-config.h"
 #include "base/log.h"
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define UUID_ROOT "aaaaaaaa-0000-4000-8000-000000000001"
 #define FILE_TEXT                                                                   \

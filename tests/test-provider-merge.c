@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/tree/provider-merge.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define UUID_ROOT    "aaaaaaaa-0000-4000-8000-000000000001"
 #define UUID_FOREIGN "aaaaaaaa-0000-4000-8000-000000000002"

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "tests/shims/fail-alloc.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static Uuid uuid_of(unsigned n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/tree/provider-yaml.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define META      "meta: {schema_version: '1.0'}\n"
 #define ONE(rest) META "providers: [{identification: {name: a}, " rest "}]"

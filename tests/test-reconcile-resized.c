@@ -4,7 +4,7 @@
 
 #include "claims/reconcile.h"
 #include "tests/fixtures/host-facts.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define CAN_ASK RECONCILE_CAN_ASK
 #define AWAY    RECONCILE_AWAY

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "tests/fixtures/host-facts.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define EXPIRY (300 * USEC_PER_SEC)
 

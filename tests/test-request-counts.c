@@ -2,7 +2,7 @@
 
 #include "report/placement/request-counts.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_routes(void **state)
 {

@@ -2,7 +2,7 @@
 
 #include "base/request-mappings.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static const Uuid a = { "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa" };
 static const Uuid b = { "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb" };

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "tests/fixtures/report.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define FLAT   "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5"
 #define NESTED "host VCPU=8 | port<host CUSTOM_NET=5 | gpu<host VGPU=2 +CUSTOM_A"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/tree/share.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define N_SHARES 3
 

@@ -3,7 +3,7 @@
 #include "base/resource-request.h"
 
 #include "tests/shims/fail-alloc.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static RequestGroup *group(ResourceRequest *request, const char *suffix)
 {

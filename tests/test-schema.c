@@ -17,7 +17,7 @@
 #include "tests/fixtures/claims-version-6.h"
 #include "tests/fixtures/claims-version-7.h"
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define VM1 "11111111-2222-4333-8444-555555555501"
 #define VM2 "11111111-2222-4333-8444-555555555502"

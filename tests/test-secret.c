@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define SIZE_MAX_TRIED 40000
 #define N_THREADS      4

@@ -4,7 +4,7 @@
 
 #include "report/session/pace.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define STEP_USEC (10 * USEC_PER_MSEC)
 

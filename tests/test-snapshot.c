@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "drivers/host/snapshot.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define UUID_A "11111111-1111-4111-8111-111111111111"
 #define UUID_B "22222222-2222-4222-8222-222222222222"

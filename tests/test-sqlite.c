@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void open_table(Fixture *fixture, Sqlite **ret)
 {

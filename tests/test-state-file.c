@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define FORMAT "thing/1"
 

@@ -3,7 +3,7 @@
 #include "base/string-set.h"
 
 #include "tests/shims/fail-alloc.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void fill(StringSet *set, const char *const *strings)
 {

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "drivers/update.h"
 #include "report/gather.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define ROOT "11111111-2222-3333-4444-555555555555"
 

@@ -2,7 +2,7 @@
 
 #include "base/uuid.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 #define DNS "6ba7b810-9dad-11d1-80b4-00c04fd430c8" /* the DNS name space of RFC 9562 */
 

@@ -2,7 +2,7 @@
 
 #include "drivers/host/snapshot.h"
 #include "drivers/libvirt/xml.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_walk(void **state)
 {

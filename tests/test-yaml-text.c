@@ -2,7 +2,7 @@
 
 #include "agent/state/yaml-text.h"
 
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static void test_values(void **state)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/fixtures/claims.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 typedef enum FakeKind { FAKE_READ, FAKE_WRITE, FAKE_ROOM } FakeKind;
 

@@ -6,7 +6,7 @@
 #include "report/session/session.h"
 
 #include "tests/fakes/http.h"
-#include "tests/test.h"
+#include "tests/unit/test.h"
 
 static inline void fake_session_begin(sd_event **ret_event, Session **ret)
 {
