@@ -32,7 +32,7 @@ FACTS = {
                            'test_reserved_cpus_beside_pin_set_c3'],
     'C3 guests': ['tests/test-verify.c test_table'],
     'C4 types of devices': ['tests/test-mdev-plan.c test_table test_path_of_device',
-                            'tests/test-config.c test_mdev_types',
+                            'tests/unit/agent/config/test-config.c test_mdev_types',
                             'tests/integration/driver/test_devices.py test_c4_f4_a_type_for_each '
                             'test_c4_two_gpus_three_types test_c4_functions_that_become_vgpus'],
     'C4 totals': ['tests/test-mdev-plan.c test_table', 'tests/test-vgpu-types.c test_c4_offers'],
@@ -107,10 +107,10 @@ FACTS = {
     'G2.6': ['tests/test-mdev-plan.c test_table', 'tests/test-provider-update.c '
              'test_class_by_type_g2_6', 'tests/integration/driver/test_devices.py '
              'test_g2_6_max_instances_never_below_what_exists test_g2_6_max_instances'],
-    'G2.13': ['tests/test-provider-yaml.c test_g2_13_bad_entries',
-              'tests/test-provider-merge.c test_g2_13_foreign_provider_in_the_second_cycle '
+    'G2.13': ['tests/unit/agent/tree/test-provider-yaml.c test_g2_13_bad_entries',
+              'tests/unit/agent/tree/test-provider-merge.c test_g2_13_foreign_provider_in_the_second_cycle '
               'test_g2_13_what_leaves_the_file_leaves_placement',
-              'tests/test-provider-config.c test_g2_13_over_restarts',
+              'tests/unit/agent/tree/test-provider-config.c test_g2_13_over_restarts',
               'tests/integration/driver/test_devices.py test_a12_g2_13_added_and_taken_back '
               'test_g2_13_a_provider_of_somebody_else'],
     'G2.18': ['tests/test-pci-providers.c test_g2_18_keeps_what_an_operator_set',
