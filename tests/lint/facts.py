@@ -127,7 +127,7 @@ FACTS = {
     'I4': ['tests/integration/driver/test_nova_agrees.py test_one_cell'],
     'I5': ['tests/integration/driver/test_trait_names.py test_names', 'tests/test-pci-spec.c test_c7_names'],
     'I6': ['tests/test-memory-encryption.c test_models_c6'],
-    'I7': ['tests/test-device-choice.c test_choice'],
+    'I7': ['tests/unit/claims/fit/test-device-choice.c test_choice'],
 }
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* F7 without Nova: cells, dedicated, shared and mixed CPUs, threads, pages, devices near and far,
- * what was placed. tests/test-fit-numa-search.c compares with brute force. */
+ * what was placed. tests/unit/claims/fit/test-numa-search.c compares with brute force. */
 
 #include "claims/fit/numa.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A process that claims is killed at a random moment: what it acknowledged is there, nothing is
- * there in half. (tests/test-claims-faults.c kills at every call that writes.) */
+ * there in half. (tests/unit/claims/test-claims-faults.c kills at every call that writes.) */
 
 #include <poll.h>
 #include <signal.h>
