@@ -13,73 +13,73 @@ from sources import main
 
 FACTS = {
     'C1 order: ratios come from the present root, traits of others stay':
-        ['tests/test-provider-update.c test_root_table test_ratio_table test_root_ownership_c10'],
-    'C2 MEMORY_MB': ['tests/test-provider-update.c test_root_table test_reserved_too_much',
-                     'tests/test-cpu-plan.c test_memory_amounts_a4'],
-    'C2 VCPU': ['tests/test-provider-update.c test_root_table'],
-    'C2 PCPU': ['tests/test-provider-update.c test_root_table'],
-    'C2 DISK_GB': ['tests/test-provider-update.c test_root_table',
+        ['tests/unit/drivers/test-update.c test_root_table test_ratio_table test_root_ownership_c10'],
+    'C2 MEMORY_MB': ['tests/unit/drivers/test-update.c test_root_table test_reserved_too_much',
+                     'tests/unit/drivers/tree/test-cpu-plan.c test_memory_amounts_a4'],
+    'C2 VCPU': ['tests/unit/drivers/test-update.c test_root_table'],
+    'C2 PCPU': ['tests/unit/drivers/test-update.c test_root_table'],
+    'C2 DISK_GB': ['tests/unit/drivers/test-update.c test_root_table',
                    'tests/integration/driver/test_host.py test_c2_disk_of_a_pool '
                    'test_c2_a_pool_that_is_not_started_or_not_there '
                    'test_c2_a_kind_of_images_that_needs_a_pool'],
     'C2 CUSTOM_PMEM': [],
     'C2 image cache': [],
-    'C2 ratios': ['tests/test-provider-update.c test_ratio_table',
+    'C2 ratios': ['tests/unit/drivers/test-update.c test_ratio_table',
                   'tests/integration/agent/test_agent.py test_an_operators_ratio_survives'],
-    'C2 the root is the driver\'s': ['tests/test-provider-update.c test_root_ownership_c10'],
-    'C3 sets': ['tests/test-cpu-plan.c test_sets_c3'],
-    'C3 what is refused': ['tests/test-cpu-plan.c test_refusals_c3 '
+    'C2 the root is the driver\'s': ['tests/unit/drivers/test-update.c test_root_ownership_c10'],
+    'C3 sets': ['tests/unit/drivers/tree/test-cpu-plan.c test_sets_c3'],
+    'C3 what is refused': ['tests/unit/drivers/tree/test-cpu-plan.c test_refusals_c3 '
                            'test_reserved_cpus_beside_pin_set_c3'],
-    'C3 guests': ['tests/test-verify.c test_table'],
-    'C4 types of devices': ['tests/test-mdev-plan.c test_table test_path_of_device',
+    'C3 guests': ['tests/unit/drivers/test-verify.c test_table'],
+    'C4 types of devices': ['tests/unit/drivers/tree/test-mdev-plan.c test_table test_path_of_device',
                             'tests/unit/agent/config/test-config.c test_mdev_types',
                             'tests/integration/driver/test_devices.py test_c4_f4_a_type_for_each '
                             'test_c4_two_gpus_three_types test_c4_functions_that_become_vgpus'],
-    'C4 totals': ['tests/test-mdev-plan.c test_table', 'tests/test-vgpu-types.c test_c4_offers'],
-    'C4 providers': ['tests/test-provider-update.c test_gpus test_adopt'],
-    'C4 names of mdevs': ['tests/test-node-device.c test_mdev_names_g4_8'],
-    'C5.1': ['tests/test-provider-update.c test_reshape_needed test_reshape test_reshape_table'],
-    'C5.2': ['tests/test-reshape-moves.c test_dedicated_cpus'],
-    'C5.3': ['tests/test-memory-encryption.c test_reshape_c5_3'],
+    'C4 totals': ['tests/unit/drivers/tree/test-mdev-plan.c test_table', 'tests/unit/drivers/libvirt/test-vgpu-types.c test_c4_offers'],
+    'C4 providers': ['tests/unit/drivers/test-update.c test_gpus test_adopt'],
+    'C4 names of mdevs': ['tests/unit/drivers/libvirt/test-node-device.c test_mdev_names_g4_8'],
+    'C5.1': ['tests/unit/drivers/test-update.c test_reshape_needed test_reshape test_reshape_table'],
+    'C5.2': ['tests/unit/drivers/reshape/test-moves.c test_dedicated_cpus'],
+    'C5.3': ['tests/unit/drivers/tree/test-memory-encryption.c test_reshape_c5_3'],
     'C5 renamed and regrouped, under guests':
         ['tests/integration/reshape/test_guests.py test_classes_there_and_back'],
-    'C6': ['tests/test-memory-encryption.c test_models_c6 test_gone_without_its_trait_c6',
+    'C6': ['tests/unit/drivers/tree/test-memory-encryption.c test_models_c6 test_gone_without_its_trait_c6',
            'tests/integration/driver/test_host.py test_c6_models_come_and_go'],
-    'C7 off': ['tests/test-pci-providers.c test_f5_cannot_be_switched_off',
+    'C7 off': ['tests/unit/drivers/tree/test-pci-providers.c test_f5_cannot_be_switched_off',
                'tests/integration/driver/test_devices.py test_f5_disabled_reports_nothing '
                'test_f5_cannot_be_disabled_after_enabling'],
-    'C7 what is refused': ['tests/test-pci-providers.c test_refused',
+    'C7 what is refused': ['tests/unit/drivers/tree/test-pci-providers.c test_refused',
                            'tests/integration/driver/test_devices.py '
                            'test_f5_devname_is_refused_before_anything_starts '
                            'test_c7_refused_configurations_cost_one_card_only'],
-    'C7 providers': ['tests/test-pci-providers.c test_new_host test_changes',
+    'C7 providers': ['tests/unit/drivers/tree/test-pci-providers.c test_new_host test_changes',
                      'tests/integration/driver/test_devices.py '
                      'test_f5_pf_with_64_vfs_and_a_pci_device'],
-    'C7 names': ['tests/test-pci-spec.c test_c7_names'],
-    'C7 inventories': ['tests/test-pci-providers.c test_g2_18_keeps_what_an_operator_set',
+    'C7 names': ['tests/unit/drivers/host/test-pci-spec.c test_c7_names'],
+    'C7 inventories': ['tests/unit/drivers/tree/test-pci-providers.c test_g2_18_keeps_what_an_operator_set',
                        'tests/integration/driver/test_devices.py test_f5_one_time_use'],
     'C7 what is in use stays': ['tests/integration/driver/test_devices.py '
                                 'test_f5_g4_18_spec_of_a_device_in_use_removed '
                                 'test_f5_spec_of_an_allocated_device_removed'],
     'C7 healing': [],
-    'C8': ['tests/test-host-traits.c test_table_c8',
+    'C8': ['tests/unit/drivers/tree/test-host-traits.c test_table_c8',
            'tests/integration/driver/test_nova_agrees.py test_uneven_host'],
-    'C9': ['tests/test-numa-providers.c test_two_cells test_uneven_hosts'],
-    'C10 root inventory, ratios': ['tests/test-provider-update.c test_root_ownership_c10 '
+    'C9': ['tests/unit/drivers/tree/test-numa-providers.c test_two_cells test_uneven_hosts'],
+    'C10 root inventory, ratios': ['tests/unit/drivers/test-update.c test_root_ownership_c10 '
                                    'test_ratio_table'],
-    'C10 inventories of children': ['tests/test-provider-update.c test_adopt',
-                                    'tests/test-pci-providers.c '
+    'C10 inventories of children': ['tests/unit/drivers/test-update.c test_adopt',
+                                    'tests/unit/drivers/tree/test-pci-providers.c '
                                     'test_g2_18_keeps_what_an_operator_set'],
-    'C10 root traits': ['tests/test-host-traits.c test_ownership_c10'],
-    'C10 traits of mdev and SEV providers': ['tests/test-provider-update.c test_adopt',
-                                             'tests/test-memory-encryption.c test_ownership_c10'],
-    'C10 traits of PCI providers': ['tests/test-pci-providers.c '
+    'C10 root traits': ['tests/unit/drivers/tree/test-host-traits.c test_ownership_c10'],
+    'C10 traits of mdev and SEV providers': ['tests/unit/drivers/test-update.c test_adopt',
+                                             'tests/unit/drivers/tree/test-memory-encryption.c test_ownership_c10'],
+    'C10 traits of PCI providers': ['tests/unit/drivers/tree/test-pci-providers.c '
                                     'test_g2_18_keeps_what_an_operator_set'],
-    'C10 aggregates': ['tests/test-provider-update.c test_root_ownership_c10 test_adopt'],
-    'C10 others\' providers': ['tests/test-provider-update.c test_empty_gpu_with_foreign_child',
-                               'tests/test-numa-providers.c test_foreign_providers_c10',
-                               'tests/test-pci-providers.c test_c10_leaves_others_alone'],
-    'C10 sharing providers': ['tests/test-provider-update.c test_foreign_roots'],
+    'C10 aggregates': ['tests/unit/drivers/test-update.c test_root_ownership_c10 test_adopt'],
+    'C10 others\' providers': ['tests/unit/drivers/test-update.c test_empty_gpu_with_foreign_child',
+                               'tests/unit/drivers/tree/test-numa-providers.c test_foreign_providers_c10',
+                               'tests/unit/drivers/tree/test-pci-providers.c test_c10_leaves_others_alone'],
+    'C10 sharing providers': ['tests/unit/drivers/test-update.c test_foreign_roots'],
     'F1 reshape: an error is told':
         ['tests/integration/report/test_reshape.py test_what_does_not_fit',
          'tests/integration/reshape/test_moves.py test_e6_no_capacity_elsewhere'],
@@ -103,8 +103,8 @@ FACTS = {
                           'test_e6_a_provider_goes_meanwhile test_e6_the_class_goes_meanwhile '
                           'test_e6_no_capacity_elsewhere test_e6_no_room_for_one_elsewhere '
                           'test_e6_forbidden test_e6_a_placement_without_a_reshaper'],
-    'G2.5': ['tests/test-provider-update.c test_gone_g2_5'],
-    'G2.6': ['tests/test-mdev-plan.c test_table', 'tests/test-provider-update.c '
+    'G2.5': ['tests/unit/drivers/test-update.c test_gone_g2_5'],
+    'G2.6': ['tests/unit/drivers/tree/test-mdev-plan.c test_table', 'tests/unit/drivers/test-update.c '
              'test_class_by_type_g2_6', 'tests/integration/driver/test_devices.py '
              'test_g2_6_max_instances_never_below_what_exists test_g2_6_max_instances'],
     'G2.13': ['tests/unit/agent/tree/test-provider-yaml.c test_g2_13_bad_entries',
@@ -113,11 +113,11 @@ FACTS = {
               'tests/unit/agent/tree/test-provider-config.c test_g2_13_over_restarts',
               'tests/integration/driver/test_devices.py test_a12_g2_13_added_and_taken_back '
               'test_g2_13_a_provider_of_somebody_else'],
-    'G2.18': ['tests/test-pci-providers.c test_g2_18_keeps_what_an_operator_set',
+    'G2.18': ['tests/unit/drivers/tree/test-pci-providers.c test_g2_18_keeps_what_an_operator_set',
               'tests/integration/driver/test_devices.py test_g2_18_what_an_operator_set_survives'],
-    'G4.7': ['tests/test-provider-update.c test_root_table', 'tests/test-mdev-plan.c test_table'],
-    'G4.8': ['tests/test-node-device.c test_mdev_names_g4_8'],
-    'G4.9': ['tests/test-mdev-plan.c test_table',
+    'G4.7': ['tests/unit/drivers/test-update.c test_root_table', 'tests/unit/drivers/tree/test-mdev-plan.c test_table'],
+    'G4.8': ['tests/unit/drivers/libvirt/test-node-device.c test_mdev_names_g4_8'],
+    'G4.9': ['tests/unit/drivers/tree/test-mdev-plan.c test_table',
              'tests/integration/driver/test_devices.py test_g2_6_max_instances'],
     'G4.22': [],
     'I1': ['tests/integration/driver/test_trait_names.py test_names'],
@@ -125,8 +125,8 @@ FACTS = {
            'test_a_scheduler_that_is_faster_leaves_the_rest'],
     'I3': ['tests/integration/reshape/test_moves.py test_e6_forbidden'],
     'I4': ['tests/integration/driver/test_nova_agrees.py test_one_cell'],
-    'I5': ['tests/integration/driver/test_trait_names.py test_names', 'tests/test-pci-spec.c test_c7_names'],
-    'I6': ['tests/test-memory-encryption.c test_models_c6'],
+    'I5': ['tests/integration/driver/test_trait_names.py test_names', 'tests/unit/drivers/host/test-pci-spec.c test_c7_names'],
+    'I6': ['tests/unit/drivers/tree/test-memory-encryption.c test_models_c6'],
     'I7': ['tests/unit/claims/fit/test-device-choice.c test_choice'],
 }
 

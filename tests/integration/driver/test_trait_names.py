@@ -34,7 +34,7 @@ class TestTraitNames(unittest.TestCase):
         known = subprocess.run(
             ['/usr/bin/python3', '-c', 'import os_traits; print(*os_traits.get_traits())'],
             capture_output=True, text=True, timeout=60, check=True).stdout.split()
-        told = subprocess.run([BUILD / 'tests/test-host-traits', '--list'], capture_output=True,
+        told = subprocess.run([BUILD / 'tests/unit/drivers/tree/test-host-traits', '--list'], capture_output=True,
                               text=True, timeout=60, check=True).stdout.split()
         self.assertGreater(len(told), 120)
         unknown = [trait for trait in told if trait not in known]
