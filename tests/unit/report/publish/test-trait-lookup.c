@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which names are asked for; the asking itself is in tests/test-reporter.c. */
+/* Which names are asked for; the asking itself is in tests/unit/report/test-reporter.c. */
 
 #include "report/publish/trait-lookup.h"
 

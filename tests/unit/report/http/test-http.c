@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One request and its answer; what queues is tested in tests/test-http-queue.c. */
+/* One request and its answer; what queues is tested in tests/unit/report/http/test-queue.c. */
 
 #include "tests/fixtures/http.h"
 
