@@ -48,7 +48,10 @@ class TestBusLimits(unittest.TestCase):
         self.assertRegex(done.stderr, r'Too hard: .* within (25 ms|3000000 steps)')
 
     def test_a_wide_explain_is_cut(self):
-        answer = self.crowd.call('Explain-wide')
+        for _ in range(40):  # within 25 ms, of which a busy machine may give it less
+            answer = self.crowd.call('Explain-wide')
+            if not answer.error.endswith('TooHard'):
+                break
         self.assertEqual((answer.answered, answer.error), (1, '-'))
         self.assertLess(answer.size, 1 << 20)
 
