@@ -4,7 +4,7 @@
 No test_*.py, because Debian has no modular daemons, and a test that is skipped has failed. Where there are some and
 no libvirtd, all tests run on them (tests/env/libvirtd.py), and this is run with
 
-    python3 -m unittest tests.integration.modular -v
+    python3 -m unittest tests.integration.driver.modular -v
 """
 
 import signal
@@ -13,7 +13,7 @@ import uuid
 
 from tests.env.libvirtd import MODULAR
 from tests.env.scratch import wait_until
-from tests.integration.test_agent_trouble import TroubleCase
+from tests.integration.agent.test_trouble import TroubleCase
 
 NODEDEV = 'virtnodedevd'
 
