@@ -62,6 +62,9 @@ static int read_failure(const sd_bus_error *error)
             sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_INTERFACE) ||
             sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT))
                 return -ENOTSUP;
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) ||
+            sd_bus_error_has_name(error, SD_BUS_ERROR_TIMEOUT))
+                return -ETIMEDOUT;
         return -EIO;
 }
 

@@ -24,12 +24,12 @@ struct BusService {
         sd_event *event;
         sd_event_source *retry_timer;
         sd_event_source *look_timer;
-        bool is_leaving;       /* the connection before may still have the name */
-        unsigned n_unanswered; /* looks in a row, with something that could not be written */
-        bool is_looking;       /* the bus has not answered yet */
-        uint64_t unread;       /* bytes that were sent and lie with the bus, at the last look */
-        sd_bus *bus;           /* NULL while there is none */
-        bool told_no_bus;      /* the absence is logged once */
+        bool is_leaving;  /* the connection before may still have the name */
+        bool is_looking;  /* the bus has not answered yet */
+        bool is_deaf;     /* and never did */
+        uint64_t unread;  /* bytes that were sent and lie with the bus, at the last look */
+        sd_bus *bus;      /* NULL while there is none */
+        bool told_no_bus; /* the absence is logged once */
         bool settled;
         BusGate *gate;
         BusDispatch dispatch;
@@ -357,7 +357,7 @@ static void close_bus(BusService *service)
         bus_operations_detach(service->operations);
         service->dispatch.n_places = 0;
         service->is_looking = false;
-        service->n_unanswered = 0;
+        service->is_deaf = false;
         service->unread = 0;
         sd_bus_detach_event(service->bus);
         service->bus = sd_bus_close_unref(service->bus);
@@ -476,9 +476,9 @@ static void on_looked(const char *name, int result, uint64_t bytes, void *userda
         BusService *service = userdata;
 
         service->is_looking = false;
-        service->n_unanswered = 0;
+        service->is_deaf = result == -ETIMEDOUT;
         service->unread = bytes;
-        if (bytes > BUS_UNREAD_LAST)
+        if (bytes > BUS_UNREAD_LAST || service->is_deaf)
                 (void)sd_event_source_set_time(service->look_timer, 0);
 }
 
@@ -498,19 +498,6 @@ static void leave_bus(BusService *service, const char *own)
                                                "org.freedesktop.DBus.Peer", "Ping", NULL, NULL, "");
 }
 
-/* That an answer is late proves nothing: it may stand behind very many calls. */
-static bool is_stalled(BusService *service)
-{
-        uint64_t n_queued = 0;
-
-        if (!service->is_looking || sd_bus_get_n_queued_write(service->bus, &n_queued) < 0 ||
-            n_queued == 0)
-                service->n_unanswered = 0;
-        else
-                service->n_unanswered++;
-        return service->n_unanswered >= BUS_LOOKS_MAX;
-}
-
 static void look(BusService *service)
 {
         const char *own;
@@ -518,7 +505,7 @@ static void look(BusService *service)
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0 ||
             sd_bus_get_unique_name(service->bus, &own) < 0)
                 return;
-        if (service->unread > BUS_UNREAD_LAST || is_stalled(service))
+        if (service->unread > BUS_UNREAD_LAST || service->is_deaf)
                 leave_bus(service, own);
         else if (!service->is_looking)
                 service->is_looking = bus_ask_sent(service->bus, own, on_looked, service) >= 0;

@@ -16,10 +16,9 @@
 
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
 /* Each time it is asked whether the bus still answers, and what lies unread there of all that was
- * sent. When that is more than so many bytes, or so many looks in a row find no answer and
- * something that it does not take, the connection is made anew. */
+ * sent. When that is more than so many bytes, or no answer comes within half a minute, the
+ * connection is made anew. */
 #define BUS_LOOK_USEC   (10 * USEC_PER_SEC)
-#define BUS_LOOKS_MAX   2 /* before the question itself has an end */
 #define BUS_UNREAD_LAST (96 * 1024 * 1024)
 
 typedef struct BusService BusService;
