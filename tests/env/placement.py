@@ -61,7 +61,7 @@ def _write_config(folder, sync, keystone=None, url=None):
 
 def _environment(folder, server):
     return {**os.environ, 'OS_PLACEMENT_CONFIG_DIR': str(folder), 'PYTHONDONTWRITEBYTECODE': '1',
-            'PLACEMENT_RECORD': str(folder / 'requests.jsonl'), 'PLACEMENT_SERVER': server}
+            'PYTHONPATH': str(_APP.parent), 'PLACEMENT_RECORD': str(folder / 'requests.jsonl'), 'PLACEMENT_SERVER': server}
 
 
 def number_once(path):
