@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The trees that Nova's own libvirt driver makes of a host, as JSON on standard output.
 
-    /usr/bin/python3 nova_tree.py NOVA_CONF...
+    /usr/bin/python3 -P nova_tree.py NOVA_CONF...
+
+(-P, for openstack.py, which lies beside it, would hide the library of that name.)
 
 Prints one object per file: {"tree": {provider name: ...}}, or {"refused": words}. Needs Debian's
 python3-nova. Run it where libvirtd is, in its mount namespace. It starts no service and needs no
