@@ -173,7 +173,9 @@ class TestCrowd(HookCase):
         wait_until(lambda: len(self.claims()) == GUESTS, 60, 'the claims')
         wait_until(lambda: {one['state'] for one in self.claims()} == {'confirmed'}, 60, 'all')
         self.agent.wait_state('synced')
-        self.check_all(started.values(), GUEST)
+        self.check_claims(started.values())
+        # One that is met running is owed nothing, one that was asked for in time is.
+        self.assertLessEqual(set(self.allocations()), set(started.values()))
         self.expire_after(5)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             stopping = pool.submit(self.stop_all, started)
