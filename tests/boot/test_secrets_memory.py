@@ -2,6 +2,7 @@
 """What a core dump of the agent has of its secrets: nothing, and there is none unless somebody wants one.
 
 No core is made: what one would have (the kernel says "dd" of the rest) is read from the running process.
+It stands here because it is about the programs as they are shipped: sanitizers have a heap of their own.
 """
 
 import json
