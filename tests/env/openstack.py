@@ -268,7 +268,9 @@ class Hypervisor:
                      'password': AGENT_PASSWORD, 'user_domain_name': 'Default', 'project_name': 'service',
                      'project_domain_name': 'Default', 'endpoint_override': self.cloud.placement.endpoint, 'timeout': 30}
         ratios = {key: value for key, value in self.cloud.nova_options()['DEFAULT'].items() if key.startswith('initial_')}
-        self.agent = Agent(self.cloud.scratch, uri=self.libvirtd.uri, bus=self.bus, within=self.libvirtd.enter(), options={
+        # '-p': sanitizers look for their process in /proc
+        within = self.libvirtd.enter('-m', '-p')
+        self.agent = Agent(self.cloud.scratch, uri=self.libvirtd.uri, bus=self.bus, within=within, options={
             'DEFAULT': {**ratios, 'instances_path': self.cloud.instances}, 'placement': placement,
             'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none'}, 'devices': {'enabled_mdev_types': None}})
         self.agent.configure(options or {})
