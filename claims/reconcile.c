@@ -600,7 +600,7 @@ static int look_at_resized(const ReconcileInput *input, const Claim *claim,
         int r;
 
         if (is_placed_like(input, domain)) {
-                r = add_release(ret, claim, "its guest was resized");
+                r = add_release(ret, claim, CLAIM_RESIZED);
                 return r < 0 ? r : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
         }
         if (answer != ANSWER_NONE)

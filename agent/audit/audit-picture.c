@@ -277,6 +277,25 @@ static int add_guest(AuditPicture *picture, const Consumer *consumer, const Clai
         return string_set_add(&picture->resized, text);
 }
 
+/* A guest that is here in another size by now: its migration may hold what the ended claim had. */
+static int add_former_size(AuditPicture *picture, const Claim *ended)
+{
+        const Consumer *consumer = allocations_find(picture->input->consumers, &ended->consumer);
+        const HostDomain *domain = audit_picture_domain(picture, &ended->consumer);
+        char size[OWNER_SIZE], former[OWNER_SIZE];
+        bool resized;
+        const Claim *claim = audit_picture_claim(picture, &ended->consumer, &resized);
+
+        if (!consumer || (!claim && !domain))
+                return 0;
+        if (claim)
+                write_claim_size(consumer, claim, size);
+        else
+                write_size(consumer, domain->vcpus, domain->memory_mb, size);
+        write_claim_size(consumer, ended, former);
+        return strcmp(size, former) != 0 ? string_set_add(&picture->resized, former) : 0;
+}
+
 static int add_guests(AuditPicture *picture)
 {
         const AuditInput *input = picture->input;
@@ -299,6 +318,9 @@ static int add_guests(AuditPicture *picture)
                               domain) < 0)
                         return -ENOMEM;
         }
+        for (size_t i = 0; input->ended && i < input->ended->n_claims; i++)
+                if (add_former_size(picture, input->ended->claims[i]) < 0)
+                        return -ENOMEM;
         return 0;
 }
 

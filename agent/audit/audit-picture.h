@@ -11,11 +11,14 @@
  * cannot be told where there are several, and need not be: as long as there may be one for a guest
  * both are on their way. There may be one where project and user are the same, which Nova copies:
  *
- *   guest that is elsewhere          any consumer that holds CPUs or memory here and has no guest
- *   guest of which the claim differs such a consumer of the size that claim or domain have
+ *   guest that is elsewhere           any consumer that holds CPUs or memory here and has no guest
+ *   guest of which the claim differs  such a consumer of the size that claim or domain have
+ *   guest that had another size here  such a consumer of the size that an ended claim of it had
  *
- * LIMITATIONS: a guest that was resized on its own host, and that got a new claim after that, tells
- * of its old size no more; its migration looks like what somebody left. */
+ * LIMITATIONS: where the history has forgotten the ended claim (CLAIM_HISTORY_MAX), or was lost
+ * with its file, the migration of a guest that was resized on its own host looks like what somebody
+ * left; and until then what somebody left in the size that such a guest had looks like its
+ * migration. */
 
 #include "agent/audit/audit.h"
 
@@ -35,7 +38,7 @@ typedef struct AuditPicture {
         AuditKeys handed;             /* claims that a migration has, by guest */
         AuditKeys domains;            /* by uuid */
         StringSet gone;               /* owners of guests that are elsewhere */
-        StringSet resized;            /* owners and sizes of guests of which the claim differs */
+        StringSet resized;            /* owners and sizes of guests of which a claim differs */
         StringSet loose, loose_sizes; /* the same of consumers that may be migrations */
 } AuditPicture;
 

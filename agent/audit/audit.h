@@ -84,6 +84,7 @@ typedef struct AuditInput {
         const ProviderTree *tree;     /* as Placement has it */
         Uuid root;
         const ClaimList *claims; /* that live */
+        const ClaimList *ended;  /* that the history has; NULL: none */
         const HostFacts *facts;
         uint64_t now_usec;  /* CLOCK_REALTIME, as claims have it */
         uint64_t boot_usec; /* CLOCK_BOOTTIME: since when consumers are seen */

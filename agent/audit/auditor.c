@@ -37,7 +37,7 @@ struct Auditor {
         AuditorKind kind;
         Reporter *reporter;
         Allocations *consumers;
-        ClaimList claims;
+        ClaimList claims, ended;
         Uuid *wanted; /* consumers that are still to be read */
         size_t n_wanted, n_read;
         ConsumersCall *call;
@@ -71,6 +71,7 @@ static void clear(Auditor *auditor)
         auditor->call = consumers_cancel(auditor->call);
         auditor->consumers = allocations_free(auditor->consumers);
         claim_list_done(&auditor->claims);
+        claim_list_done(&auditor->ended);
         audit_done(&auditor->audit);
         free(auditor->wanted);
         free(auditor->results);
@@ -353,6 +354,8 @@ static int prepare(Auditor *auditor, Error *reterr)
         if (!claims)
                 return error_setf(reterr, ENODATA, "The claims cannot be used");
         r = claims_list(claims, false, &auditor->claims, reterr);
+        if (r == 0)
+                r = claims_list_ended(claims, &auditor->ended, reterr);
         if (r != 0)
                 return r;
         auditor->wanted = calloc(auditor->claims.n_claims + auditor->input.facts->n_domains + 1,
@@ -362,6 +365,7 @@ static int prepare(Auditor *auditor, Error *reterr)
         list_wanted(auditor);
         auditor->input.consumers = auditor->consumers;
         auditor->input.claims = &auditor->claims;
+        auditor->input.ended = &auditor->ended;
         auditor->input.now_usec = clock_usec(CLOCK_REALTIME);
         auditor->input.boot_usec = clock_usec(CLOCK_BOOTTIME);
         return 0;

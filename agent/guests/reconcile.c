@@ -53,7 +53,8 @@ static int forward(int r, const Error *words, Error *reterr)
 }
 
 /* Did its claim end while the host was polled? The guest may be gone as well: the next poll tells.
- * One that expired says nothing of the guest, which may have started late. */
+ * One that expired says nothing of the guest, which may have started late; one that is made anew
+ * ended just now, because its guest is here. */
 static bool has_just_ended(const Work *work, const Uuid *consumer)
 {
         uint64_t age_usec = claim_service_is_started_only(work->service) ? POLL_AGE_USEC : 0;
@@ -65,7 +66,8 @@ static bool has_just_ended(const Work *work, const Uuid *consumer)
 
                 if (uuid_equal(&ended->consumer, consumer) &&
                     ended->ended_usec + age_usec > work->order->facts->taken_usec &&
-                    strcmp(ended->end_reason, CLAIM_EXPIRED) != 0)
+                    strcmp(ended->end_reason, CLAIM_EXPIRED) != 0 &&
+                    strcmp(ended->end_reason, CLAIM_RESIZED) != 0)
                         return true;
         }
         return false;
@@ -174,6 +176,9 @@ static int release(const Work *work, const ReconcileAction *action, Error *reter
         if (strcmp(action->reason, CLAIM_EXPIRED) == 0)
                 log_notice("Released claim %s of %s: it was not confirmed in time.", id,
                            action->consumer.text);
+        else if (strcmp(action->reason, CLAIM_RESIZED) == 0)
+                log_notice("Released claim %s of %s: its guest was resized, and is claimed anew.",
+                           id, action->consumer.text);
         else
                 log_event(
                         LOG_NOTICE, MESSAGE_CLAIM_ORPHAN,

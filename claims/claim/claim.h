@@ -17,6 +17,9 @@
 /* The end reason of a claim that nobody confirmed in time. */
 #define CLAIM_EXPIRED "expired"
 
+/* That of a claim that is made anew, since its guest and Placement have other amounts. */
+#define CLAIM_RESIZED "its guest was resized"
+
 /* Consumer type of claims that were made of a domain, and not asked for by who placed the guest. */
 #define CLAIM_TYPE_GUEST "LIBVIRT"
 

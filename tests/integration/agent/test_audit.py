@@ -193,8 +193,16 @@ class TestAudit(AuditCase):
         self.assertEqual(self.holds(guest), {root: {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}})
         self.assertEqual(self.holds(bare), {root: {'VCPU': 1, 'MEMORY_MB': 40}})
         self.assertEqual(self.holds(migration), {})
-        # What was told is taken back when the claim ends.
-        agent.ctl('release', self.of_guest(agent, bare)[0]['id'])
+        # 14: a guest that lives keeps what was told of it, also when its claim is released.
+        first, = self.of_guest(agent, bare)
+        agent.ctl('release', first['id'])
+        wait_until(lambda: [claim['id'] != first['id'] for claim in self.of_guest(agent, bare)] == [True],
+                   20, 'another claim')
+        self.wait_findings(agent, {})
+        self.assertEqual(self.holds(bare), {root: {'VCPU': 1, 'MEMORY_MB': 40}})
+        # It is taken back when the guest is gone.
+        self.libvirtd.virsh('destroy', 'told')
+        self.libvirtd.virsh('undefine', 'told')
         wait_until(lambda: not self.holds(bare), 20, 'the removal')
 
     def test_what_is_on_its_way_is_left_alone(self):

@@ -181,13 +181,31 @@ class TestMigrations(AuditCase):
         run_cycles(self.agent)
         self.agent.ctl('heal', check=False)
         self.assertEqual((self.holds(server), self.holds(migration)), (new, self.held_here))
-        # The guest has the new flavor: its claim is what is behind.
-        self.libvirtd.virsh('destroy', 'server0')
-        self.libvirtd.define(guest_xml('server0', memory_mib=48, vcpus=2, uuid=server))
-        self.libvirtd.virsh('start', 'server0')
-        run_cycles(self.agent)
-        self.agent.ctl('heal', check=False)
-        self.assertEqual((self.holds(server), self.holds(migration)), (new, self.held_here))
+        # The guest has the new flavor, and is claimed anew. The resize waits for its confirmation.
+        self.become('server0', 48, 2, server)
+        self.check_resize({server: new, migration: self.held_here})
+        # Reverted: what the migration held is the guest's again.
+        self.write({server: self.held_here, migration: {}})
+        self.become('server0', 32, 1, server)
+        self.check_resize({server: self.held_here})
+
+    def become(self, name, memory_mib, vcpus, server):
+        self.libvirtd.virsh('destroy', name)
+        self.libvirtd.define(guest_xml(name, memory_mib=memory_mib, vcpus=vcpus, uuid=server))
+        self.libvirtd.virsh('start', name)
+        wait_until(lambda: [claim['allocations'][0]['resources'] for claim in self.claims(self.agent)] ==
+                   [{'VCPU': vcpus, 'MEMORY_MB': memory_mib, 'DISK_GB': 1}], 30, 'the claim')
+
+    def check_resize(self, held):
+        """Nobody loses anything, before a restart and after it."""
+        for again in (True, False):
+            run_cycles(self.agent)
+            self.assertEqual(findings_of(self.agent, 'heal'), {})
+            self.assertEqual({consumer: self.holds(consumer) for consumer in held}, held)
+            if again:
+                self.agent.stop()
+                self.agent.start()
+                self.agent.wait_state('synced')
 
     def test_14_2_a_leak_beside_a_migration_is_found_when_that_is_over(self):
         server, = self.boot(1)
@@ -237,15 +255,22 @@ class TestDeleted(AuditCase):
 
 class TestCertain(AuditCase):
     def test_a_guest_with_more_than_its_claim_keeps_what_placement_has(self):
-        """It was resized on this host: Placement and the guest agree, and the claim is behind."""
+        """Placement, the guest and its claim have three sizes; then the guest has what Placement has."""
         agent, guest = self.start_with_guest()
         self.libvirtd.virsh('destroy', 'good')
-        self.libvirtd.define(guest_xml('good', memory_mib=56, vcpus=3, uuid=guest))
+        self.libvirtd.define(guest_xml('good', memory_mib=56, vcpus=4, uuid=guest))
         self.libvirtd.virsh('start', 'good')
         held = {agent.root(): {'VCPU': 3, 'MEMORY_MB': 56, 'DISK_GB': 1}}
         self.allocate(held, guest)
         self.wait_findings(agent, {guest: 'amount'})
         self.agent_heals_nothing(agent, guest, held)
+        # It was resized on this host: its claim was behind.
+        held[agent.root()]['VCPU'] = 4
+        self.allocate(held, guest)
+        self.wait_findings(agent, {})
+        self.assertEqual([claim['allocations'][0]['resources'] for claim in self.of_guest(agent, guest)],
+                         [held[agent.root()]])
+        self.assertEqual(self.holds(guest), held)
 
     def agent_heals_nothing(self, agent, guest, held):
         for _ in range(3):

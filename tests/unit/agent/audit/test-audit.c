@@ -13,7 +13,7 @@
 typedef struct Picture {
         Allocations *consumers;
         ProviderTree *tree;
-        ClaimList claims;
+        ClaimList claims, ended;
         FactsFixture facts;
         AuditMemory memory;
         Audit audit;
@@ -30,6 +30,7 @@ static void begin(Picture *picture)
                                        .tree = picture->tree,
                                        .root = make_uuid("host"),
                                        .claims = &picture->claims,
+                                       .ended = &picture->ended,
                                        .facts = &picture->facts.facts,
                                        .now_usec = NOW,
                                        .boot_usec = NOW,
@@ -41,6 +42,7 @@ static void end(Picture *picture)
         allocations_free(picture->consumers);
         provider_tree_free(picture->tree);
         claim_list_done(&picture->claims);
+        claim_list_done(&picture->ended);
         audit_memory_done(&picture->memory);
         audit_done(&picture->audit);
 }
@@ -342,6 +344,48 @@ static void test_what_may_be_moving(void **state)
         }
 }
 
+/* F8 1790204: the guest runs in its new size and was claimed anew, and its migration holds what it
+ * had before, until the resize is confirmed or reverted. */
+static void test_claimed_anew_and_not_confirmed(void **state)
+{
+        static const struct {
+                const char *ended; /* NULL: nothing */
+                char of;
+                bool claimed;
+                const char *findings;
+        } rows[] = {
+                { "VCPU=1@host MEMORY_MB=256@host", 'g', true, "" },
+                { "VCPU=1@host MEMORY_MB=256@host", 'g', false, "unclaimed adopt" },
+                { "VCPU=1@host MEMORY_MB=128@host", 'g', true, "leaked release-share" },
+                { GUEST, 'g', true, "leaked release-share" },
+                /* a guest that is not here any more */
+                { "VCPU=1@host MEMORY_MB=256@host", 'h', true, "leaked release-share" },
+                { NULL, 'g', true, "leaked release-share" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                Picture picture;
+                char findings[256];
+
+                begin(&picture);
+                audit_consumer(picture.consumers, 'g', "unknown", GUEST);
+                if (rows[i].claimed)
+                        add_claim(&picture, 'g', GUEST);
+                facts_guest(&picture.facts, 'g', "");
+                audit_consumer(picture.consumers, 'm', "unknown", "VCPU=1@host MEMORY_MB=256@host");
+                if (rows[i].ended)
+                        assert_int_equal(claim_list_add(&picture.ended,
+                                                        audit_claim(rows[i].of, rows[i].ended)),
+                                         0);
+                look(&picture);
+                look_later(&picture);
+                format(&picture.audit, findings);
+                if (strcmp(findings, rows[i].findings) != 0)
+                        fail_msg("%zu: %s", i, findings);
+                end(&picture);
+        }
+}
+
 /* What we told Placement, and is gone from there, is told again, as long as the guest is here. */
 static void test_untold(void **state)
 {
@@ -517,6 +561,7 @@ int main(void)
                 cmocka_unit_test(test_edit),
                 cmocka_unit_test(test_untold),
                 cmocka_unit_test(test_what_may_be_moving),
+                cmocka_unit_test(test_claimed_anew_and_not_confirmed),
                 cmocka_unit_test(test_a_guest_with_more_than_its_claim),
                 cmocka_unit_test(test_hindrances),
                 cmocka_unit_test(test_a_consumer_that_was_just_written),
