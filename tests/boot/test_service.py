@@ -23,7 +23,7 @@ REFUSED = 'Access denied|Interactive authentication'
 READS = {'GetTree', 'GetPlan', 'Discover', 'ListClaims', 'GetClaim', 'FindClaims', 'ListProblems',
          'Explain'}
 CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'ReleaseAllocations', 'MoveClaim',
-           'PrepareGuest', 'GuestStarted', 'GuestReleased', 'Sync', 'Reload', 'GetReshape', 'Reshape',
+           'PrepareGuest', 'GuestStarted', 'GuestReleased', 'Sync', 'SyncFull', 'Reload', 'GetReshape', 'Reshape',
            'UndoReshape', 'Audit', 'Heal', 'Cordon', 'Uncordon'}
 
 
