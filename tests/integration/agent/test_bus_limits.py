@@ -65,11 +65,11 @@ class TestBusLimits(unittest.TestCase):
     def test_root_does_not_wait_behind_calls_that_will_be_refused(self):
         """Large calls, few of which fit into the socket at once, hold root up hardly more than small ones."""
         ratios = []
-        while len(ratios) < 3 and min(ratios, default=99) > 15:
+        while len(ratios) < 5 and min(ratios, default=99) > 40:
             small = self.crowd.beside('GetTree', PENDING, 2)[1]
             large = self.crowd.beside('Explain-hard', PENDING, 2)[1]
             ratios.append(large.longest_ms / small.longest_ms)
-        self.assertLess(min(ratios), 15, ratios)
+        self.assertLess(min(ratios), 40, ratios)
 
     def test_a_few_pending_calls_are_all_answered(self):
         answer = self.crowd.call('ListClaims', 8)
