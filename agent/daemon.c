@@ -9,22 +9,20 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
-#include <time.h>
 
 #include "agent/bus/bus.h"
 #include "agent/cycle/metrics.h"
-#include "agent/cycle/status-text.h"
 #include "agent/cycle/tracker.h"
+#include "agent/cycle/verdict.h"
 #include "agent/guests/database.h"
 #include "agent/placing/decide.h"
 #include "agent/placing/queue.h"
 #include "agent/state/identity.h"
 #include "agent/state/state-lock.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "drivers/registry.h"
-
-#define STATUS_TEXT_MAX 1024
 
 /* The reload that waits for its first cycle. */
 typedef struct Reload {
@@ -52,13 +50,13 @@ typedef struct Daemon {
         sd_event *event;
         ClaimService *claims;
         Cordon *cordon;
-        ClaimDesk *desk;
+        ClaimQueue *queue;
         BusService *bus;
         Reload reload;
         uint64_t n_cycles_in_metrics, n_cycles_settled;
-        bool told_no_metrics;         /* is logged once */
-        bool reloaded;                /* what happens now is no start any more */
-        char status[STATUS_TEXT_MAX]; /* as systemd was told last */
+        bool told_no_metrics;          /* is logged once */
+        bool reloaded;                 /* what happens now is no start any more */
+        char status[VERDICT_LINE_MAX]; /* as systemd was told last */
         int exit_code;
 } Daemon;
 
@@ -75,7 +73,7 @@ static void engine_done(Engine *engine)
 static void daemon_done(Daemon *daemon)
 {
         bus_service_free(daemon->bus);
-        claim_desk_free(daemon->desk);
+        claim_queue_free(daemon->queue);
         engine_done(&daemon->engine);
         claim_service_free(daemon->claims);
         cordon_free(daemon->cordon);
@@ -83,33 +81,44 @@ static void daemon_done(Daemon *daemon)
         closep(&daemon->lock_fd);
 }
 
-static ClaimDebts count_debts(const Daemon *daemon)
+static ClaimsOwed count_owed(const Daemon *daemon)
 {
-        return daemon->desk ? claim_desk_count_debts(daemon->desk) : (ClaimDebts){ 0 };
+        return daemon->queue ? claim_queue_count_owed(daemon->queue) : (ClaimsOwed){ 0 };
 }
 
-/* At the end of each cycle, and when debts were settled after it. */
+static void look(const Daemon *daemon, const Tracker *tracker, Verdict *ret)
+{
+        const ClaimsOwed owed = count_owed(daemon);
+
+        verdict_look(tracker, daemon->claims, daemon->cordon, &owed,
+                     daemon->queue ? claim_queue_get_trouble(daemon->queue) : NULL, ret);
+}
+
+/* At the end of each cycle, and when owed writes were settled after it. */
 static void save_metrics(Daemon *daemon, Tracker *tracker)
 {
         const HostView *view = NULL;
-        ClaimDebts debts;
+        ClaimsOwed owed;
         size_t n_claims;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         const TrackerStatus *status = tracker_get_status(tracker);
         Claims *claims = claim_service_get(daemon->claims);
         Error error = ERROR_NULL;
+        Verdict verdict;
         int r;
 
         if (!daemon->engine.config->metrics_file || daemon->mode != DAEMON_SERVE)
                 return;
         if (claims && claims_list_with_devices(claims, &list, NULL) != 0)
                 claim_list_done(&list);
-        debts = count_debts(daemon);
+        owed = count_owed(daemon);
+        look(daemon, tracker, &verdict);
         n_claims = claim_service_count(daemon->claims);
         if (claims) /* the last call: the view is borrowed until the next */
                 (void)claims_host(claims, &view, NULL);
         r = metrics_save(
                 &(const Metrics){
+                        .verdict = &verdict,
                         .status = status,
                         .statistics = tracker_get_statistics(tracker),
                         .tree = tracker_get_tree(tracker),
@@ -118,7 +127,7 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
                         .devices = device_watch_get_ledger(daemon->engine.device_watch),
                         .claims = &list,
                         .audit = tracker_get_audit_summary(tracker),
-                        .debts = debts,
+                        .owed = owed,
                         .nova = tracker_get_nova(tracker),
                         .contest = tracker_get_contest(tracker),
                         .n_claims = n_claims,
@@ -137,14 +146,14 @@ static void settle_claims(Daemon *daemon, Tracker *tracker)
 {
         const TrackerStatus *status = tracker_get_status(tracker);
 
-        if (!daemon->desk)
+        if (!daemon->queue)
                 return;
-        claim_desk_set_away(daemon->desk, status->sync_state == SYNC_OFFLINE);
+        claim_queue_set_away(daemon->queue, status->sync_state == SYNC_OFFLINE);
         if (status->n_cycles == daemon->n_cycles_settled)
                 return;
         daemon->n_cycles_settled = status->n_cycles;
         if (status->sync_state != SYNC_OFFLINE)
-                claim_desk_settle(daemon->desk);
+                claim_queue_settle(daemon->queue);
 }
 
 /* The first reshape failed, and a service in its old shape is not wanted. */
@@ -162,19 +171,11 @@ static void end_without_shape(Daemon *daemon, Tracker *tracker)
 /* Tells systemd and the bus, each only when there is something new. */
 static void tell(Daemon *daemon, Tracker *tracker)
 {
-        const ProviderTree *tree = tracker_get_tree(tracker);
-        char status[STATUS_TEXT_MAX];
+        char status[VERDICT_LINE_MAX];
+        Verdict verdict;
 
-        status_text(
-                &(const StatusFacts){
-                        .status = tracker_get_status(tracker),
-                        .claim_error = claim_service_error(daemon->claims),
-                        .n_providers = tree ? tree->n_providers : 0,
-                        .n_claims = claim_service_count(daemon->claims),
-                        .debts = count_debts(daemon),
-                        .debt_trouble = daemon->desk ? claim_desk_get_trouble(daemon->desk) : "",
-                },
-                status, sizeof(status));
+        look(daemon, tracker, &verdict);
+        (void)verdict_line(&verdict, status, sizeof(status));
         if (strcmp(status, daemon->status) != 0) {
                 strcpy(daemon->status, status);
                 (void)sd_notifyf(false, "STATUS=%s", status);
@@ -226,11 +227,11 @@ static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error,
         Daemon *daemon = userdata;
         Error unread = *error;
 
-        if (!daemon->desk || tracker != daemon->engine.tracker)
+        if (!daemon->queue || tracker != daemon->engine.tracker)
                 return;
         if (!unread.code)
                 (void)check_read(daemon, tracker_get_snapshot(tracker), &unread);
-        claim_desk_looked(daemon->desk, began_usec, &unread);
+        claim_queue_looked(daemon->queue, began_usec, &unread);
 }
 
 /* --once and --dry-run. */
@@ -356,11 +357,8 @@ static void on_config_warning(const char *text, void *userdata)
 
 static void tell_systemd_of_reload(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
         (void)sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-                         (uint64_t)now.tv_sec * USEC_PER_SEC + now.tv_nsec / NSEC_PER_USEC);
+                         clock_usec(CLOCK_MONOTONIC));
 }
 
 /* What the claims, and the identity, hang on. */
@@ -377,10 +375,10 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
 
         for (size_t i = 0; i < ARRAY_SIZE(lasting); i++)
                 if (strcmp(lasting[i].before, lasting[i].after) != 0)
-                        return error_setf(reterr, EBUSY,
-                                          "[DEFAULT] %s cannot change while the agent runs: "
-                                          "restart it (systemctl restart compute-agent)",
-                                          lasting[i].name);
+                        return error_setf(
+                                reterr, EBUSY,
+                                "[DEFAULT] %s cannot change while the agent runs: restart it (systemctl restart compute-agent)",
+                                lasting[i].name);
         return 0;
 }
 
@@ -400,10 +398,10 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         if (r < 0)
                 return r;
         if (strcmp(root.text, daemon->root.text) != 0)
-                return error_setf(reterr, EBUSY,
-                                  "The identity of this host (compute_id) changed from %s to %s: "
-                                  "restart the agent to take it",
-                                  daemon->root.text, root.text);
+                return error_setf(
+                        reterr, EBUSY,
+                        "The identity of this host (compute_id) changed from %s to %s: restart the agent to take it",
+                        daemon->root.text, root.text);
         return 0;
 }
 
@@ -414,7 +412,7 @@ static void set_up_guests(Daemon *daemon, const Config *config)
         claim_service_set_owes_guests(
                 daemon->claims,
                 config->hook_enabled && config->has_placement &&
-                        !claim_course_refuses(config->claim_mode, config->reporter.nova));
+                        !claim_decide_refuses(config->claim_mode, config->reporter.nova));
 }
 
 /* From here on nothing can fail. Takes what engine holds. */
@@ -426,9 +424,9 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         bus_service_set_hook(daemon->bus, config_hook_to_text(config));
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
         set_up_guests(daemon, config);
-        claim_desk_dismiss(daemon->desk, "The agent was reloaded meanwhile: try again");
-        claim_desk_set_mode(daemon->desk, config->claim_mode, config->reporter.nova,
-                            config->has_placement);
+        claim_queue_dismiss(daemon->queue, "The agent was reloaded meanwhile: try again");
+        claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
+                             config->has_placement);
         claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver);
         engine_done(&daemon->engine);
         daemon->engine = *engine;
@@ -595,7 +593,7 @@ static int look_at_guests(void *userdata, Error *reterr)
 
 static void on_searched(Tracker *tracker, const Error *error, void *userdata)
 {
-        claim_desk_searched(userdata);
+        claim_queue_searched(userdata);
 }
 
 /* A cycle that asks about every claim without a guest, unless it is known to be of no use. */
@@ -619,14 +617,14 @@ static int set_up_desk(Daemon *daemon, Error *reterr)
 {
         const Config *config = daemon->engine.config;
 
-        if (claim_desk_new(&daemon->desk, daemon->event, daemon->claims, &daemon->root, get_session,
-                           daemon) < 0)
+        if (claim_queue_new(&daemon->queue, daemon->event, daemon->claims, &daemon->root,
+                            get_session, daemon) < 0)
                 return error_oom(reterr);
-        claim_desk_set_mode(daemon->desk, config->claim_mode, config->reporter.nova,
-                            config->has_placement);
-        claim_desk_watch(daemon->desk, on_settled, daemon);
-        claim_desk_set_look(daemon->desk, look_at_guests);
-        claim_desk_set_search(daemon->desk, search);
+        claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
+                             config->has_placement);
+        claim_queue_watch(daemon->queue, on_settled, daemon);
+        claim_queue_set_look(daemon->queue, look_at_guests);
+        claim_queue_set_search(daemon->queue, search);
         return 0;
 }
 
@@ -642,7 +640,7 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
                 .tracker = daemon->engine.tracker,
                 .claims = daemon->claims,
                 .cordon = daemon->cordon,
-                .desk = daemon->desk,
+                .queue = daemon->queue,
                 .root = daemon->root,
                 .driver = daemon->engine.config->compute_driver,
                 .hook = config_hook_to_text(daemon->engine.config),
@@ -665,9 +663,9 @@ static int look_for_identity(Daemon *daemon, Error *reterr)
         if (r != 0)
                 return r;
         daemon->root = uuid_make_random();
-        log_info("This host is new: the service makes a uuid for its root provider; %s stands "
-                 "for it here.",
-                 daemon->root.text);
+        log_info(
+                "This host is new: the service makes a uuid for its root provider; %s stands for it here.",
+                daemon->root.text);
         return 0;
 }
 

@@ -76,6 +76,7 @@ static inline void array_close(void *items, size_t item_size, size_t *n, size_t 
 {
         char *at = (char *)items + place * item_size;
 
+        if (place + 1 < *n)
+                memmove(at, at + item_size, (*n - place - 1) * item_size);
         --*n;
-        memmove(at, at + item_size, (*n - place) * item_size);
 }

@@ -54,9 +54,9 @@ int folder_owner_become(const char *folder, Error *reterr)
 
         if (r > 0)
                 r = become(st.st_uid, st.st_gid);
-        return r < 0 ? error_setf(reterr, r,
-                                  "%.150s is another user's folder, and root cannot become that "
-                                  "user: %s",
-                                  folder, strerror(-r))
+        return r < 0 ? error_setf(
+                               reterr, r,
+                               "%.150s is another user's folder, and root cannot become that user: %s",
+                               folder, strerror(-r))
                      : changed;
 }

@@ -8,10 +8,9 @@
 
 uint64_t jitter_random(void)
 {
-        uint64_t random = 0;
+        uint64_t random;
 
-        (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
-        return random;
+        return getrandom(&random, sizeof(random), GRND_NONBLOCK) == sizeof(random) ? random : 0;
 }
 
 uint64_t jitter_between(uint64_t low, uint64_t high, uint64_t random)

@@ -10,6 +10,7 @@
         "c1c8f1de0f7c4f0fb2a3f6b4f1a86a12" /* Placement cannot be used; served from local state */
 #define MESSAGE_CREDENTIAL_REFUSED \
         "7c2be1a95d0f4b3c8e6a4f17d29b0e5a" /* Keystone or Placement refuse who we are */
+#define MESSAGE_EQUAL_AGAIN    "ebbeaa40c964466495a5269af8891924" /* it was not, and that was told */
 #define MESSAGE_PLACEMENT_BACK "b5dcb7f1a1f84a0d9e7a2f3f4b7f5c13"
 #define MESSAGE_HYPERVISOR_LOST \
         "0e0c6d0f8f2a4a4f9f1b6f0a2c3d4e14" /* the driver cannot poll; the last snapshot is kept */
@@ -47,6 +48,8 @@
 #define MESSAGE_GUEST_REFUSED                                                                    \
         "96f5f1a85c7e4d5c8c4a51a1de2f3b70" /* libvirt's hook asked for a guest that does not fit \
                                             */
+#define MESSAGE_CLAIM_CALLED \
+        "daebb165bb2c4558a952e1aedc1532e4" /* somebody made, moved or ended a claim */
 #define MESSAGE_CLAIM_DISAGREES \
         "3f9c5a7e1d426b8a0c3e7f9b1d5a4c1e" /* a guest has something else than its claim */
 #define MESSAGE_CLAIM_EVACUATED \

@@ -140,10 +140,10 @@ static int parse_mask(Maker *maker, Error *reterr)
                 return r;
         maker->dedicated = cpu_set_count(&maker->request.dedicated);
         if (!cpu_set_is_subset(&maker->request.dedicated, &all))
-                return error_setf(reterr, EINVAL,
-                                  "cpu-dedicated-mask \"%.40s\" names a CPU that the guest does "
-                                  "not have: they are 0 to %" PRIu64,
-                                  mask, maker->vcpus - 1);
+                return error_setf(
+                        reterr, EINVAL,
+                        "cpu-dedicated-mask \"%.40s\" names a CPU that the guest does not have: they are 0 to %" PRIu64,
+                        mask, maker->vcpus - 1);
         if (maker->dedicated == 0 || maker->dedicated == maker->vcpus)
                 return error_setf(
                         reterr, EINVAL,
@@ -174,9 +174,9 @@ static int read_policy(Maker *maker, Error *reterr)
         if (maker->options->dedicated_mask)
                 return parse_mask(maker, reterr);
         if (mixed && (maker->shared == 0 || maker->shared == maker->vcpus))
-                return error_setf(reterr, EINVAL,
-                                  "cpu-policy mixed: give cpu-dedicated-mask, or VCPU for those "
-                                  "that are shared and PCPU for the others");
+                return error_setf(
+                        reterr, EINVAL,
+                        "cpu-policy mixed: give cpu-dedicated-mask, or VCPU for those that are shared and PCPU for the others");
         maker->dedicated = maker->vcpus - maker->shared;
         return add_range(&maker->request.dedicated, maker->shared, maker->dedicated) < 0
                        ? error_oom(reterr)
@@ -192,16 +192,14 @@ static int read_cell_cpus(Maker *maker, CpuSet *seen, size_t i, Error *reterr)
                 return r;
         if (cpu_set_count(vcpus) == 0)
                 return error_setf(reterr, EINVAL, "numa-cpus: cell %zu has no CPU", i);
-        CPU_SET_FOREACH(cpu, vcpus)
-        {
+        CPU_SET_FOREACH(cpu, vcpus) {
                 if (cpu >= maker->vcpus || cpu_set_contains(seen, cpu))
-                        return error_setf(reterr, EINVAL,
-                                          cpu >= maker->vcpus
-                                                  ? "numa-cpus: cell %zu has CPU %u, which the "
-                                                    "guest does not have"
-                                                  : "numa-cpus: cell %zu has CPU %u, which "
-                                                    "another cell has",
-                                          i, cpu);
+                        return error_setf(
+                                reterr, EINVAL,
+                                cpu >= maker->vcpus
+                                        ? "numa-cpus: cell %zu has CPU %u, which the guest does not have"
+                                        : "numa-cpus: cell %zu has CPU %u, which another cell has",
+                                i, cpu);
                 if (cpu_set_add(seen, cpu) < 0)
                         return error_oom(reterr);
         }
@@ -321,15 +319,15 @@ static int read_pages(Maker *maker, Error *reterr)
                 return 0;
         request->pages = NUMA_PAGES_SIZE;
         if (parse_page_kib(text, &request->page_kib) < 0)
-                return error_setf(reterr, EINVAL,
-                                  "mem-page-size is small, large, any or a size like 2048 (KiB) or "
-                                  "2M, not \"%.40s\"",
-                                  text);
+                return error_setf(
+                        reterr, EINVAL,
+                        "mem-page-size is small, large, any or a size like 2048 (KiB) or 2M, not \"%.40s\"",
+                        text);
         for (size_t i = 0; i < request->n_cells; i++)
                 if (request->cells[i].memory_mb * 1024 % request->page_kib)
                         return error_setf(reterr, EINVAL,
-                                          "Cell %zu: %" PRIu64 " MiB are not a whole number of "
-                                          "pages of %" PRIu64 " KiB",
+                                          "Cell %zu: %" PRIu64
+                                          " MiB are not a whole number of pages of %" PRIu64 " KiB",
                                           i, request->cells[i].memory_mb, request->page_kib);
         return 0;
 }
@@ -350,10 +348,10 @@ static int read_words(Maker *maker, Error *reterr)
                 return error_setf(reterr, EINVAL,
                                   "cpu-thread-policy is of dedicated CPUs, and none is asked for");
         if (affinity < 0)
-                return error_setf(reterr, EINVAL,
-                                  "pci-numa-affinity-policy is required, preferred, legacy or "
-                                  "socket, not \"%.40s\"",
-                                  options->affinity);
+                return error_setf(
+                        reterr, EINVAL,
+                        "pci-numa-affinity-policy is required, preferred, legacy or socket, not \"%.40s\"",
+                        options->affinity);
         if (options->strategy && strcmp(options->strategy, "pack") != 0 &&
             strcmp(options->strategy, "spread") != 0)
                 return error_setf(reterr, EINVAL, "numa-strategy is spread or pack, not \"%.40s\"",
@@ -394,9 +392,9 @@ int numa_request_make(const NumaOptions *options, Resources *resources, NumaRequ
                 return error_setf(reterr, EINVAL, "A guest with a layout has at most %d CPUs",
                                   NUMA_REQUEST_CPUS_MAX);
         if (maker.vcpus == 0)
-                return error_setf(reterr, EINVAL,
-                                  "A layout is asked for, but no CPUs (VCPU or PCPU) in the group "
-                                  "without a suffix");
+                return error_setf(
+                        reterr, EINVAL,
+                        "A layout is asked for, but no CPUs (VCPU or PCPU) in the group without a suffix");
         if ((r = read_policy(&maker, reterr)) == 0 && (r = read_cells(&maker, reterr)) == 0 &&
             (r = read_pages(&maker, reterr)) == 0 && (r = read_words(&maker, reterr)) == 0)
                 r = write_amounts(&maker, resources) < 0 ? error_oom(reterr) : 0;

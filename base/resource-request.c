@@ -33,8 +33,9 @@ static bool suffix_valid(const char *suffix)
 {
         size_t n = strnlen(suffix, SUFFIX_MAX + 1);
 
-        return n <= SUFFIX_MAX && strspn(suffix, "abcdefghijklmnopqrstuvwxyz"
-                                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
+        return n <= SUFFIX_MAX &&
+               strspn(suffix, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+                       n;
 }
 
 static int order_group(const void *key, const void *item)

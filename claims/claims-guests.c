@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "claims/claims-internal.h"
 #include "claims/fit/device-choice.h"
@@ -68,7 +69,7 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
 static int is_claimed(Claims *claims, const char *thing, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = claims->store->engine->list_device(claims->store, thing, &list, reterr);
+        int r = claims->store->engine->list(claims->store, CLAIMS_OF_DEVICE, thing, &list, reterr);
 
         return r < 0 ? r : list.n_claims > 0;
 }
@@ -191,8 +192,7 @@ static unsigned drop_held(const HostView *view, Layout *layout)
 {
         unsigned first = CPU_SET_MAX;
 
-        CPU_SET_FOREACH(cpu, &view->held)
-        {
+        CPU_SET_FOREACH(cpu, &view->held) {
                 if (!cpu_set_contains(&layout->held, cpu))
                         continue;
                 cpu_set_remove(&layout->held, cpu);
@@ -287,8 +287,8 @@ static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
  * for an earlier claim, and has not taken it away yet. */
 static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)
 {
-        StoreDeparture left;
-        int r = runs ? claims->store->engine->next_departure(claims->store, 0, guest, &left, reterr)
+        ClaimRemoval left;
+        int r = runs ? claims->store->engine->next_removal(claims->store, 0, guest, &left, reterr)
                      : 0;
 
         *ret = runs ? r == 0 : claims->owes_guests;
@@ -301,7 +301,7 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
         const ClaimRequest request = { .consumer = adoption->domain->uuid,
                                        .consumer_type = CLAIM_TYPE_GUEST,
                                        .resources = adoption->request };
-        uint64_t now = claims_now_usec();
+        uint64_t now = clock_usec(CLOCK_REALTIME);
         _cleanup_free_ char *text = claim_request_format(&adoption->request);
         StoreClaim claim = {
                 .request = &request,
@@ -369,16 +369,11 @@ void claims_set_owes_guests(Claims *claims, bool owes)
 
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr)
 {
-        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
-                int r = claims_begin_attempt(claims, attempt, reterr);
+        ClaimAttempts attempts = { .claims = claims };
 
-                if (r == 0)
-                        r = adopt_once(claims, domain, attempt > 0, ret_claim, reterr);
-                claims->store->engine->drop_turn(claims->store);
-                if (r != CLAIM_E_BUSY)
-                        return claims_finish(r);
-        }
-        return claims_lost_race(reterr);
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = adopt_once(claims, domain, attempts.n > 1, ret_claim, reterr);
+        return attempts.result;
 }
 
 /* A guest that is about to start. */
@@ -453,6 +448,7 @@ static int prepare_once(Claims *claims, const HostDomain *domain, Claim **ret, E
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr)
 {
+        ClaimAttempts attempts = { .claims = claims };
         int r;
 
         if (!claims->facts)
@@ -460,15 +456,9 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
         r = end_left_over(claims, domain, ret_ended, reterr);
         if (r != 0)
                 return r;
-        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
-                r = claims_begin_attempt(claims, attempt, reterr);
-                if (r == 0)
-                        r = prepare_once(claims, domain, ret_claim, reterr);
-                claims->store->engine->drop_turn(claims->store);
-                if (r != CLAIM_E_BUSY)
-                        return claims_finish(r);
-        }
-        return claims_lost_race(reterr);
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = prepare_once(claims, domain, ret_claim, reterr);
+        return attempts.result;
 }
 
 /* The other case: a claim that is there. */
@@ -650,14 +640,9 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
 
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
 {
-        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
-                int r = claims_begin_attempt(claims, attempt, reterr);
+        ClaimAttempts attempts = { .claims = claims };
 
-                if (r == 0)
-                        r = check_once(claims, id, domain, reterr);
-                claims->store->engine->drop_turn(claims->store);
-                if (r != CLAIM_E_BUSY)
-                        return claims_finish(r);
-        }
-        return claims_lost_race(reterr);
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = check_once(claims, id, domain, reterr);
+        return attempts.result;
 }

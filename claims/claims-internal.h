@@ -22,15 +22,27 @@ struct Claims {
         bool owes_guests; /* Placement is to be told of claims that a domain made */
 };
 
-uint64_t claims_now_usec(void);
-
 /* When a claim that is made now expires; 0: never. */
 uint64_t claims_expiry_from(const Claims *claims, uint64_t now_usec);
 int claims_load_view(Claims *claims, Error *reterr);
 
-/* From the second attempt on the turn is taken before anything is read. */
-int claims_begin_attempt(Claims *claims, int attempt, Error *reterr);
-int claims_lost_race(Error *reterr);
+/* Something that other writers of the file may win a race against, tried until it is done: by a
+ * loop "while (claims_attempt(&attempts, reterr)) attempts.result = …;", whose last result, an
+ * outcome for callers of this folder, is in attempts.result then. CLAIM_E_BUSY is tried again. From
+ * the second time on the turn is taken before anything is read. */
+typedef struct ClaimAttempts {
+        Claims *claims;
+        int n; /* this one's number, from 1 */
+        int result;
+} ClaimAttempts;
+
+bool claims_attempt(ClaimAttempts *attempts, Error *reterr);
+
+/* Of what the store says to a write that rests on the view. */
+static inline int claims_raced(int r)
+{
+        return r == STORE_E_RACE ? CLAIM_E_BUSY : r;
+}
 
 /* A file that stays locked is an outcome that callers of this folder expect. */
 static inline int claims_finish(int r)

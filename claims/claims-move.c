@@ -7,9 +7,8 @@
 #include "base/array.h"
 #include "claims/claims-internal.h"
 
-/* STORE_E_RACE: to be tried again. */
-static int move_once(Claims *claims, const ProviderTree *tree, const StoreMove *moves,
-                     size_t n_moves, Error *reterr)
+static int move_once(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
+                     size_t n_shifts, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *wanted = NULL;
         int r;
@@ -20,23 +19,18 @@ static int move_once(Claims *claims, const ProviderTree *tree, const StoreMove *
         r = host_view_merge(&wanted, claims->view, tree, reterr);
         if (r < 0)
                 return r;
-        return claims->store->engine->move(claims->store, claims->view, wanted, moves, n_moves,
-                                           reterr);
+        return claims_raced(claims->store->engine->shift(claims->store, claims->view, wanted,
+                                                         shifts, n_shifts, reterr));
 }
 
-int claims_move(Claims *claims, const ProviderTree *tree, const StoreMove *moves, size_t n_moves,
-                Error *reterr)
+int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
+                 size_t n_shifts, Error *reterr)
 {
-        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
-                int r = claims_begin_attempt(claims, attempt, reterr);
+        ClaimAttempts attempts = { .claims = claims };
 
-                if (r == 0)
-                        r = move_once(claims, tree, moves, n_moves, reterr);
-                claims->store->engine->drop_turn(claims->store);
-                if (r != STORE_E_RACE)
-                        return claims_finish(r);
-        }
-        return claims_lost_race(reterr);
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = move_once(claims, tree, shifts, n_shifts, reterr);
+        return attempts.result;
 }
 
 static int fit_share(const HostView *view, const Consumer *share, Fit *ret)
@@ -63,7 +57,6 @@ static int fit_share(const HostView *view, const Consumer *share, Fit *ret)
         return 0;
 }
 
-/* STORE_E_RACE: to be tried again. */
 static int settle_once(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
 {
         _cleanup_(fit_done) Fit fit = FIT_NULL;
@@ -73,26 +66,21 @@ static int settle_once(Claims *claims, int64_t id, const Consumer *share, Error 
                 return r;
         if (fit_share(claims->view, share, &fit) < 0)
                 return error_oom(reterr);
-        return claims->store->engine->settle(claims->store, id, &share->uuid, claims->view, &fit,
-                                             reterr);
+        r = claims->store->engine->settle(claims->store, id, &share->uuid, claims->view, &fit,
+                                          reterr);
+        if (r != STORE_E_NOT_FOUND)
+                return claims_raced(r);
+        error_setf(reterr, ENOENT, "There is no active claim %lld", (long long)id);
+        return CLAIM_E_NOT_FOUND;
 }
 
 int claims_settle(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
 {
-        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
-                int r = claims_begin_attempt(claims, attempt, reterr);
+        ClaimAttempts attempts = { .claims = claims };
 
-                if (r == 0)
-                        r = settle_once(claims, id, share, reterr);
-                claims->store->engine->drop_turn(claims->store);
-                if (r == STORE_E_NOT_FOUND) {
-                        error_setf(reterr, ENOENT, "There is no active claim %lld", (long long)id);
-                        return CLAIM_E_NOT_FOUND;
-                }
-                if (r != STORE_E_RACE)
-                        return claims_finish(r);
-        }
-        return claims_lost_race(reterr);
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = settle_once(claims, id, share, reterr);
+        return attempts.result;
 }
 
 static uint64_t held(const Consumer *consumer, const Uuid *provider, const char *resource_class)
@@ -137,16 +125,16 @@ static int collect(const Consumer *of, const Consumer *other, Changes *ret)
         return 0;
 }
 
-static int pair(int64_t claim, Change *from, Change *to, StoreMove **moves, size_t *n_moves,
+static int pair(int64_t claim, Change *from, Change *to, StoreShift **shifts, size_t *n_shifts,
                 size_t *n_allocated)
 {
         uint64_t amount = MIN(from->amount, to->amount);
 
         if (amount == 0)
                 return 0;
-        if (array_grow(moves, sizeof(StoreMove), *n_moves, n_allocated) < 0)
+        if (array_grow(shifts, sizeof(StoreShift), *n_shifts, n_allocated) < 0)
                 return -ENOMEM;
-        (*moves)[(*n_moves)++] = (StoreMove){
+        (*shifts)[(*n_shifts)++] = (StoreShift){
                 .claim = claim,
                 .from = *from->provider,
                 .from_class = from->resource_class,
@@ -159,8 +147,8 @@ static int pair(int64_t claim, Change *from, Change *to, StoreMove **moves, size
         return 0;
 }
 
-int claims_make_moves(int64_t claim, const Consumer *before, const Consumer *after,
-                      StoreMove **moves, size_t *n_moves, size_t *n_allocated)
+int claims_make_shifts(int64_t claim, const Consumer *before, const Consumer *after,
+                       StoreShift **shifts, size_t *n_shifts, size_t *n_allocated)
 {
         Changes less = { 0 }, more = { 0 };
         int r = collect(before, after, &less);
@@ -172,8 +160,8 @@ int claims_make_moves(int64_t claim, const Consumer *before, const Consumer *aft
                         for (size_t j = 0; r == 0 && j < more.n_items; j++)
                                 if (any_class || strcmp(less.items[i].resource_class,
                                                         more.items[j].resource_class) == 0)
-                                        r = pair(claim, &less.items[i], &more.items[j], moves,
-                                                 n_moves, n_allocated);
+                                        r = pair(claim, &less.items[i], &more.items[j], shifts,
+                                                 n_shifts, n_allocated);
         free(less.items);
         free(more.items);
         return r;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "claims/claims-internal.h"
 
 static int finish(int r, int64_t id, ClaimStanding standing, Error *reterr)
@@ -17,87 +18,65 @@ static int finish(int r, int64_t id, ClaimStanding standing, Error *reterr)
 }
 
 int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
-                        const ClaimTold *told, Error *reterr)
+                        const ClaimReported *reported, Error *reterr)
 {
-        int r = claims->store->engine->set_standing(claims->store, id, from, to, told, reterr);
+        int r = claims->store->engine->set_standing(claims->store, id, from, to, reported, reterr);
 
         return finish(r, id, from, reterr);
 }
 
 int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr)
 {
-        int r = claims->store->engine->withdraw(claims->store, id, reason, claims_now_usec(),
-                                                reterr);
+        int r = claims->store->engine->withdraw(claims->store, id, reason,
+                                                clock_usec(CLOCK_REALTIME), reterr);
 
         return finish(r, id, CLAIM_STANDING_PENDING, reterr);
 }
 
-int claims_forget_told(Claims *claims, Error *reterr)
+int claims_forget_reported(Claims *claims, Error *reterr)
 {
-        return claims_finish(claims->store->engine->forget_told(claims->store, reterr));
+        return claims_finish(claims->store->engine->forget_reported(claims->store, reterr));
 }
 
-int claims_list_pending(Claims *claims, ClaimList *ret, Error *reterr)
+int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr)
 {
-        return claims_finish(claims->store->engine->list_pending(claims->store, ret, reterr));
-}
-
-int claims_next_debt(Claims *claims, int64_t after, Claim **ret, Error *reterr)
-{
-        int r = claims->store->engine->next_debt(claims->store, after, ret, reterr);
+        int r = claims->store->engine->next_write(claims->store, after, ret, reterr);
 
         return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
 }
 
-int claims_count_debts(Claims *claims, ClaimDebts *ret, Error *reterr)
+int claims_count_owed(Claims *claims, ClaimsOwed *ret, Error *reterr)
 {
-        return claims_finish(claims->store->engine->count_debts(claims->store, ret, reterr));
+        return claims_finish(claims->store->engine->count_owed(claims->store, ret, reterr));
 }
 
-int claims_next_departure(Claims *claims, int64_t after, const Uuid *consumer, ClaimDeparture *ret,
-                          Error *reterr)
+int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
+                        Error *reterr)
 {
-        StoreDeparture departure;
-        int r = claims->store->engine->next_departure(claims->store, after, consumer, &departure,
-                                                      reterr);
+        int r = claims->store->engine->next_removal(claims->store, after, consumer, ret, reterr);
 
-        if (r == STORE_E_NOT_FOUND)
-                return CLAIM_E_NOT_FOUND;
-        if (r == 0)
-                *ret = (ClaimDeparture){ .id = departure.id,
-                                         .claim = departure.claim,
-                                         .consumer = departure.consumer,
-                                         .told = departure.told,
-                                         .unsure = departure.unsure };
-        return claims_finish(r);
+        return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
 }
 
-int claims_end_departure(Claims *claims, int64_t id, Error *reterr)
+int claims_end_removal(Claims *claims, int64_t id, Error *reterr)
 {
-        return claims_finish(claims->store->engine->end_departure(claims->store, id, reterr));
+        return claims_finish(claims->store->engine->end_removal(claims->store, id, reterr));
 }
 
-void claim_handover_done(ClaimHandover *handover)
+int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
+                      ClaimMove *ret, Error *reterr)
 {
-        free(handover->to_type);
-        *handover = (ClaimHandover){ 0 };
-}
-
-int claims_begin_handover(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
-                          ClaimHandover *ret, Error *reterr)
-{
-        ClaimHandover handover = { .from = *from, .to = *to, .to_type = strdup(to_type) };
+        ClaimMove move = { .from = *from, .to = *to, .to_type = strdup(to_type) };
         int r;
 
-        if (!handover.to_type)
+        if (!move.to_type)
                 return error_oom(reterr);
-        r = claims->store->engine->begin_handover(claims->store, from, to, to_type, &handover.id,
-                                                  reterr);
+        r = claims->store->engine->begin_move(claims->store, from, to, to_type, &move.id, reterr);
         if (r == 0) {
-                *ret = handover;
+                *ret = move;
                 return 0;
         }
-        claim_handover_done(&handover);
+        claim_move_done(&move);
         if (r == STORE_E_NOT_FOUND) {
                 error_setf(reterr, ENOENT, "Consumer %s has no claim", from->text);
                 return CLAIM_E_NOT_FOUND;
@@ -111,29 +90,16 @@ int claims_begin_handover(Claims *claims, const Uuid *from, const Uuid *to, cons
         return claims_finish(r);
 }
 
-int claims_next_handover(Claims *claims, int64_t after, ClaimHandover *ret, Error *reterr)
+int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reterr)
 {
-        StoreHandover handover;
-        int r = claims->store->engine->next_handover(claims->store, after, &handover, reterr);
+        int r = claims->store->engine->next_move(claims->store, after, ret, reterr);
 
-        if (r == STORE_E_NOT_FOUND)
-                return CLAIM_E_NOT_FOUND;
-        if (r == 0)
-                *ret = (ClaimHandover){ .id = handover.id,
-                                        .from = handover.from,
-                                        .to = handover.to,
-                                        .to_type = handover.to_type };
-        return claims_finish(r);
+        return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
 }
 
-int claims_end_handover(Claims *claims, const ClaimHandover *handover, const ClaimTold *told,
-                        bool ours, Error *reterr)
+int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *reported, bool ours,
+                    Error *reterr)
 {
-        const StoreHandover row = { .id = handover->id,
-                                    .from = handover->from,
-                                    .to = handover->to,
-                                    .to_type = handover->to_type };
-
         return claims_finish(
-                claims->store->engine->end_handover(claims->store, &row, told, ours, reterr));
+                claims->store->engine->end_move(claims->store, move, reported, ours, reterr));
 }

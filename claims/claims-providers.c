@@ -45,7 +45,6 @@ static int withhold_all_renamed(const Claims *claims, HostView *view)
         return 0;
 }
 
-/* STORE_E_RACE: to be tried again. */
 static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *wanted = NULL;
@@ -61,22 +60,8 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
                 return error_oom(reterr);
         if (host_view_same_host(claims->view, wanted))
                 return 0;
-        return claims->store->engine->write_host(claims->store, claims->view, wanted, reterr);
-}
-
-static int set_providers(Claims *claims, const ProviderTree *tree, Error *reterr)
-{
-        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
-                int r = claims_begin_attempt(claims, attempt, reterr);
-
-                if (r < 0)
-                        return r;
-                r = set_providers_once(claims, tree, reterr);
-                claims->store->engine->drop_turn(claims->store);
-                if (r != STORE_E_RACE)
-                        return r;
-        }
-        return claims_lost_race(reterr);
+        return claims_raced(
+                claims->store->engine->write_host(claims->store, claims->view, wanted, reterr));
 }
 
 /* Is the address in the text, whatever else is? */
@@ -139,20 +124,16 @@ static int place_unplaced(Claims *claims, Error *reterr)
 
         for (;;) {
                 _cleanup_(store_unplaced_done) StoreUnplaced claim = { 0 };
+                ClaimAttempts attempts = { .claims = claims };
                 int r;
 
                 r = claims->store->engine->next_unplaced(claims->store, after, &claim, reterr);
                 if (r != 0)
                         return r < 0 ? r : 0;
-                r = STORE_E_RACE;
-                for (int i = 0; i < CLAIM_ATTEMPTS_MAX && r == STORE_E_RACE; i++) {
-                        r = claims_begin_attempt(claims, i, reterr);
-                        if (r == 0)
-                                r = place_claim(claims, &claim, reterr);
-                        claims->store->engine->drop_turn(claims->store);
-                }
-                if (r < 0)
-                        return r;
+                while (claims_attempt(&attempts, reterr))
+                        attempts.result = claims_raced(place_claim(claims, &claim, reterr));
+                if (attempts.result < 0 || attempts.result == CLAIM_E_BUSY)
+                        return attempts.result;
                 after = claim.id;
                 log_debug("Claim %" PRIi64 " of schema version 1 was counted on this host",
                           claim.id);
@@ -161,10 +142,10 @@ static int place_unplaced(Claims *claims, Error *reterr)
 
 int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr)
 {
-        int r;
+        ClaimAttempts attempts = { .claims = claims };
 
-        r = set_providers(claims, tree, reterr);
-        if (r != 0)
-                return claims_finish(r);
-        return claims_finish(place_unplaced(claims, reterr));
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = set_providers_once(claims, tree, reterr);
+        return attempts.result != 0 ? attempts.result
+                                    : claims_finish(place_unplaced(claims, reterr));
 }

@@ -9,20 +9,12 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "claims/claims-internal.h"
 #include "claims/fit/numa.h"
 #include "claims/fit/placed.h"
 #include "claims/store/sqlite-store.h"
-
-uint64_t claims_now_usec(void)
-{
-        struct timespec time;
-
-        clock_gettime(CLOCK_REALTIME, &time);
-        return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
-}
 
 uint64_t claims_expiry_from(const Claims *claims, uint64_t now)
 {
@@ -146,16 +138,29 @@ int claims_set_node(Claims *claims, const char *node)
         return 0;
 }
 
-int claims_begin_attempt(Claims *claims, int attempt, Error *reterr)
+bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
 {
-        return attempt > 0 ? claims->store->engine->take_turn(claims->store, reterr) : 0;
-}
+        const StoreEngine *engine = attempts->claims->store->engine;
 
-int claims_lost_race(Error *reterr)
-{
-        error_setf(reterr, EBUSY, "Other writers of the claim database were faster %d times",
-                   CLAIM_ATTEMPTS_MAX);
-        return CLAIM_E_BUSY;
+        if (attempts->n > 0)
+                engine->drop_turn(attempts->claims->store);
+        if (attempts->n > 0 && attempts->result != CLAIM_E_BUSY) {
+                attempts->result = claims_finish(attempts->result);
+                return false;
+        }
+        if (attempts->n++ == CLAIM_ATTEMPTS_MAX) {
+                error_setf(reterr, EBUSY,
+                           "Other writers of the claim database were faster %d times",
+                           CLAIM_ATTEMPTS_MAX);
+                return false;
+        }
+        if (attempts->n > 1) {
+                int r = engine->take_turn(attempts->claims->store, reterr);
+
+                attempts->result = claims_finish(r);
+                return r == 0;
+        }
+        return true;
 }
 
 static bool text_matches(const char *given, const char *held)
@@ -167,7 +172,7 @@ static bool text_matches(const char *given, const char *held)
 static int answer_with(Claims *claims, const ClaimRequest *request, const char *text, Claim *held,
                        Error *reterr)
 {
-        uint64_t now = claims_now_usec();
+        uint64_t now = clock_usec(CLOCK_REALTIME);
         int r;
 
         if (strcmp(held->request, text) != 0 ||
@@ -217,59 +222,61 @@ static int placed_outcome(int r)
 }
 
 /* Fits what was placed where it was placed; bound is what the fit's pieces refer to. */
-static int fit_placed(Claims *claims, Order *order, Placed *placed, Fit *ret, Error *reterr)
+static int fit_placed(Claims *claims, Order *order, const ResourceRequest *bound, Fit *ret,
+                      Error *reterr)
 {
         const Consumer *holding = order->placing->holding;
-        int r = fit_request_numa(claims->view, claims->facts, claims->node, &placed->request,
-                                 holding, &order->effort, ret, reterr);
+        int r = fit_request_numa(claims->view, claims->facts, claims->node, bound, holding,
+                                 &order->effort, ret, reterr);
 
-        return r != 0 ? fit_outcome(r)
-                      : placed_outcome(placed_check(claims->view, holding, ret, reterr));
+        if (r != 0)
+                return fit_outcome(r);
+        order->ambiguous = placed_is_ambiguous(claims->view, bound, ret);
+        return placed_outcome(placed_check(claims->view, holding, ret, reterr));
 }
 
 /* Nobody wrote what it gets, but whoever asks may say where its groups are to be. */
-static int fit_freely(Claims *claims, Order *order, Placed *placed, Fit *ret, Error *reterr)
+static int fit_freely(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret, Error *reterr)
 {
         const ClaimRequest *request = order->request;
         const ClaimPlacing *placing = order->placing;
         const ResourceRequest *resources = &request->resources;
-        _cleanup_(host_view_unbind) HostView bound = { 0 };
+        _cleanup_(host_view_unbind) HostView left = { 0 };
 
-        if (placing->room && host_view_bound(&bound, claims->view, claims->node, placing->room,
+        if (placing->room && host_view_bound(&left, claims->view, claims->node, placing->room,
                                              placing->others_full) < 0)
                 return error_oom(reterr);
         if (request->mappings.n_items > 0) {
-                if (resource_request_copy(&placed->request, resources) < 0)
+                if (resource_request_copy(bound, resources) < 0)
                         return error_oom(reterr);
-                placed_bind_groups(&placed->request, &request->mappings);
-                resources = &placed->request;
+                placed_bind_groups(bound, &request->mappings);
+                resources = bound;
         }
-        return fit_outcome(fit_request_numa(placing->room ? &bound : claims->view, claims->facts,
+        return fit_outcome(fit_request_numa(placing->room ? &left : claims->view, claims->facts,
                                             claims->node, resources, NULL, &order->effort, ret,
                                             reterr));
 }
 
-static int choose(Claims *claims, Order *order, Placed *placed, Fit *ret, Error *reterr)
+static int choose(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret, Error *reterr)
 {
         const ResourceRequest *request = &order->request->resources;
         int r;
 
         if (!order->placing->holding)
-                return fit_freely(claims, order, placed, ret, reterr);
+                return fit_freely(claims, order, bound, ret, reterr);
         r = placed_make(claims->view, claims->node, request, order->placing->holding,
-                        order->placing->mappings, placed, reterr);
-        order->ambiguous = placed->ambiguous;
-        return r != 0 ? placed_outcome(r) : fit_placed(claims, order, placed, ret, reterr);
+                        order->placing->mappings, bound, reterr);
+        return r != 0 ? placed_outcome(r) : fit_placed(claims, order, bound, ret, reterr);
 }
 
 static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         _cleanup_(device_list_done) DeviceList devices = { 0 };
         _cleanup_(taken_done) Taken taken = { 0 };
-        _cleanup_(placed_done) Placed placed = PLACED_NULL;
+        _cleanup_(resource_request_done) ResourceRequest bound = RESOURCE_REQUEST_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         ClaimRequest request = *order->request;
-        uint64_t now = claims_now_usec();
+        uint64_t now = clock_usec(CLOCK_REALTIME);
         StoreClaim claim = {
                 .request = &request,
                 .request_text = order->text,
@@ -279,7 +286,7 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
                 .created_usec = now,
                 .expires_usec = claims_expiry_from(claims, now),
                 .standing = order->placing->standing,
-                .told = order->placing->told,
+                .reported = order->placing->reported,
                 .layout = &fit.layout,
         };
         int r;
@@ -290,11 +297,11 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
         if (r == 0)
                 r = claims_count_devices(claims, &request.resources, &taken, reterr);
         if (r == 0)
-                r = choose(claims, order, &placed, &fit, reterr);
+                r = choose(claims, order, &bound, &fit, reterr);
         if (r != 0)
                 return r;
         if (order->placing->holding)
-                request.resources = placed.request;
+                request.resources = bound;
         r = claims_choose_devices(claims, &request.resources, &fit, &taken, &devices, reterr);
         if (r != 0)
                 return r;
@@ -330,6 +337,7 @@ int claims_claim_placed(Claims *claims, const ClaimRequest *request, const Claim
         Order order = { .request = request,
                         .placing = placing,
                         .effort = fit_effort_begin(CLAIM_PATIENCE_USEC) };
+        ClaimAttempts attempts = { .claims = claims };
         int r;
 
         r = claim_request_check(request, reterr);
@@ -338,19 +346,11 @@ int claims_claim_placed(Claims *claims, const ClaimRequest *request, const Claim
         order.text = text = claim_request_format(&request->resources);
         if (!text)
                 return error_oom(reterr);
-        for (int attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
-                r = claims_begin_attempt(claims, attempt, reterr);
-                if (r < 0)
-                        return claims_finish(r);
-                r = claim_once(claims, &order, ret_claim, reterr);
-                claims->store->engine->drop_turn(claims->store);
-                if (r != CLAIM_E_BUSY) {
-                        if (r == 0 && ret_ambiguous)
-                                *ret_ambiguous = order.ambiguous;
-                        return add_hint(claims, claims_finish(r), reterr);
-                }
-        }
-        return claims_lost_race(reterr);
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = claim_once(claims, &order, ret_claim, reterr);
+        if (attempts.result == CLAIM_DONE && ret_ambiguous)
+                *ret_ambiguous = order.ambiguous;
+        return add_hint(claims, attempts.result, reterr);
 }
 
 int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim, Error *reterr)
@@ -436,7 +436,7 @@ static int release(Claims *claims, int64_t id, bool only_claimed, const char *re
 
         cut_text(reason ? reason : "", cut);
         return claims->store->engine->release(claims->store, id, only_claimed, cut,
-                                              claims_now_usec(), reterr);
+                                              clock_usec(CLOCK_REALTIME), reterr);
 }
 
 int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr)
@@ -459,9 +459,9 @@ int claims_expire(Claims *claims, uint64_t now, uint64_t *ret_n, Error *reterr)
                                                            CLAIM_EXPIRED, ret_n, reterr));
 }
 
-int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr)
+int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
-        return claims_finish(claims->store->engine->list(claims->store, history, ret, reterr));
+        return claims_finish(claims->store->engine->list(claims->store, which, of, ret, reterr));
 }
 
 int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
@@ -485,31 +485,14 @@ int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim 
         return CLAIM_E_NOT_FOUND;
 }
 
-int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error *reterr)
-{
-        return claims_finish(
-                claims->store->engine->list_device(claims->store, device, ret, reterr));
-}
-
 int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr)
 {
         return claims_finish(claims->store->engine->list_with_devices(claims->store, ret, reterr));
 }
 
-int claims_list_guest(Claims *claims, const Uuid *guest, ClaimList *ret, Error *reterr)
-{
-        return claims_finish(
-                claims->store->engine->list_guest(claims->store, guest->text, ret, reterr));
-}
-
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr)
 {
         return claims_finish(claims->store->engine->list_some(claims->store, after, ret, reterr));
-}
-
-int claims_list_ended(Claims *claims, ClaimList *ret, Error *reterr)
-{
-        return claims_finish(claims->store->engine->list_ended(claims->store, ret, reterr));
 }
 
 int claims_probe(Claims *claims, Error *reterr)

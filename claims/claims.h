@@ -113,12 +113,12 @@ typedef struct ClaimPlacing {
                                             fit chooses; NULL: what no claim has */
         bool others_full;                /* with room: nothing of sharing providers is left */
         ClaimStanding standing;
-        ClaimTold told;
+        ClaimReported reported;
 } ClaimPlacing;
 
 /* As claims_claim(), which it is for a placing of zeros. What of the holding is not of this host is
- * no part of the claim (claims/fit/placed.h). ret_ambiguous (may be NULL): the amounts alone did
- * not tell which group got which provider. CLAIM_E_OTHER. */
+ * no part of the claim (claims/fit/placed.h). ret_ambiguous (may be NULL): groups that
+ * nobody told apart could have each other's providers. CLAIM_E_OTHER. */
 int claims_claim_placed(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
                         Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
 
@@ -148,28 +148,18 @@ int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr);
  * CLAIM_EXPIRED. Writes nothing when there is none. */
 int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *reterr);
 
-/* The claims that live, oldest first; with history the ended ones behind them (the newest
- * CLAIM_HISTORY_MAX), last ended first. ret must be zeroed. */
-int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr);
+/* Oldest first; ended ones behind the living, last ended first. of: the device or the guest that
+ * which speaks of, else NULL. ret must be zeroed. */
+int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr);
 
-/* The claims that live and have a device: by libvirt's name or the PCI address of the device, or by
- * the uuid of the mdev. ret must be zeroed. */
-int claims_list_device(Claims *claims, const char *device, ClaimList *ret, Error *reterr);
-
-/* The claims that live and have devices, oldest first. ret must be zeroed. */
+/* The claims that live and have devices, oldest first: their numbers, consumers and devices, and
+ * nothing else of them. ret must be zeroed. */
 int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr);
-
-/* The claims that live and are a guest's: its own, and what was handed to a migration. ret must be
- * zeroed. */
-int claims_list_guest(Claims *claims, const Uuid *guest, ClaimList *ret, Error *reterr);
 
 /* The next of the claims that live, behind that number (0: the first ones), at most CLAIMS_LOT of
  * them: to list very many without holding up others. None is left when there is none in it. ret
  * must be zeroed. */
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr);
-
-/* Those that have ended, as claims_list() has them. ret must be zeroed. */
-int claims_list_ended(Claims *claims, ClaimList *ret, Error *reterr);
 
 /* Whether a claim could be written now: writes what changes nothing. CLAIM_E_BUSY. */
 int claims_probe(Claims *claims, Error *reterr);
@@ -210,7 +200,7 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
 
 /* From now on claims_prepare() makes claims of which Placement is to be told (CLAIM_STANDING_OWED),
- * or not. claims_adopt() does where an earlier claim of the guest left a departure: what the agent
+ * or not. claims_adopt() does where an earlier claim of the guest left a removal: what the agent
  * wrote there is the new claim's. */
 void claims_set_owes_guests(Claims *claims, bool owes);
 

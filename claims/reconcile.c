@@ -105,7 +105,7 @@ static Answer answer_about(const ReconcileInput *input, const Uuid *consumer)
 static bool is_vouched_for(const ReconcileInput *input, const Claim *claim)
 {
         return input->word != RECONCILE_ALONE && claim->standing != CLAIM_STANDING_WRITTEN &&
-               !(input->started_only && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
+               !(input->started_only && claim_is_of_guest_alone(claim));
 }
 
 /* Then Placement has nothing of it because somebody took that away. What a migration has may have
@@ -290,14 +290,16 @@ typedef struct Lonely {
         const Claim *claim;
         ReconcileMissing missing;
         Answer answer;
+        bool stopped;         /* it has a guest, which does not run */
         bool confirmed, aged; /* without its guest, or unconfirmed, for long enough */
 } Lonely;
 
-static Lonely make_lonely(const ReconcileInput *input, const Claim *claim,
+static Lonely make_lonely(const ReconcileInput *input, const Claim *claim, bool stopped,
                           const ReconcileMemory *memory)
 {
         uint64_t now = input->facts->taken_usec;
         Lonely lonely = { .claim = claim,
+                          .stopped = stopped,
                           .missing = recall(memory, claim->id, now),
                           .answer = answer_about(input, &claim->consumer),
                           .confirmed = claim->state == CLAIM_STATE_CONFIRMED };
@@ -324,6 +326,8 @@ static bool is_over(const ReconcileInput *input, const Lonely *lonely)
 
 static const char *reason_of(const Lonely *lonely)
 {
+        if (lonely->stopped)
+                return "its guest stopped";
         if (lonely->aged)
                 return lonely->confirmed ? "orphan: its guest is gone" : CLAIM_EXPIRED;
         return "orphan: its guest is gone, and Placement has nothing of it";
@@ -351,10 +355,11 @@ static bool is_to_be_asked(const ReconcileInput *input, const Lonely *lonely)
                (lonely->confirmed ? is_due(input, &lonely->missing) : lonely->aged);
 }
 
-static int look_at_lonely(const ReconcileInput *input, const Claim *claim,
+/* stopped: it has a guest, which does not run and holds nothing then by itself. */
+static int look_at_lonely(const ReconcileInput *input, const Claim *claim, bool stopped,
                           const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
 {
-        const Lonely lonely = make_lonely(input, claim, memory);
+        const Lonely lonely = make_lonely(input, claim, stopped, memory);
 
         /* What is just being made is nobody's yet; without Placement, claims expire by themselves.
          */
@@ -371,11 +376,12 @@ static int look_at_lonely(const ReconcileInput *input, const Claim *claim,
                                ? add_action(ret, RECONCILE_EXTEND, &claim->consumer, claim->id,
                                             NULL)
                                : 0;
-        if (lonely.aged && lonely.missing.asked_usec > 0 &&
-            reconcile_add_problem(&ret->problems, &claim->consumer, claim->id,
-                                  "claim %" PRId64 " has had no guest here for longer than "
-                                  "claim_expiry_time, and Placement still has its allocations",
-                                  claim->id) < 0)
+        if (!stopped && lonely.aged && lonely.missing.asked_usec > 0 &&
+            reconcile_add_problem(
+                    &ret->problems, &claim->consumer, claim->id,
+                    "claim %" PRId64
+                    " has had no guest here for longer than claim_expiry_time, and Placement still has its allocations",
+                    claim->id) < 0)
                 return -ENOMEM;
         return remember(next, &lonely.missing);
 }
@@ -498,15 +504,13 @@ static int compare_cells(const Claim *claim, const HostDomain *domain, Reconcile
                 if (!has)
                         r = reconcile_add_problem(
                                 problems, &claim->consumer, claim->id,
-                                "guest %.60s does not say where its cell %u is, its claim has it "
-                                "in cell %u of the host",
+                                "guest %.60s does not say where its cell %u is, its claim has it in cell %u of the host",
                                 domain->name, claimed->cell, claimed->host_cell);
                 else if (has->host_cell != claimed->host_cell)
-                        r = reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                                  "cell %u of guest %.60s is in cell %u of the "
-                                                  "host, its claim has %u",
-                                                  claimed->cell, domain->name, has->host_cell,
-                                                  claimed->host_cell);
+                        r = reconcile_add_problem(
+                                problems, &claim->consumer, claim->id,
+                                "cell %u of guest %.60s is in cell %u of the host, its claim has %u",
+                                claimed->cell, domain->name, has->host_cell, claimed->host_cell);
                 else if (claimed->memory_mb > 0 && has->page_kib != claimed->page_kib)
                         r = reconcile_add_problem(problems, &claim->consumer, claim->id,
                                                   "cell %u of guest %.60s has pages of %" PRIu64
@@ -655,13 +659,14 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
 {
         bool moving = !uuid_empty(&claim->guest);
         const HostDomain *domain = find_domain(input, moving ? &claim->guest : &claim->consumer);
+        bool stopped = domain && input->started_only && !domain->running &&
+                       strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 
-        if (domain && input->started_only && !domain->running &&
-            strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0)
+        if (stopped)
                 domain = NULL;
         if (input->recorded)
                 return claim->state == CLAIM_STATE_CLAIMED
-                               ? look_at_lonely(input, claim, memory, next, ret)
+                               ? look_at_lonely(input, claim, stopped, memory, next, ret)
                                : 0;
         if ((must_check(input, claim, domain) &&
              add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0) ||
@@ -671,7 +676,7 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
         if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
         return domain ? look_at_guest(input, claim, domain, memory, next, ret)
-                      : look_at_lonely(input, claim, memory, next, ret);
+                      : look_at_lonely(input, claim, stopped, memory, next, ret);
 }
 
 static bool is_away(const ReconcileInput *input, const HostDomain *domain)
@@ -711,10 +716,10 @@ static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memor
 
                 if (domain->unread) {
                         if (!has_claim(input, &domain->uuid, NULL) &&
-                            reconcile_add_problem(&ret->problems, &domain->uuid, 0,
-                                                  "guest %.60s has no claim, and cannot be read to "
-                                                  "make one",
-                                                  domain->name) < 0)
+                            reconcile_add_problem(
+                                    &ret->problems, &domain->uuid, 0,
+                                    "guest %.60s has no claim, and cannot be read to make one",
+                                    domain->name) < 0)
                                 return -ENOMEM;
                         continue;
                 }

@@ -35,10 +35,10 @@ static int check_address(const DriverMdevType *type, const char *address, Error 
         if (strncmp(address, VIRTUAL_DEVICES, strlen(VIRTUAL_DEVICES)) == 0 &&
             address[strlen(VIRTUAL_DEVICES)])
                 return 0;
-        return error_setf(reterr, EINVAL,
-                          "[mdev_%.60s] device_addresses: \"%.60s\" is neither a PCI address "
-                          "(0000:41:00.0) nor a path below " VIRTUAL_DEVICES,
-                          type->type, address);
+        return error_setf(
+                reterr, EINVAL,
+                "[mdev_%.60s] device_addresses: \"%.60s\" is neither a PCI address (0000:41:00.0) nor a path below " VIRTUAL_DEVICES,
+                type->type, address);
 }
 
 static bool type_has_address(const DriverMdevType *type, const char *address)
@@ -75,8 +75,7 @@ static int check_mdev_type(const DriverConfig *config, size_t index, Error *rete
                         if (type_has_address(&config->mdev_types[i], *address))
                                 return error_setf(
                                         reterr, EINVAL,
-                                        "[mdev_%.60s] device_addresses: %.60s stands under "
-                                        "[mdev_%.60s], too",
+                                        "[mdev_%.60s] device_addresses: %.60s stands under [mdev_%.60s], too",
                                         type->type, *address, config->mdev_types[i].type);
         }
         return 0;
@@ -89,17 +88,17 @@ static int check_memory(const DriverConfig *config, Error *reterr)
         if (r < 0 || config->file_backed_memory == 0)
                 return r;
         if (config->ram_allocation_ratio > 0 && config->ram_allocation_ratio != 1.0)
-                return error_setf(reterr, EINVAL,
-                                  "[libvirt] file_backed_memory = %llu needs ram_allocation_ratio "
-                                  "= 1.0, not %g: memory in files cannot be promised twice",
-                                  (unsigned long long)config->file_backed_memory,
-                                  config->ram_allocation_ratio);
+                return error_setf(
+                        reterr, EINVAL,
+                        "[libvirt] file_backed_memory = %llu needs ram_allocation_ratio = 1.0, not %g: memory in files cannot be promised twice",
+                        (unsigned long long)config->file_backed_memory,
+                        config->ram_allocation_ratio);
         if (config->reserved_host_memory_mb >= config->file_backed_memory)
-                return error_setf(reterr, EINVAL,
-                                  "reserved_host_memory_mb = %llu leaves nothing of [libvirt] "
-                                  "file_backed_memory = %llu: set the first to 0",
-                                  (unsigned long long)config->reserved_host_memory_mb,
-                                  (unsigned long long)config->file_backed_memory);
+                return error_setf(
+                        reterr, EINVAL,
+                        "reserved_host_memory_mb = %llu leaves nothing of [libvirt] file_backed_memory = %llu: set the first to 0",
+                        (unsigned long long)config->reserved_host_memory_mb,
+                        (unsigned long long)config->file_backed_memory);
         if (config->virt_type != DRIVER_VIRT_KVM && config->virt_type != DRIVER_VIRT_QEMU)
                 return error_setf(reterr, EINVAL,
                                   "[libvirt] file_backed_memory needs virt_type = kvm or qemu");
@@ -111,10 +110,10 @@ static int check_images(const DriverConfig *config, Error *reterr)
         if (config->images_type == DRIVER_IMAGES_FILES ||
             (config->images_storage_pool && config->images_storage_pool[0]))
                 return 0;
-        return error_setf(reterr, EINVAL,
-                          "[libvirt] images_type = %s needs images_storage_pool, the name of the "
-                          "storage pool of libvirt that has the disks",
-                          config->images_type == DRIVER_IMAGES_LVM ? "lvm" : "rbd");
+        return error_setf(
+                reterr, EINVAL,
+                "[libvirt] images_type = %s needs images_storage_pool, the name of the storage pool of libvirt that has the disks",
+                config->images_type == DRIVER_IMAGES_LVM ? "lvm" : "rbd");
 }
 
 int driver_config_check(const DriverConfig *config, Error *reterr)

@@ -8,10 +8,12 @@
 #include "drivers/driver-config.h"
 #include "drivers/libvirt/domain.h"
 #include "drivers/libvirt/driver.h"
+#include "drivers/linux/driver.h"
 #include "drivers/static-driver.h"
 
 static const DriverOps *const drivers[] = {
         &libvirt_driver_ops,
+        &linux_driver_ops,
         &static_driver_ops,
 };
 
@@ -31,8 +33,9 @@ int driver_new(Driver **ret, const char *name, const DriverConfig *config, Drive
         int r;
 
         if (!ops)
-                return error_setf(reterr, ENOENT, "There is no driver \"%.40s\" (but %s and %s)",
-                                  name, drivers[0]->name, drivers[1]->name);
+                return error_setf(reterr, ENOENT,
+                                  "There is no driver \"%.40s\" (but %s, %s and %s)", name,
+                                  drivers[0]->name, drivers[1]->name, drivers[2]->name);
         r = driver_config_check(config, reterr);
         if (r < 0)
                 return r;

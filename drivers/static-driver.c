@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "drivers/mailbox.h"
 
@@ -108,14 +108,6 @@ static int read_file(const char *path, char **ret, size_t *ret_size, Error *rete
         return 0;
 }
 
-static uint64_t clock_usec(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 static int read_host(const char *path, Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
@@ -136,6 +128,7 @@ static int read_host(const char *path, Snapshot **ret, Error *reterr)
                 return error_oom(reterr);
         free(snapshot->driver);
         snapshot->driver = name;
+        snapshot->guests_unknown = true; /* those of another host */
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
         snapshot->begun_realtime_usec = snapshot->taken_realtime_usec;
         snapshot->began_usec = began_usec;

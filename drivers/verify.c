@@ -9,12 +9,11 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "drivers/driver-config.h"
+#include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/host-amounts.h"
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
 #include "drivers/tree/numa-providers.h"
-#include "drivers/verify-guests.h"
-#include "drivers/verify-pci.h"
 
 #define TEXT_MAX 512
 
@@ -31,11 +30,6 @@ static const char *const options[] = {
         "reserved_host_cpus",
         "[libvirt] images_type",
 };
-
-const char *finding_level_to_text(FindingLevel level)
-{
-        return level == FINDING_ERROR ? "error" : "warning";
-}
 
 static void finding_done(Finding *finding)
 {
@@ -68,7 +62,10 @@ static int add_finding(Findings *findings, FindingLevel level, const char *optio
         return 0;
 }
 
-int findings_warn(Findings *findings, const char *option, const char *format, ...)
+/* Adds a warning. -ENOMEM. */
+static int findings_warn(Findings *findings, const char *option, const char *format, ...)
+        _printf_(3, 4);
+static int findings_warn(Findings *findings, const char *option, const char *format, ...)
 {
         char text[TEXT_MAX];
         va_list ap;
@@ -97,13 +94,6 @@ static int add_error(Findings *findings, int r, const Error *error)
         return add_finding(findings, FINDING_ERROR, option, error->text);
 }
 
-int verify_config(const DriverConfig *config, Findings *findings)
-{
-        Error error = ERROR_NULL;
-
-        return add_error(findings, driver_config_check(config, &error), &error);
-}
-
 static int verify_update(const DriverConfig *config, const Snapshot *snapshot, CpuPlan *cpus,
                          Findings *findings)
 {
@@ -112,7 +102,7 @@ static int verify_update(const DriverConfig *config, const Snapshot *snapshot, C
         ClassAmount *const classes[] = { &amounts.vcpu, &amounts.memory, &amounts.disk };
         int r;
 
-        r = verify_config(config, findings);
+        r = add_error(findings, driver_config_check(config, &error), &error);
         if (r < 0 || findings->n_items > 0)
                 return r;
         r = cpu_plan_make(config, snapshot, cpus, &problem, &error);
@@ -147,8 +137,7 @@ static int verify_cpu(const SnapshotCpu *cpu, const CpuPlan *cpus, Findings *fin
                         continue;
                 return findings_warn(
                         findings, "[compute] cpu_dedicated_set",
-                        "CPUs %u and %u are threads of one core, and one is dedicated while "
-                        "the other is shared: put both in one set",
+                        "CPUs %u and %u are threads of one core, and one is dedicated while the other is shared: put both in one set",
                         cpu->id, other);
         }
         return 0;
@@ -187,14 +176,13 @@ static int verify_huge_pages(const DriverConfig *config, const Snapshot *snapsho
                 if (!find_pages(snapshot, &reserve))
                         r = findings_warn(
                                 findings, "reserved_huge_pages",
-                                "%.100s: cell %u has no pages of %llu KiB: correct it, or take it "
-                                "away",
+                                "%.100s: cell %u has no pages of %llu KiB: correct it, or take it away",
                                 *text, reserve.cell, (unsigned long long)reserve.size_kib);
                 else if (!config->numa_in_placement)
-                        r = findings_warn(findings, "reserved_huge_pages",
-                                          "%.100s: hugepages are in Placement only with [compute] "
-                                          "numa_in_placement = true",
-                                          *text);
+                        r = findings_warn(
+                                findings, "reserved_huge_pages",
+                                "%.100s: hugepages are in Placement only with [compute] numa_in_placement = true",
+                                *text);
                 if (r < 0)
                         return r;
         }
@@ -212,8 +200,7 @@ static int verify_disk(const DriverConfig *config, const Snapshot *snapshot, Fin
                         config->images_storage_pool);
         return findings_warn(
                 findings, "instances_path",
-                "%.200s is not there, or its file system has less than 1 GiB: there is no "
-                "DISK_GB",
+                "%.200s is not there, or its file system has less than 1 GiB: there is no DISK_GB",
                 config->instances_path ? config->instances_path : "");
 }
 
@@ -229,16 +216,14 @@ static int verify_emulators(const DriverConfig *config, const Snapshot *snapshot
         if (snapshot->n_emulators == 0)
                 return findings_warn(
                         findings, "[libvirt] virt_type",
-                        "The hypervisor (%.40s) does not tell what %s guests may have: the "
-                        "traits for that are left as they are",
+                        "The hypervisor (%.40s) does not tell what %s guests may have: the traits for that are left as they are",
                         snapshot->hypervisor, virt_types[config->virt_type]);
         for (size_t i = 0; i < snapshot->n_emulators; i++)
                 tpm = tpm || string_set_contains(&snapshot->emulators[i].tpm_backends, "emulator");
         if (config->swtpm_enabled && !tpm)
                 return findings_warn(
                         findings, "[libvirt] swtpm_enabled",
-                        "The hypervisor offers no emulated TPM: install swtpm, or set it to "
-                        "false");
+                        "The hypervisor offers no emulated TPM: install swtpm, or set it to false");
         return 0;
 }
 
@@ -284,8 +269,7 @@ static int verify_address(const DriverMdevType *type, char *address, const Snaps
         if (!device_has_type(device, type->type))
                 return findings_warn(
                         findings, option,
-                        "The device %.100s (%.60s) does not offer %.100s: give it another "
-                        "type",
+                        "The device %.100s (%.60s) does not offer %.100s: give it another type",
                         address, device->name, type->type);
         return 0;
 }
@@ -320,8 +304,7 @@ static int verify_mdev_type(const DriverMdevType *type, const Snapshot *snapshot
         if (!anybody_has_type(snapshot, type->type))
                 return findings_warn(
                         findings, "[devices] enabled_mdev_types",
-                        "No device offers %.100s; \"computectl discover\" shows what they "
-                        "offer",
+                        "No device offers %.100s; \"computectl discover\" shows what they offer",
                         type->type);
         for (char **address = type->device_addresses; address && *address; address++)
                 if (verify_address(type, *address, snapshot, findings) < 0)
@@ -359,13 +342,11 @@ static int verify_idle_device(const DriverConfig *config, const Snapshot *snapsh
         if (type)
                 return findings_warn(
                         findings, "[devices] enabled_mdev_types",
-                        "The device %.60s has no room for %.60s: it is full, or carries another "
-                        "type, and nothing of it is in Placement",
+                        "The device %.60s has no room for %.60s: it is full, or carries another type, and nothing of it is in Placement",
                         device->name, type->id);
         return findings_warn(
                 findings, "[devices] enabled_mdev_types",
-                "The device %.60s offers mediated devices (%.60s, …), but none of the enabled "
-                "types: nothing of it is in Placement",
+                "The device %.60s offers mediated devices (%.60s, …), but none of the enabled types: nothing of it is in Placement",
                 device->name, device->mdev_types[0].id);
 }
 
@@ -378,6 +359,218 @@ static int verify_mdevs(const DriverConfig *config, const Snapshot *snapshot, Fi
                 if (verify_idle_device(config, snapshot, &snapshot->devices[i], findings) < 0)
                         return -ENOMEM;
         return 0;
+}
+
+/* Guests that run on other CPUs than [compute] cpu_shared_set and cpu_dedicated_set give them
+ * (facts C3, last row).
+ *
+ * A guest CPU that is pinned to one CPU of the host is a dedicated one, every other one floats over
+ * the shared CPUs; one that libvirt tells no CPUs of may run anywhere. Nova does not start beside
+ * such a guest. The agent tells: the guest is there, and stopping would not move it. Nothing is
+ * found without cpu_dedicated_set, where pinned guests share the shared CPUs. */
+
+/* How many names of guests a warning has: 490 of them are one, not 490. */
+#define NAMES_MAX 5
+
+typedef enum Fault {
+        FAULT_NONE,
+        FAULT_PINNED,   /* to a CPU that is not dedicated */
+        FAULT_FLOATING, /* over dedicated CPUs, or without shared ones */
+        _FAULT_MAX,
+} Fault;
+
+/* The guests with one fault. */
+typedef struct Guests {
+        size_t n;
+        const SnapshotDomain *first[NAMES_MAX];
+        const DomainPin *pin; /* of the first, when it is pinned */
+} Guests;
+
+static Fault judge(const SnapshotDomain *domain, const CpuPlan *cpus, const DomainPin **ret_pin)
+{
+        bool anywhere_shared = cpu_set_count(&cpus->shared) > 0, on_dedicated = false;
+        size_t n_pinned = 0;
+
+        for (size_t i = 0; i < domain->n_pins; i++) {
+                const DomainPin *pin = &domain->pins[i];
+
+                if (cpu_set_count(&pin->cpus) != 1) {
+                        on_dedicated |= cpu_set_count_common(&pin->cpus, &cpus->dedicated) > 0;
+                        continue;
+                }
+                if (!cpu_set_is_subset(&pin->cpus, &cpus->dedicated)) {
+                        *ret_pin = pin;
+                        return FAULT_PINNED;
+                }
+                n_pinned++;
+        }
+        if (n_pinned >= domain->vcpus)
+                return FAULT_NONE;
+        if (domain->n_pins < domain->vcpus)
+                on_dedicated |= cpu_set_count(&domain->cpus) == 0 ||
+                                cpu_set_count_common(&domain->cpus, &cpus->dedicated) > 0;
+        return on_dedicated || !anywhere_shared ? FAULT_FLOATING : FAULT_NONE;
+}
+
+/* "a, b, c, d, e, …" */
+static void list_names(const Guests *guests, char *ret, size_t size)
+{
+        size_t n = 0;
+
+        ret[0] = '\0';
+        for (size_t i = 0; i < MIN(guests->n, (size_t)NAMES_MAX) && n < size; i++)
+                n += (size_t)snprintf(ret + n, size - n, "%s%.60s", i > 0 ? ", " : "",
+                                      guests->first[i]->name);
+        if (guests->n > NAMES_MAX && n < size)
+                snprintf(ret + n, size - n, ", …");
+}
+
+static int warn_pinned(const Guests *guests, Findings *findings)
+{
+        _cleanup_free_ char *text = cpu_set_format(&guests->pin->cpus);
+        char names[512];
+
+        if (!text)
+                return -ENOMEM;
+        if (guests->n == 1)
+                return findings_warn(
+                        findings, "[compute] cpu_dedicated_set",
+                        "CPU %u of the guest %.100s is pinned to CPU %s, which is not in it: add that, or move the guest",
+                        guests->pin->vcpu, guests->first[0]->name, text);
+        list_names(guests, names, sizeof(names));
+        return findings_warn(
+                findings, "[compute] cpu_dedicated_set",
+                "%zu guests (%s) are pinned to CPUs that are not in it, CPU %u of the first to CPU %.60s: add those, or move the guests",
+                guests->n, names, guests->pin->vcpu, text);
+}
+
+static int warn_floating(const Guests *guests, bool anywhere_shared, Findings *findings)
+{
+        char names[512];
+
+        if (guests->n == 1)
+                return findings_warn(
+                        findings, "[compute] cpu_shared_set",
+                        anywhere_shared
+                                ? "The guest %.100s is not pinned and may run on dedicated CPUs: start it again on the shared ones, or move it"
+                                : "The guest %.100s is not pinned, and there are no shared CPUs: set it, or move the guest",
+                        guests->first[0]->name);
+        list_names(guests, names, sizeof(names));
+        return findings_warn(
+                findings, "[compute] cpu_shared_set",
+                anywhere_shared
+                        ? "%zu guests (%s) are not pinned and may run on dedicated CPUs: start them again on the shared ones, or move them"
+                        : "%zu guests (%s) are not pinned, and there are no shared CPUs: set it, or move the guests",
+                guests->n, names);
+}
+
+static int verify_guests(const CpuPlan *cpus, const Snapshot *snapshot, Findings *findings)
+{
+        Guests faulty[_FAULT_MAX] = { 0 };
+        int r = 0;
+
+        if (cpu_set_count(&cpus->dedicated) == 0)
+                return 0;
+        for (size_t i = 0; i < snapshot->n_domains; i++) {
+                const DomainPin *pin = NULL;
+                Guests *guests = &faulty[judge(&snapshot->domains[i], cpus, &pin)];
+
+                if (guests->n == 0)
+                        guests->pin = pin;
+                if (guests->n < NAMES_MAX)
+                        guests->first[guests->n] = &snapshot->domains[i];
+                guests->n++;
+        }
+        if (faulty[FAULT_PINNED].n > 0)
+                r = warn_pinned(&faulty[FAULT_PINNED], findings);
+        if (r == 0 && faulty[FAULT_FLOATING].n > 0)
+                r = warn_floating(&faulty[FAULT_FLOATING], cpu_set_count(&cpus->shared) > 0,
+                                  findings);
+        return r;
+}
+
+/* [pci] device_spec: what matches nothing, and what Placement gets too much of. */
+
+/* From so many providers of one class on, a request with several groups for it has more
+ * combinations than Placement's default lets it look at (LP 2126751). */
+#define PCI_SIBLINGS_MAX 7
+
+/* The providers of the devices that match, by class: "CLASS ADDRESS" in one set, in order. */
+static int list_providers(const DriverConfig *config, const Snapshot *snapshot, StringSet *ret)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+                const PciSpec *spec = pci_specs_find(&config->pci_specs, device);
+                char name[RESOURCE_CLASS_MAX + 1], text[RESOURCE_CLASS_MAX + PCI_ADDRESS_SIZE + 2];
+
+                if (!spec || pci_spec_has_physical_network(spec))
+                        continue;
+                pci_spec_resource_class(spec, device, name);
+                snprintf(text, sizeof(text), "%s %s", name,
+                         device->physical_function[0] ? device->physical_function
+                                                      : device->address);
+                if (string_set_add(ret, text) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static bool same_class(const char *a, const char *b)
+{
+        size_t n = strcspn(a, " ");
+
+        return strncmp(a, b, n + 1) == 0;
+}
+
+static bool matches_any(PciSpec **spec, const Snapshot *snapshot)
+{
+        const PciSpecs alone = { .items = spec, .n_items = 1 };
+
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (pci_specs_find(&alone, &snapshot->devices[i]))
+                        return true;
+        return false;
+}
+
+/* Entries are counted from 1: one value of the option may hold several. */
+static int verify_entries(const PciSpecs *specs, const Snapshot *snapshot, Findings *findings)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < specs->n_items; i++)
+                if (!matches_any(&specs->items[i], snapshot))
+                        r = findings_warn(findings, "[pci] device_spec",
+                                          "Entry %zu of %zu matches no device of this host", i + 1,
+                                          specs->n_items);
+        return r;
+}
+
+static int verify_pci(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
+{
+        _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;
+        int r = 0;
+
+        if (!config->report_in_placement)
+                return 0;
+        if (list_providers(config, snapshot, &providers) < 0)
+                return -ENOMEM;
+        if (config->pci_specs.n_items > 0 && providers.n_items == 0)
+                return findings_warn(
+                        findings, "[pci] device_spec",
+                        "No device of this host matches; \"computectl discover --all\" shows what there is");
+        r = verify_entries(&config->pci_specs, snapshot, findings);
+        for (size_t i = 0, n; r == 0 && i < providers.n_items; i += n) {
+                const char *first = providers.items[i];
+
+                for (n = 1; i + n < providers.n_items && same_class(first, providers.items[i + n]);)
+                        n++;
+                if (n > PCI_SIBLINGS_MAX)
+                        r = findings_warn(
+                                findings, "[pci] device_spec",
+                                "%zu providers have %.*s: Placement may find no candidate for a guest that asks for several. Give groups of them a resource_class of their own, or let Placement search breadth-first (allocation_candidates_generation_strategy)",
+                                n, (int)strcspn(first, " "), first);
+        }
+        return r;
 }
 
 int verify_host(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
@@ -405,10 +598,10 @@ json_t *findings_to_json(const Findings *findings, const char *nodename)
                 const Finding *finding = &findings->items[i];
 
                 n_errors += finding->level == FINDING_ERROR;
-                if (json_array_append_new(list,
-                                          json_pack("{ss ss ss}", "level",
-                                                    finding_level_to_text(finding->level), "option",
-                                                    finding->option, "text", finding->text)) < 0)
+                if (json_array_append_new(
+                            list, json_pack("{ss ss ss}", "level",
+                                            finding->level == FINDING_ERROR ? "error" : "warning",
+                                            "option", finding->option, "text", finding->text)) < 0)
                         return NULL;
         }
         return json_pack("{ss sI sO}", "nodename", nodename, "errors", n_errors, "findings", list);

@@ -11,8 +11,6 @@ typedef enum FindingLevel {
         _FINDING_LEVEL_MAX,
 } FindingLevel;
 
-const char *finding_level_to_text(FindingLevel level); /* "warning", "error" */
-
 typedef struct Finding {
         FindingLevel level;
         char *option; /* "[compute] cpu_shared_set", "reserved_huge_pages" for one of [DEFAULT] */
@@ -27,15 +25,8 @@ typedef struct Findings {
 
 void findings_done(Findings *findings);
 
-/* Adds a warning. -ENOMEM. */
-int findings_warn(Findings *findings, const char *option, const char *format, ...) _printf_(3, 4);
-
-/* What can be said before a host is known: the error, if any, with which driver_new() refuses the
- * configuration. -ENOMEM. */
-int verify_config(const DriverConfig *config, Findings *findings);
-
-/* The same, and what does not fit the host. Adds what it finds to findings, which must be
- * initialised. -ENOMEM. */
+/* The error, if any, with which driver_config_check() refuses the configuration, else what does not
+ * fit the host. Adds to findings, which must be initialised. -ENOMEM. */
 int verify_host(const DriverConfig *config, const Snapshot *snapshot, Findings *findings);
 
 /* {"nodename", "errors": n, "findings": [{"level", "option", "text"}]}. A new reference,

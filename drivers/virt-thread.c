@@ -149,8 +149,8 @@ static void drop_waiting(VirtThread *thread, const void *data)
         pthread_mutex_lock(&thread->lock);
         first = TAILQ_FIRST(&thread->jobs);
         TAILQ_FOREACH(entry, &thread->jobs, link)
-        if (entry != first && entry->job.data == data)
-                dropped = entry;
+                if (entry != first && entry->job.data == data)
+                        dropped = entry;
         if (dropped)
                 TAILQ_REMOVE(&thread->jobs, dropped, link);
         pthread_mutex_unlock(&thread->lock);

@@ -19,10 +19,10 @@ function attribute(name,   s) {
 
 # "@argument: text", and "Name      text" of a list, begin with a bold word.
 function print_line(line,   word) {
-	if (line ~ /^@[a-z]+:/) {
+	if (line ~ /^@[a-z_]+:/) {
 		word = substr(line, 2, index(line, ":") - 2)
 		print ".BR " word " :\n" escape(substr(line, length(word) + 4))
-	} else if (line ~ /^[A-Z][A-Za-z]+   *[^ ]/) {
+	} else if (line ~ /^[A-Za-z]+   *[^ ]/) {
 		word = line
 		sub(/ .*/, "", word)
 		sub(/^[A-Za-z]+ +/, "", line)
@@ -46,7 +46,7 @@ function print_comment(   lines, n, i, line, paragraph) {
 			sub(/^[A-Za-z]+: */, "", line)
 		if (line == "")
 			continue
-		if (paragraph && line !~ /^[A-Z][A-Za-z]+   *[^ ]/)
+		if (paragraph && line !~ /^[A-Za-z]+   *[^ ]/)
 			print par
 		else if (line ~ /^@/)
 			print ".br"
@@ -89,6 +89,13 @@ inside {
 /<\/method>/ {
 	print ".TP"
 	print ".B \"" name "(" ins ")" (outs ? " \\-> (" outs ")" : "") "\""
+	par = ".IP"
+	print_comment()
+}
+/<signal / { name = attribute("name"); ins = outs = ""; if (!signals++) print ".SH SIGNALS" }
+/<\/signal>/ {
+	print ".TP"
+	print ".B \"" name "(" outs ")\""
 	par = ".IP"
 	print_comment()
 }

@@ -113,11 +113,10 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
                                   refresh->root.text);
         if (!root || strcmp(root->name, refresh->root_name) == 0)
                 return REPORT_DONE;
-        error_setf(reterr, EEXIST,
-                   "Placement knows this host (%s) as \"%.60s\", not as \"%.60s\"; a provider is "
-                   "not renamed by itself: give the host its old name back, or \"computectl "
-                   "identity rename\"",
-                   root->uuid.text, root->name, refresh->root_name);
+        error_setf(
+                reterr, EEXIST,
+                "Placement knows this host (%s) as \"%.60s\", not as \"%.60s\"; a provider is not renamed by itself: give the host its old name back, or \"computectl identity rename\"",
+                root->uuid.text, root->name, refresh->root_name);
         return REPORT_E_REFUSED;
 }
 

@@ -22,6 +22,7 @@
 #include "report/sharing.h"
 
 /* Traits that Placement lacked are asked for again after this: it may have been upgraded. */
+#define CHANGES_MAX             512
 #define MISSING_TRAITS_AGE_USEC (3600 * USEC_PER_SEC)
 
 struct Reporter {
@@ -55,6 +56,7 @@ struct Reporter {
         int result;
         Error error;
 
+        char changes[CHANGES_MAX];      /* of the last plan that was run */
         Allocations *gathered, *others; /* until they are taken */
         SessionStatistics at_refresh;
         ReporterStatistics statistics;
@@ -328,6 +330,7 @@ static void execute(Reporter *reporter)
                 return;
         }
         log_plan(reporter->plan);
+        (void)plan_describe(reporter->plan, reporter->changes, sizeof(reporter->changes));
         r = executor_new(&reporter->executor, reporter->event, reporter->session, reporter->mirror,
                          reporter->plan, &reporter->manners, on_executed, reporter, &error);
         if (r < 0)
@@ -564,6 +567,7 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
                 .n_conflicts = now->n_conflicts,
                 .n_retries = reporter->manners.n_retries,
                 .counts = &now->counts,
+                .changes = reporter->changes[0] ? reporter->changes : NULL,
                 .last_attempt_requests = now->n_requests - reporter->at_refresh.n_requests,
                 .last_attempt_writes = now->n_writes - reporter->at_refresh.n_writes,
                 .retry_after_usec = now->retry_after_usec,

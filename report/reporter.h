@@ -51,6 +51,8 @@ typedef struct ReporterStatistics {
         uint64_t n_conflicts;
         uint64_t n_retries;          /* requests sent again after a 500 */
         const RequestCounts *counts; /* by route and status; NULL: none yet */
+        const char
+                *changes; /* what the last publication wrote, or tried to, in words; NULL: none */
         /* Since the last reporter_refresh(), the publish that followed included. */
         uint64_t last_attempt_requests, last_attempt_writes;
         uint64_t retry_after_usec; /* what a 429 or 503 of the last attempt asked for; 0: nothing */

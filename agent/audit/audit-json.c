@@ -77,7 +77,7 @@ static char *cpus_of(const Claim *claim)
 
         for (size_t i = 0; r == 0 && claim && i < claim->layout.n_cpus; i++)
                 CPU_SET_FOREACH(cpu, &claim->layout.cpus[i].cpus)
-        r = r < 0 ? r : cpu_set_add(&cpus, cpu);
+                        r = r < 0 ? r : cpu_set_add(&cpus, cpu);
         if (r == 0)
                 text = cpu_set_format(&cpus);
         cpu_set_done(&cpus);

@@ -252,8 +252,7 @@ static int find_reason(const AuditLook *look, const Claim *claim, const Consumer
                 snprintf(ret, REASON_SIZE, "%s", look->input->waits);
         else if (!ret[0] && consumer && is_new(look, consumer))
                 snprintf(ret, REASON_SIZE,
-                         "left as it is, since it was written or first seen "
-                         "a moment ago");
+                         "left as it is, since it was written or first seen a moment ago");
         return 0;
 }
 
@@ -271,8 +270,8 @@ static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer
                                 continue;
                         return add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &consumer->uuid,
                                    claim->id,
-                                   "claim %" PRId64 " of %s holds %s of %.60s, which gives nothing "
-                                   "any more",
+                                   "claim %" PRId64
+                                   " of %s holds %s of %.60s, which gives nothing any more",
                                    claim->id, consumer->uuid.text, name, provider->name);
                 }
         }
@@ -298,15 +297,14 @@ static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer
         if (sums)
                 return add(look, AUDIT_AMOUNT, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer,
                            claim->id,
-                           "claim %" PRId64 " of %s has %" PRIu64 " %s, Placement "
-                           "%" PRIu64,
+                           "claim %" PRId64 " of %s has %" PRIu64 " %s, Placement %" PRIu64,
                            claim->id, claim->consumer.text, claim_sum(claim, name), name,
                            audit_sum_here(input, consumer, name));
         if (!why[0] && !claim_binds(claim, name))
                 snprintf(why, sizeof(why), "nothing of its guest is bound to either");
         return add(look, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
-                   "claim %" PRId64 " of %s has its %s elsewhere than on %.60s, where Placement "
-                   "has it",
+                   "claim %" PRId64
+                   " of %s has its %s elsewhere than on %.60s, where Placement has it",
                    claim->id, claim->consumer.text, name, provider->name);
 }
 
@@ -326,8 +324,8 @@ static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *con
                            domain->name, claim->id);
         return add(look, AUDIT_EVACUATED, AUDIT_REMEDY_END_CLAIM,
                    look->input->waits ? look->input->waits : "", &claim->consumer, claim->id,
-                   "claim %" PRId64 " of %s, which does not run here and has all its allocations "
-                   "on other hosts",
+                   "claim %" PRId64
+                   " of %s, which does not run here and has all its allocations on other hosts",
                    claim->id, claim->consumer.text);
 }
 
@@ -350,14 +348,14 @@ static int look_at_untold(AuditLook *look, const Claim *claim)
         }
         if (!domain)
                 return add(look, AUDIT_UNHELD, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
-                           "claim %" PRId64 " of %s has neither a guest here nor allocations in "
-                           "Placement",
+                           "claim %" PRId64
+                           " of %s has neither a guest here nor allocations in Placement",
                            claim->id, claim->consumer.text);
-        return add(look, AUDIT_UNHELD, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
-                   "guest %.60s %s here (claim %" PRId64 "), and nobody holds anything for it in "
-                   "Placement: remove it, if it was deleted, or let whoever placed it write its "
-                   "allocations again",
-                   domain->name, domain->running ? "runs" : "is defined", claim->id);
+        return add(
+                look, AUDIT_UNHELD, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                "guest %.60s %s here (claim %" PRId64
+                "), and nobody holds anything for it in Placement: remove it, if it was deleted, or let whoever placed it write its allocations again",
+                domain->name, domain->running ? "runs" : "is defined", claim->id);
 }
 
 static int look_at_claim(AuditLook *look, const Claim *claim)
@@ -392,8 +390,7 @@ static int look_at_domain(AuditLook *look, const HostDomain *domain)
                 return audit_picture_may_be_moving(&look->picture, consumer, NULL)
                                ? let_be(look)
                                : add(look, AUDIT_EVACUATED, AUDIT_REMEDY_NONE, "", &domain->uuid, 0,
-                                     "guest %.60s is defined here and does not run, and all its "
-                                     "allocations are on other hosts",
+                                     "guest %.60s is defined here and does not run, and all its allocations are on other hosts",
                                      domain->name);
         return add(look, AUDIT_UNCLAIMED, AUDIT_REMEDY_ADOPT, "", &domain->uuid, 0,
                    "guest %.60s has no claim%s", domain->name,

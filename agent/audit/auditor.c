@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/audit/audit-json.h"
 #include "agent/audit/healer.h"
+#include "agent/guests/reconcile.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "claims/claims-placement.h"
@@ -165,14 +166,6 @@ static int take_findings(Auditor *auditor)
         return 0;
 }
 
-static uint64_t clock_usec(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 static void sum_up(Auditor *auditor)
 {
         auditor->summary = (AuditSummary){ .ended_usec = clock_usec(CLOCK_REALTIME) };
@@ -234,10 +227,26 @@ static int note_away(Auditor *auditor)
 static void log_findings(const Auditor *auditor)
 {
         if (auditor->audit.n_items > 0 && auditor->kind == AUDITOR_START)
-                log_event(LOG_WARNING, MESSAGE_AUDIT_FINDINGS, NULL,
-                          "Placement, claims and guests disagree in %zu point(s); \"computectl "
-                          "audit\" lists them. First: %s.",
-                          auditor->audit.n_items, auditor->audit.items[0].text);
+                log_event(
+                        LOG_WARNING, MESSAGE_AUDIT_FINDINGS, NULL,
+                        "Placement, claims and guests disagree in %zu point(s); \"computectl audit\" lists them. First: %s.",
+                        auditor->audit.n_items, auditor->audit.items[0].text);
+}
+
+/* Somebody told Placement of them since they were read. */
+static void note_held(Auditor *auditor)
+{
+        Claims *claims = claim_service_get(auditor->config.claims);
+
+        for (size_t i = 0; claims && i < auditor->input.claims->n_claims; i++) {
+                const Claim *claim = auditor->input.claims->claims[i];
+                const Consumer *consumer =
+                        claim->is_unheld ? allocations_find(auditor->consumers, &claim->consumer)
+                                         : NULL;
+
+                if (consumer && audit_holds_here(&auditor->input, consumer))
+                        (void)claim_complete(claims, claim->id, consumer, NULL);
+        }
 }
 
 static int decide(Auditor *auditor, Error *reterr)
@@ -246,6 +255,7 @@ static int decide(Auditor *auditor, Error *reterr)
             !(auditor->results = calloc(auditor->audit.n_items + 1, sizeof(AuditResult))) ||
             (auditor->kind != AUDITOR_LOOK && note_away(auditor) < 0))
                 return error_oom(reterr);
+        note_held(auditor);
         log_findings(auditor);
         return 0;
 }
@@ -353,9 +363,9 @@ static int prepare(Auditor *auditor, Error *reterr)
 
         if (!claims)
                 return error_setf(reterr, ENODATA, "The claims cannot be used");
-        r = claims_list(claims, false, &auditor->claims, reterr);
+        r = claims_list(claims, CLAIMS_LIVING, NULL, &auditor->claims, reterr);
         if (r == 0)
-                r = claims_list_ended(claims, &auditor->ended, reterr);
+                r = claims_list(claims, CLAIMS_ENDED, NULL, &auditor->ended, reterr);
         if (r != 0)
                 return r;
         auditor->wanted = calloc(auditor->claims.n_claims + auditor->input.facts->n_domains + 1,
@@ -390,7 +400,7 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr)
 {
-        const HostFacts *facts = claim_service_get_facts(auditor->config.claims);
+        const HostFacts *facts = claim_service_facts(auditor->config.claims);
         bool heal = auditor->asked_heal || (!auditor->asked && !auditor->at_start);
         int r;
 

@@ -18,8 +18,8 @@
 
 struct Healer {
         HealerOrder order;
-        size_t finding; /* that is being healed */
-        ClaimTold told; /* how Placement has its consumer then */
+        size_t finding;     /* that is being healed */
+        ClaimReported told; /* how Placement has its consumer then */
         unsigned n_attempts;
         Uuid in_hand; /* claim_service_take_in_hand(); empty: none */
         ConsumersCall *call;
@@ -80,8 +80,8 @@ static void note_failure(Healer *healer, int result, const Error *words)
         healer->finding = healer->order.audit->n_items;
 }
 
-/* What is written again is how Placement has it from here on: a debt that is paid
- * (agent/placing/settle.c), which the desk looks at should this write fail. */
+/* What is written again is how Placement has it from here on: an owed write that is done
+ * (agent/placing/settle.c), which the queue looks at should this write fail. */
 static void mark_untold(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = claim_service_get(healer->order.claims);
@@ -133,11 +133,11 @@ static int end_claim(Healer *healer, const AuditFinding *finding)
                 return r == CLAIM_E_NOT_FOUND ? 0 : (note_failure(healer, -EIO, &error), r);
         snprintf(id, sizeof(id), "%" PRId64, finding->claim_id);
         result_of(healer)->outcome = AUDIT_HEALED;
-        log_event(LOG_NOTICE, MESSAGE_CLAIM_EVACUATED,
-                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, finding->consumer.text),
-                  "Released claim %s: guest %s does not run here, and all that it holds in "
-                  "Placement is on other hosts.",
-                  id, finding->consumer.text);
+        log_event(
+                LOG_NOTICE, MESSAGE_CLAIM_EVACUATED,
+                LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, finding->consumer.text),
+                "Released claim %s: guest %s does not run here, and all that it holds in Placement is on other hosts.",
+                id, finding->consumer.text);
         if (claims_get(claims, finding->claim_id, &claim, NULL) == 0)
                 claim_service_tell(healer->order.claims, CLAIM_EVENT_REMOVED, claim);
         return 0;
@@ -178,7 +178,7 @@ static int keep_told(Healer *healer, const Consumer *edited, Error *reterr)
         int r = claims ? claims_host(claims, &view, reterr) : -ENODATA;
 
         if (r == 0)
-                healer->told = claim_share_told(view, edited, true);
+                healer->told = claim_share_reported(view, edited, true);
         return r;
 }
 

@@ -16,20 +16,11 @@
 #define PATIENCE_USEC (30 * USEC_PER_SEC)
 
 typedef struct Asking {
-        const char *field; /* of statistics; NULL: the uid */
+        const char *field; /* of statistics; NULL: whose it is */
         BusTold told;
         void *userdata;
         char name[];
 } Asking;
-
-static int read_uid(sd_bus_message *reply, uint64_t *ret)
-{
-        uint32_t uid;
-        int r = sd_bus_message_read(reply, "u", &uid);
-
-        *ret = r < 0 ? 0 : uid;
-        return r;
-}
 
 static int read_field(sd_bus_message *reply, const char *field, uint64_t *ret)
 {
@@ -50,6 +41,20 @@ static int read_field(sd_bus_message *reply, const char *field, uint64_t *ret)
                         r = sd_bus_message_exit_container(reply);
         }
         return r < 0 ? r : -ENOTSUP;
+}
+
+static int read_user(sd_bus_message *reply, uint64_t *ret)
+{
+        uint64_t uid, pid = 0;
+        int r = read_field(reply, "UnixUserID", &uid);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_rewind(reply, true);
+        if (r >= 0 && read_field(reply, "ProcessID", &pid) < 0)
+                pid = 0;
+        *ret = uid | pid << 32;
+        return r;
 }
 
 static int read_failure(const sd_bus_error *error)
@@ -77,9 +82,10 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *unused
 
         if (error)
                 r = read_failure(error);
+        else if (asking->field)
+                r = read_field(reply, asking->field, &value);
         else
-                r = asking->field ? read_field(reply, asking->field, &value)
-                                  : read_uid(reply, &value);
+                r = read_user(reply, &value);
         asking->told(asking->name, MIN(r, 0), value, asking->userdata);
         return 0;
 }
@@ -116,7 +122,7 @@ static int ask(sd_bus *bus, const char *interface, const char *member, const cha
 
 int bus_ask_user(sd_bus *bus, const char *name, BusTold told, void *userdata)
 {
-        return ask(bus, DRIVER, "GetConnectionUnixUser", NULL, name, told, userdata);
+        return ask(bus, DRIVER, "GetConnectionCredentials", NULL, name, told, userdata);
 }
 
 int bus_ask_unread(sd_bus *bus, const char *name, BusTold told, void *userdata)

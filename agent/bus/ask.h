@@ -11,8 +11,9 @@
  * the bus has no answer to it; else what the bus did not answer for. value is 0 then. */
 typedef void (*BusTold)(const char *name, int result, uint64_t value, void *userdata);
 
-/* The uid. Negative errno when the question cannot be sent: told is not called. It is called later,
- * unless the connection to the bus is closed before. */
+/* The uid, and in the upper half the pid (0: not known). Negative errno when the question cannot be
+ * sent: told is not called. It is called later, unless the connection to the bus is closed before.
+ */
 int bus_ask_user(sd_bus *bus, const char *name, BusTold told, void *userdata);
 
 /* Bytes that are sent to it and not read. */

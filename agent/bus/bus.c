@@ -11,7 +11,6 @@
 #include "agent/bus/dispatch.h"
 #include "agent/bus/documents.h"
 #include "agent/bus/log.h"
-#include "agent/bus/objects.h"
 #include "agent/bus/operations.h"
 #include "agent/bus/polkit.h"
 #include "agent/bus/properties.h"
@@ -24,6 +23,7 @@ struct BusService {
         sd_event *event;
         sd_event_source *retry_timer;
         sd_event_source *look_timer;
+        sd_event_source *tell_timer;
         bool is_leaving;  /* the connection before may still have the name */
         bool is_looking;  /* the bus has not answered yet */
         bool is_deaf;     /* and never did */
@@ -35,21 +35,55 @@ struct BusService {
         BusDispatch dispatch;
         Polkit *polkit;
         BusDocuments documents;
-        BusObjects *objects;
         BusOperations *operations;
-        uint64_t n_cycles_told; /* of the tracker */
 };
 
-#define DOCUMENT_METHOD(name, document)                                                          \
-        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)      \
-        {                                                                                        \
-                return bus_documents_reply(&((BusService *)userdata)->documents, document, call, \
-                                           error);                                               \
-        }
+/* What changed is told a little later, once for all that came together. */
+static void tell_soon(BusService *service)
+{
+        int enabled = SD_EVENT_OFF;
 
-DOCUMENT_METHOD(get_tree, BUS_DOCUMENT_TREE)
-DOCUMENT_METHOD(get_plan, BUS_DOCUMENT_PLAN)
-DOCUMENT_METHOD(discover, BUS_DOCUMENT_HOST)
+        bus_facts_note(&service->facts);
+        bus_documents_look(&service->documents);
+        (void)sd_event_source_get_enabled(service->tell_timer, &enabled);
+        if (enabled != SD_EVENT_OFF)
+                return;
+        (void)sd_event_source_set_time_relative(service->tell_timer, BUS_TELL_USEC);
+        (void)sd_event_source_set_enabled(service->tell_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        BusService *service = userdata;
+
+        if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
+                return 0;
+        if (bus_facts_tell(&service->facts, service->bus) < 0)
+                log_warning("Out of memory: a change is not told on D-Bus, ignoring.");
+        if (!bus_documents_tell(&service->documents, service->bus))
+                return 0;
+        (void)sd_event_source_set_time_relative(source, 0);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        int r = bus_documents_describe(&service->documents, call, error);
+
+        tell_soon(service);
+        return r;
+}
+
+static bool is_long(sd_bus_message *call)
+{
+        const char *name;
+        bool result = sd_bus_message_is_method_call(call, NULL, "Describe") > 0 &&
+                      sd_bus_message_read(call, "s", &name) > 0 && bus_documents_is_long(name);
+
+        (void)sd_bus_message_rewind(call, true);
+        return result;
+}
 
 static int do_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
@@ -61,13 +95,25 @@ static int do_sync_full(sd_bus_message *call, void *userdata, sd_bus_error *erro
         return bus_operations_sync(call, ((BusService *)userdata)->operations, true);
 }
 
+/* What it comes to is told when it ended; this is who wanted it. */
+static void note_call(const BusService *service, sd_bus_message *call, const char *what)
+{
+        BusCaller caller;
+
+        bus_caller_find(service->gate, call, &caller);
+        log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller.text),
+                  "%s was asked for by %s.", what, caller.text);
+}
+
 static int do_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
+        note_call(userdata, call, "A reshape");
         return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_FORWARD);
 }
 
 static int do_undo_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
+        note_call(userdata, call, "Undoing the last reshape");
         return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_UNDO);
 }
 
@@ -81,6 +127,11 @@ static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return bus_operations_reload(call, ((BusService *)userdata)->operations, error);
 }
 
+static int method_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return bus_operations_cancel(call, ((BusService *)userdata)->operations, error);
+}
+
 static int do_audit(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         return bus_operations_audit(call, ((BusService *)userdata)->operations, false);
@@ -90,24 +141,29 @@ static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
         const BusConfig *config = &service->facts.config;
+        int r = bus_cordon(call, service->gate, config->cordon, config->tracker, config->claims,
+                           &config->root, error);
 
-        bus_documents_forget(&service->documents);
-        return bus_cordon(call, service->gate, config->cordon, config->tracker, config->claims,
-                          &config->root, error);
+        bus_documents_note(&service->documents, BUS_TREE);
+        tell_soon(service);
+        return r;
 }
 
 static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
         const BusConfig *config = &service->facts.config;
+        int r = bus_uncordon(call, service->gate, config->cordon, config->tracker, config->claims,
+                             &config->root, error);
 
-        bus_documents_forget(&service->documents);
-        return bus_uncordon(call, service->gate, config->cordon, config->tracker, config->claims,
-                            &config->root, error);
+        bus_documents_note(&service->documents, BUS_TREE);
+        tell_soon(service);
+        return r;
 }
 
 static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
+        note_call(userdata, call, "Healing");
         return bus_operations_audit(call, ((BusService *)userdata)->operations, true);
 }
 
@@ -116,72 +172,49 @@ static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
         static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
         {                                                                               \
                 BusService *service = userdata;                                         \
-                int r = bus_##name(call, service->facts.config.claims, error);          \
+                BusCaller caller;                                                       \
+                int r;                                                                  \
                                                                                         \
-                bus_service_changed(service);                                           \
+                bus_caller_find(service->gate, call, &caller);                          \
+                r = bus_##name(call, &caller, service->facts.config.claims, error);     \
+                                                                                        \
+                tell_soon(service);                                                     \
                 return r;                                                               \
-        }
-#define READING_METHOD(name)                                                                \
-        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
-        {                                                                                   \
-                BusService *service = userdata;                                             \
-                                                                                            \
-                return bus_##name(call, service->facts.config.claims, error);               \
         }
 
 CHANGING_METHOD(confirm)
 CHANGING_METHOD(extend)
 CHANGING_METHOD(abort)
 CHANGING_METHOD(guest_started)
-READING_METHOD(get_claim)
-READING_METHOD(list_problems)
-
-/* Those whose answer may be long. */
-#define LISTING_METHOD(name)                                                                 \
-        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)  \
-        {                                                                                    \
-                BusService *service = userdata;                                              \
-                                                                                             \
-                return bus_##name(call, service->gate, service->facts.config.claims, error); \
-        }
-
-LISTING_METHOD(list_claims)
-LISTING_METHOD(find_claims)
 
 /* Methods that take their course. */
-#define DESK_METHOD(name)                                                                         \
-        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)           \
-        {                                                                                         \
-                BusService *service = userdata;                                                   \
-                                                                                                  \
-                return bus_##name(call, service->facts.config.claims, service->facts.config.desk, \
-                                  error);                                                         \
+#define QUEUED_METHOD(name)                                                             \
+        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
+        {                                                                               \
+                BusService *service = userdata;                                         \
+                BusCaller caller;                                                       \
+                                                                                        \
+                bus_caller_find(service->gate, call, &caller);                          \
+                return bus_##name(call, &caller, service->facts.config.claims,          \
+                                  service->facts.config.queue, error);                  \
         }
 
-DESK_METHOD(claim)
-DESK_METHOD(move_claim)
-DESK_METHOD(release)
-DESK_METHOD(release_allocations)
-DESK_METHOD(prepare_guest)
-DESK_METHOD(guest_released)
+QUEUED_METHOD(claim)
+QUEUED_METHOD(move_claim)
+QUEUED_METHOD(release)
+QUEUED_METHOD(release_allocations)
+QUEUED_METHOD(prepare_guest)
+QUEUED_METHOD(guest_released)
 
 static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
 {
-        static const char *const names[] = {
-                [CLAIM_EVENT_ADDED] = "ClaimAdded",
-                [CLAIM_EVENT_CHANGED] = "ClaimChanged",
-                [CLAIM_EVENT_REMOVED] = "ClaimRemoved",
-        };
         BusService *service = userdata;
 
-        bus_objects_note_claim(service->objects, event, claim);
-        if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
-                return;
-        (void)sd_bus_emit_signal(service->bus, BUS_PATH, BUS_INTERFACE, names[event], "xss",
-                                 claim->id, claim->consumer.text,
-                                 event == CLAIM_EVENT_REMOVED ? claim->end_reason
-                                                              : claim_state_to_text(claim->state));
-        bus_service_changed(service);
+        bus_documents_note(&service->documents, BUS_CLAIMS);
+        bus_documents_note(&service->documents, BUS_TREE);
+        if (event == CLAIM_EVENT_REMOVED)
+                bus_documents_note(&service->documents, BUS_HISTORY);
+        tell_soon(service);
 }
 
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -193,7 +226,7 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
         if (!bus_gate_get_user(service->gate, call, &uid, &privileged))
                 privileged = false;
         return bus_explain(call, service->facts.config.claims,
-                           privileged ? service->facts.config.desk : NULL, error);
+                           privileged ? service->facts.config.queue : NULL, error);
 }
 
 /* Methods that not everybody may call. */
@@ -232,8 +265,6 @@ GUARDED(heal, POLKIT_ACTION_MANAGE)
 GUARDED(cordon, POLKIT_ACTION_MANAGE)
 GUARDED(uncordon, POLKIT_ACTION_MANAGE)
 
-/* Properties: one getter each for texts, times and counts, told apart by name. */
-
 /* sd-bus lets everybody call: where not everybody may, the method asks. */
 #define FREE SD_BUS_VTABLE_UNPRIVILEGED
 
@@ -241,9 +272,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS(
                 "Claim", SD_BUS_ARGS("s", consumer, "a(sa{st}asas)", groups, "a{sv}", options),
-                SD_BUS_RESULT("x", id, "a(ssa{st})", allocations, "a(ssssssbb)", devices,
-                              "a(uutts)", cells, "a(ubs)", cpus, BUS_MAPPINGS, mappings),
-                method_claim, FREE),
+                SD_BUS_RESULT("x", id, "s", json), method_claim, FREE),
         SD_BUS_METHOD_WITH_ARGS("Confirm", SD_BUS_ARGS("x", id), SD_BUS_NO_RESULT, method_confirm,
                                 FREE),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,
@@ -262,27 +291,11 @@ static const sd_bus_vtable vtable[] = {
                                 method_guest_started, FREE),
         SD_BUS_METHOD_WITH_ARGS("GuestReleased", SD_BUS_ARGS("s", consumer, "s", reason),
                                 SD_BUS_NO_RESULT, method_guest_released, FREE),
-        SD_BUS_METHOD_WITH_ARGS("ListClaims", SD_BUS_ARGS("b", history),
-                                SD_BUS_RESULT("a" BUS_CLAIM, claims), method_list_claims, FREE),
-        SD_BUS_METHOD_WITH_ARGS("GetClaim", SD_BUS_ARGS("x", id), SD_BUS_RESULT(BUS_CLAIM, claim),
-                                method_get_claim, FREE),
-        SD_BUS_METHOD_WITH_ARGS("FindClaims", SD_BUS_ARGS("s", what),
-                                SD_BUS_RESULT("a" BUS_CLAIM, claims), method_find_claims, FREE),
-        SD_BUS_METHOD_WITH_ARGS("ListProblems", SD_BUS_NO_ARGS,
-                                SD_BUS_RESULT("a" BUS_PROBLEM, problems), method_list_problems,
-                                FREE),
+        SD_BUS_METHOD_WITH_ARGS("Describe", SD_BUS_ARGS("s", document), SD_BUS_RESULT("s", json),
+                                method_describe, FREE),
         SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("a(sa{st}asas)", groups, "a{sv}", options),
                                 SD_BUS_RESULT("s", json), method_explain, FREE),
-        SD_BUS_SIGNAL_WITH_ARGS("ClaimAdded", SD_BUS_ARGS("x", id, "s", consumer, "s", state), 0),
-        SD_BUS_SIGNAL_WITH_ARGS("ClaimChanged", SD_BUS_ARGS("x", id, "s", consumer, "s", state), 0),
-        SD_BUS_SIGNAL_WITH_ARGS("ClaimRemoved", SD_BUS_ARGS("x", id, "s", consumer, "s", reason),
-                                0),
-        SD_BUS_METHOD_WITH_ARGS("GetTree", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
-                                method_get_tree, FREE),
-        SD_BUS_METHOD_WITH_ARGS("GetPlan", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
-                                method_get_plan, FREE),
-        SD_BUS_METHOD_WITH_ARGS("Discover", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
-                                method_discover, FREE),
+        SD_BUS_SIGNAL_WITH_ARGS("DocumentChanged", SD_BUS_ARGS("s", document), 0),
         SD_BUS_METHOD_WITH_ARGS("Sync", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync,
                                 FREE),
         SD_BUS_METHOD_WITH_ARGS("SyncFull", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error),
@@ -302,47 +315,13 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Uncordon", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", error),
                                 method_uncordon, FREE),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, FREE),
-        SD_BUS_PROPERTY("Version", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("RootProvider", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Driver", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NodeName", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("Hook", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("Nova", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("TreePublished", "b", bus_get_published, 0,
-                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("SecondReporter", "s", bus_get_contest, 0,
-                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NDifferences", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("SyncState", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("SyncError", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("HypervisorError", "s", bus_get_text, 0,
-                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("ClaimError", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("ReshapeAccess", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("OwedError", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("HostCordoned", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("DevicesCordoned", "s", bus_get_text, 0,
-                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("DevicesWithheld", "s", bus_get_withheld, 0,
-                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("HostUnread", "s", bus_get_unread, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("StatusText", "s", bus_get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("SyncStateSinceUSec", "t", bus_get_number, 0,
-                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("LastSyncUSec", "t", bus_get_number, 0,
-                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("LastPollUSec", "t", bus_get_number, 0,
-                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NRequests", "t", bus_get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NWrites", "t", bus_get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NConflicts", "t", bus_get_number, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NProviders", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NClaims", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NOwedWrites", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NOwedRemovals", "u", bus_get_count, 0,
-                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("NOwedMoves", "u", bus_get_count, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_VTABLE_END,
+        SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_ARGS("s", operation), SD_BUS_NO_RESULT,
+                                method_cancel, FREE),
+#define P(type, property, member, flags, value) \
+        SD_BUS_PROPERTY(property, #type, bus_get_property, 0, flags),
+        BUS_PROPERTIES(P)
+#undef P
+                SD_BUS_VTABLE_END,
 };
 
 /* The connection. */
@@ -353,8 +332,6 @@ static void close_bus(BusService *service)
                 return;
         bus_gate_detach(service->gate);
         polkit_forget(service->polkit);
-        bus_objects_detach(service->objects);
-        bus_operations_detach(service->operations);
         service->dispatch.n_places = 0;
         service->is_looking = false;
         service->is_deaf = false;
@@ -374,11 +351,10 @@ static void tell_no_bus(BusService *service, const char *why)
 {
         settle(service);
         if (!service->told_no_bus)
-                log_event(LOG_WARNING, MESSAGE_NO_BUS, NULL,
-                          "No D-Bus service: %s. The host is reported all the same, but computectl "
-                          "cannot "
-                          "reach this agent; retrying every %d s.",
-                          why, (int)(BUS_RETRY_USEC / USEC_PER_SEC));
+                log_event(
+                        LOG_WARNING, MESSAGE_NO_BUS, NULL,
+                        "No D-Bus service: %s. The host is reported all the same, but computectl cannot reach this agent; retrying every %d s.",
+                        why, (int)(BUS_RETRY_USEC / USEC_PER_SEC));
         service->told_no_bus = true;
 }
 
@@ -424,10 +400,6 @@ static int add_objects(BusService *service)
                                               .vtable = vtable,
                                               .userdata = service });
 
-        if (r >= 0)
-                r = bus_objects_attach(service->objects, dispatch, service->bus);
-        if (r >= 0)
-                r = bus_operations_attach(service->operations, dispatch, service->bus);
         if (r >= 0)
                 r = bus_log_add(dispatch, service->bus);
         return r < 0 ? r : bus_gate_attach(service->gate, service->bus, BUS_PATH, BUS_LOG_PATH);
@@ -488,8 +460,11 @@ static void leave_bus(BusService *service, const char *own)
 {
         _cleanup_free_ char *left = strdup(own);
 
-        log_warning("What callers and subscribers have not read of what the agent sent fills the "
-                    "bus: connecting to it anew, so that others are answered.");
+        log_warning(
+                "%s: connecting to it anew, so that others are answered.",
+                service->is_deaf
+                        ? "The bus does not answer"
+                        : "What callers and subscribers have not read of what the agent sent fills the bus");
         service->is_leaving = true;
         (void)on_retry(NULL, 0, service);
         service->is_leaving = false;
@@ -519,6 +494,11 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+static void on_operations(void *userdata)
+{
+        tell_soon(userdata);
+}
+
 static int add_timers(BusService *service)
 {
         int r = sd_event_add_time_relative(service->event, &service->retry_timer, CLOCK_MONOTONIC,
@@ -527,6 +507,11 @@ static int add_timers(BusService *service)
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
+        r = sd_event_add_time_relative(service->event, &service->tell_timer, CLOCK_MONOTONIC,
+                                       BUS_TELL_USEC, USEC_PER_MSEC, on_tell, service);
+        if (r < 0)
+                return r;
+        (void)sd_event_source_set_enabled(service->tell_timer, SD_EVENT_OFF);
         r = sd_event_add_time_relative(service->event, &service->look_timer, CLOCK_MONOTONIC,
                                        BUS_LOOK_USEC, USEC_PER_SEC, on_look, service);
         /* An answer that came is read first. */
@@ -546,19 +531,19 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         r = add_timers(service);
         if (r < 0)
                 return r;
-        service->documents.config = &service->facts.config;
-        r = bus_gate_new(&service->gate, event, bus_dispatch_serve, &service->dispatch);
-        service->dispatch = (BusDispatch){ .gate = service->gate, .manager = BUS_PATH };
+        service->facts.event = service->event;
+        r = bus_gate_new(&service->gate, event, bus_dispatch_serve, is_long, &service->dispatch);
+        service->dispatch = (BusDispatch){ .gate = service->gate };
+        service->documents = (BusDocuments){ .facts = &service->facts, .gate = service->gate };
         if (r >= 0)
                 r = polkit_new(&service->polkit, service->gate);
         if (r >= 0)
-                r = bus_objects_new(&service->objects, event, config->claims);
-        if (r >= 0)
                 r = bus_operations_new(&service->operations, event, &service->facts.config,
-                                       service->polkit);
+                                       service->polkit, on_operations, service);
         if (r < 0)
                 return r;
-        service->facts.debts = claim_desk_count_debts(config->desk);
+        service->facts.operations = service->operations;
+        bus_facts_note(&service->facts);
         (void)on_retry(service->retry_timer, 0, service);
         claim_service_watch(config->claims, on_claim, service);
         *ret = TAKE_PTR(service);
@@ -574,10 +559,11 @@ BusService *bus_service_free(BusService *service)
                 (void)sd_bus_flush(service->bus);
         close_bus(service);
         bus_operations_free(service->operations);
-        bus_objects_free(service->objects);
         polkit_free(service->polkit);
         bus_gate_free(service->gate);
         bus_documents_done(&service->documents);
+        bus_facts_done(&service->facts);
+        sd_event_source_disable_unref(service->tell_timer);
         sd_event_source_disable_unref(service->look_timer);
         sd_event_source_disable_unref(service->retry_timer);
         sd_event_unref(service->event);
@@ -591,8 +577,8 @@ void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *
                 return;
         service->facts.config.tracker = tracker;
         service->facts.config.driver = driver;
-        bus_documents_forget(&service->documents);
-        service->n_cycles_told = 0;
+        for (BusDocument i = 0; i < _BUS_DOCUMENT_MAX; i++)
+                bus_documents_note(&service->documents, i);
 }
 
 void bus_service_set_hook(BusService *service, const char *hook)
@@ -601,30 +587,7 @@ void bus_service_set_hook(BusService *service, const char *hook)
                 service->facts.config.hook = hook;
 }
 
-/* Once a cycle. */
-static void update_objects(BusService *service)
-{
-        uint64_t n_cycles = tracker_get_status(service->facts.config.tracker)->n_cycles;
-
-        if (n_cycles == service->n_cycles_told)
-                return;
-        service->n_cycles_told = n_cycles;
-        bus_objects_update(service->objects, tracker_get_tree(service->facts.config.tracker),
-                           tracker_get_snapshot(service->facts.config.tracker));
-}
-
 void bus_service_changed(BusService *service)
 {
-        bus_documents_forget(&service->documents);
-        update_objects(service);
-        service->facts.debts = claim_desk_count_debts(service->facts.config.desk);
-        if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
-                return;
-        (void)sd_bus_emit_properties_changed(
-                service->bus, BUS_PATH, BUS_INTERFACE, "Driver", "NodeName", "Hook", "Nova",
-                "TreePublished", "SecondReporter", "NDifferences", "SyncState",
-                "SyncStateSinceUSec", "SyncError", "HypervisorError", "ClaimError", "ReshapeAccess",
-                "HostCordoned", "DevicesCordoned", "DevicesWithheld", "HostUnread", "StatusText",
-                "LastSyncUSec", "LastPollUSec", "NRequests", "NWrites", "NConflicts", "NProviders",
-                "NClaims", "NOwedWrites", "NOwedRemovals", "NOwedMoves", "OwedError", NULL);
+        tell_soon(service);
 }

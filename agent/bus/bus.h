@@ -15,6 +15,8 @@
 #include "agent/placing/queue.h"
 
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
+/* What changes within that is told at once. */
+#define BUS_TELL_USEC (50 * USEC_PER_MSEC)
 /* Each time it is asked whether the bus still answers, and what lies unread there of all that was
  * sent. When that is more than so many bytes, or no answer comes within half a minute, the
  * connection is made anew. */
@@ -33,7 +35,7 @@ typedef int (*BusReload)(void *userdata, BusReloadDone done, void *done_userdata
 typedef struct BusConfig {
         Tracker *tracker;
         ClaimService *claims;
-        ClaimDesk *desk;
+        ClaimQueue *queue;
         Cordon *cordon;
         Uuid root;
         const char *driver; /* its name */

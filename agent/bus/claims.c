@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/bus/claims-internal.h"
+#include "agent/formats/claim-json.h"
+#include "agent/formats/documents.h"
 #include "agent/formats/interface.h"
+#include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 
 /* The bus error of a result of claims.h, with its words. */
@@ -22,9 +25,9 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
                 [CLAIM_E_OTHER] = BUS_ERROR_OTHER,
                 [CLAIM_E_TOO_HARD] = BUS_ERROR_TOO_HARD,
                 [CLAIM_E_BUSY] = BUS_ERROR_BUSY,
-                [CLAIM_DESK_E_NOT_PLACED] = BUS_ERROR_NOT_PLACED,
-                [CLAIM_DESK_E_REFUSED] = BUS_ERROR_REFUSED,
-                [CLAIM_DESK_E_PLACEMENT] = BUS_ERROR_PLACEMENT,
+                [CLAIM_QUEUE_E_NOT_PLACED] = BUS_ERROR_NOT_PLACED,
+                [CLAIM_QUEUE_E_REFUSED] = BUS_ERROR_REFUSED,
+                [CLAIM_QUEUE_E_PLACEMENT] = BUS_ERROR_PLACEMENT,
         };
 
         claim_service_note(service, r, words);
@@ -79,44 +82,20 @@ int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *e
 
 static int reply_claim(sd_bus_message *call, const ClaimService *service, const Claim *claim)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = sd_bus_message_new_method_return(call, &reply);
+        _cleanup_json_ json_t *document = claim_to_json(claim, claim_service_facts(service));
+        _cleanup_free_ char *text = NULL;
 
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(reply, "x", claim->id);
-        if (r < 0)
-                return r;
-        r = bus_append_holdings(reply, service, claim);
-        if (r >= 0)
-                r = bus_append_layout(reply, &claim->layout);
-        if (r >= 0)
-                r = bus_append_mappings(reply, claim);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
-}
-
-static void log_claim(const Claim *claim)
-{
-        char id[24];
-
-        snprintf(id, sizeof(id), "%" PRId64, claim->id);
-        log_event(LOG_INFO, NULL,
-                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text),
-                  "Claim %" PRId64 ": promised to %s.", claim->id, claim->consumer.text);
-}
-
-uint64_t bus_claims_now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+        if (json_object_set_new(document, "format", json_string(CLAIM_FORMAT)) < 0)
+                return -ENOMEM;
+        text = json_dumps(document, JSON_COMPACT);
+        return text ? sd_bus_reply_method_return(call, BUS_CLAIM_OUT, claim->id, text) : -ENOMEM;
 }
 
 /* A call that waits for its claim. */
 typedef struct WaitingCall {
         sd_bus_message *call; /* what request borrows from */
         ClaimService *service;
+        BusCaller caller;
         ClaimRequest request;
 } WaitingCall;
 
@@ -160,13 +139,15 @@ static void on_claimed(int result, const Claim *claim, bool told, const Error *e
                 return;
         }
         if (told) {
-                log_claim(claim);
+                bus_caller_note(&waiting->caller, claim, "", "promised to %s",
+                                claim->consumer.text);
                 claim_service_tell(waiting->service, CLAIM_EVENT_ADDED, claim);
         }
         (void)reply_claim(waiting->call, waiting->service, claim);
 }
 
-int bus_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error)
+int bus_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+              ClaimQueue *queue, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
         Error words = ERROR_NULL;
@@ -175,16 +156,64 @@ int bus_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_b
 
         if (waiting_call_new(&waiting, call, service) < 0)
                 return -ENOMEM;
+        waiting->caller = *caller;
         r = read_request(call, &waiting->request, &words);
         if (r < 0)
                 return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
         r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
-        claim_desk_claim(desk, &waiting->request, on_claimed, waiting);
+        claim_queue_claim(queue, &waiting->request, on_claimed, waiting);
         /* Whoever answers frees it; it may be gone already. */
         waiting = NULL;
         return 1;
+}
+
+/* Explaining */
+
+static json_t *verdict_to_json(const FitVerdict *verdict)
+{
+        return json_pack("{ss ss ss ss ss sI sI sI ss}", "group", verdict->suffix, "provider",
+                         verdict->provider.text, "name", verdict->provider_name, "class",
+                         verdict->resource_class, "term", verdict->term, "asked",
+                         (json_int_t)verdict->asked, "free",
+                         (json_int_t)MIN(verdict->free_amount, (uint64_t)INT64_MAX), "missing",
+                         (json_int_t)verdict->missing, "text", verdict->text);
+}
+
+static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const char *summary)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < verdicts->n_items; i++)
+                if (json_array_append_new(array, verdict_to_json(&verdicts->items[i])) < 0)
+                        return NULL;
+        return array ? json_pack("{ss sb ss sO sI}", "format", EXPLAIN_FORMAT, "fits", (int)fits,
+                                 "summary", summary, "providers", array, "omitted",
+                                 (json_int_t)verdicts->n_omitted)
+                     : NULL;
+}
+
+/* Answers with whether the request fits what is known, and why not. */
+static int explain_known(sd_bus_message *call, ClaimService *service,
+                         const ResourceRequest *request, sd_bus_error *error)
+{
+        _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *text = NULL;
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int r;
+
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        r = claims_explain(claims, request, EXPLAIN_PATIENCE_USEC, &verdicts, &words);
+        if (r < 0 || r == CLAIM_E_BUSY || r == CLAIM_E_TOO_HARD)
+                return bus_claims_error(service, error, r, &words);
+        document = verdicts_to_json(&verdicts, r == 0, r == 0 ? "" : words.text);
+        text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
 static void on_looked(int result, const Claim *claim, bool told, const Error *words, void *userdata)
@@ -197,14 +226,14 @@ static void on_looked(int result, const Claim *claim, bool told, const Error *wo
                 answer_error(waiting, result, words);
                 return;
         }
-        r = bus_explain_known(waiting->call, waiting->service, &waiting->request.resources, &error);
+        r = explain_known(waiting->call, waiting->service, &waiting->request.resources, &error);
         if (r < 0)
                 (void)sd_bus_reply_method_errno(waiting->call, r, &error);
 }
 
 /* By what a claim of the same would go by; who may not claim has no say in when libvirt is asked.
  */
-int bus_explain(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error)
+int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
         Error words = ERROR_NULL;
@@ -215,9 +244,9 @@ int bus_explain(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd
         r = bus_read_resources(call, &waiting->request, &words);
         if (r < 0)
                 return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
-        if (!desk)
-                return bus_explain_known(call, service, &waiting->request.resources, error);
-        claim_desk_look(desk, &waiting->request, on_looked, waiting);
+        if (!queue)
+                return explain_known(call, service, &waiting->request.resources, error);
+        claim_queue_look(queue, &waiting->request, on_looked, waiting);
         waiting = NULL;
         return 1;
 }
@@ -232,8 +261,8 @@ static void on_claim_moved(int result, const Claim *claim, bool told, const Erro
                 return;
         }
         if (told) {
-                log_info("Claim %" PRId64 ": is of consumer %s now.", claim->id,
-                         claim->consumer.text);
+                bus_caller_note(&waiting->caller, claim, "", "given to consumer %s",
+                                claim->consumer.text);
                 claim_service_tell(waiting->service, CLAIM_EVENT_CHANGED, claim);
         }
         (void)sd_bus_reply_method_return(waiting->call, "x", claim->id);
@@ -255,8 +284,8 @@ static int read_move(sd_bus_message *call, Uuid *from, Uuid *to, const char **ty
         return 0;
 }
 
-int bus_move_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
-                   sd_bus_error *error)
+int bus_move_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                   ClaimQueue *queue, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
         Error words = ERROR_NULL;
@@ -266,23 +295,28 @@ int bus_move_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
 
         if (waiting_call_new(&waiting, call, service) < 0)
                 return -ENOMEM;
+        waiting->caller = *caller;
         r = read_move(call, &from, &to, &type, &words);
         if (r < 0)
                 return bus_claims_error(service, error, r, &words);
-        claim_desk_move(desk, &from, &to, type[0] ? type : NULL, on_claim_moved, waiting);
+        claim_queue_move(queue, &from, &to, type[0] ? type : NULL, on_claim_moved, waiting);
         waiting = NULL;
         return 1;
 }
 
-void bus_claims_tell(ClaimService *service, Claims *claims, ClaimEvent event, int64_t id)
+void bus_claims_note(const BusCaller *caller, ClaimService *service, Claims *claims,
+                     ClaimEvent event, int64_t id, const char *reason, const char *what)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
 
-        if (claims_get(claims, id, &claim, NULL) == 0)
-                claim_service_tell(service, event, claim);
+        if (claims_get(claims, id, &claim, NULL) != 0)
+                return;
+        bus_caller_note(caller, claim, reason, "%s", what);
+        claim_service_tell(service, event, claim);
 }
 
-int bus_confirm(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_confirm(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                sd_bus_error *error)
 {
         Error words = ERROR_NULL;
         Claims *claims;
@@ -295,11 +329,12 @@ int bus_confirm(sd_bus_message *call, ClaimService *service, sd_bus_error *error
         r = claims_confirm(claims, id, &words);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
-        bus_claims_tell(service, claims, CLAIM_EVENT_CHANGED, id);
+        bus_claims_note(caller, service, claims, CLAIM_EVENT_CHANGED, id, "", "confirmed");
         return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_extend(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_extend(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+               sd_bus_error *error)
 {
         Error words = ERROR_NULL;
         uint64_t expires_usec;
@@ -313,12 +348,12 @@ int bus_extend(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
         r = claims_extend(claims, id, expires_usec, &words);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
-        bus_claims_tell(service, claims, CLAIM_EVENT_CHANGED, id);
+        bus_claims_note(caller, service, claims, CLAIM_EVENT_CHANGED, id, "", "extended");
         return sd_bus_reply_method_return(call, NULL);
 }
 
-static int release_claim(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
-                         bool everywhere, sd_bus_error *error)
+static int release_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                         ClaimQueue *queue, bool everywhere, sd_bus_error *error)
 {
         Error words = ERROR_NULL;
         const char *reason;
@@ -329,28 +364,30 @@ static int release_claim(sd_bus_message *call, ClaimService *service, ClaimDesk 
         r = sd_bus_message_read(call, "xs", &id, &reason);
         if (r < 0)
                 return r;
-        r = claim_desk_release(desk, id, reason, everywhere, &words);
+        r = claim_queue_release(queue, id, reason, everywhere, &words);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
-        log_info("Claim %" PRId64 ": released.", id);
         claims = claim_service_get(service);
         if (claims)
-                bus_claims_tell(service, claims, CLAIM_EVENT_REMOVED, id);
+                bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, id, reason,
+                                "released");
         return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_release(sd_bus_message *call, ClaimService *service, ClaimDesk *desk, sd_bus_error *error)
+int bus_release(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                ClaimQueue *queue, sd_bus_error *error)
 {
-        return release_claim(call, service, desk, false, error);
+        return release_claim(call, caller, service, queue, false, error);
 }
 
-int bus_release_allocations(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
-                            sd_bus_error *error)
+int bus_release_allocations(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                            ClaimQueue *queue, sd_bus_error *error)
 {
-        return release_claim(call, service, desk, true, error);
+        return release_claim(call, caller, service, queue, true, error);
 }
 
-int bus_abort(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_abort(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+              sd_bus_error *error)
 {
         Error words = ERROR_NULL;
         const char *reason;
@@ -364,7 +401,6 @@ int bus_abort(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
         r = claims_abort(claims, id, reason, &words);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
-        log_info("Claim %" PRId64 ": aborted.", id);
-        bus_claims_tell(service, claims, CLAIM_EVENT_REMOVED, id);
+        bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, id, reason, "aborted");
         return sd_bus_reply_method_return(call, NULL);
 }

@@ -3,48 +3,13 @@
 #include "agent/bus/cordon.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <string.h>
-#include <time.h>
 
+#include "agent/bus/caller.h"
 #include "agent/formats/interface.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-
-/* From the file of this host alone: whom a directory knows may take its server's time to find, and
- * the main loop does not wait for it. */
-static bool find_name(uid_t uid, char *text, size_t size)
-{
-        _cleanup_fclose_ FILE *file = fopen("/etc/passwd", "re");
-        const struct passwd *user;
-
-        while (file && (user = fgetpwent(file)))
-                if (user->pw_uid == uid) {
-                        snprintf(text, size, "%s", user->pw_name);
-                        return true;
-                }
-        return false;
-}
-
-/* "root", or "uid 1000" of somebody without a name here. */
-static void name_sender(const BusGate *gate, sd_bus_message *call, char *text, size_t size)
-{
-        bool privileged;
-        uid_t uid;
-
-        if (!bus_gate_get_user(gate, call, &uid, &privileged))
-                snprintf(text, size, "somebody");
-        else if (!find_name(uid, text, size))
-                snprintf(text, size, "uid %u", (unsigned)uid);
-}
-
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
 
 static int refuse(sd_bus_error *error, int r, const Error *words)
 {
@@ -80,7 +45,7 @@ int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracke
 {
         const char *device, *reason, *why;
         Error words = ERROR_NULL;
-        char who[64];
+        BusCaller caller;
         int r;
 
         r = sd_bus_message_read(call, "ss", &device, &reason);
@@ -90,14 +55,15 @@ int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracke
                                 cordon_action(tracker_get_tree(tracker), root, device));
         if (why)
                 return sd_bus_error_setf(error, BUS_ERROR_REFUSED, "%s", why);
-        name_sender(gate, call, who, sizeof(who));
-        r = cordon_set(cordon, tracker_get_tree(tracker), root, device, reason, who, now_usec(),
-                       &words);
+        bus_caller_find(gate, call, &caller);
+        r = cordon_set(cordon, tracker_get_tree(tracker), root, device, reason, caller.name,
+                       clock_usec(CLOCK_REALTIME), &words);
         if (r < 0)
                 return refuse(error, r, &words);
-        log_event(LOG_NOTICE, MESSAGE_CORDONED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
-                  "%s%s was cordoned by %s%s%s.", device[0] ? "Device " : "The host", device, who,
-                  reason[0] ? ": " : "", reason);
+        log_event(LOG_NOTICE, MESSAGE_CORDONED,
+                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller.text),
+                  "%s%s was cordoned by %s%s%s.", device[0] ? "Device " : "The host", device,
+                  caller.name, reason[0] ? ": " : "", reason);
         return tell(call, cordon, tracker, claims);
 }
 
@@ -106,7 +72,7 @@ int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Trac
 {
         Error words = ERROR_NULL;
         const char *device;
-        char who[64];
+        BusCaller caller;
         int r;
 
         r = sd_bus_message_read(call, "s", &device);
@@ -115,8 +81,10 @@ int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Trac
         r = cordon_lift(cordon, tracker_get_tree(tracker), root, device, &words);
         if (r < 0)
                 return refuse(error, r, &words);
-        name_sender(gate, call, who, sizeof(who));
-        log_event(LOG_NOTICE, MESSAGE_UNCORDONED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
-                  "%s%s was uncordoned by %s.", device[0] ? "Device " : "The host", device, who);
+        bus_caller_find(gate, call, &caller);
+        log_event(LOG_NOTICE, MESSAGE_UNCORDONED,
+                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller.text),
+                  "%s%s was uncordoned by %s.", device[0] ? "Device " : "The host", device,
+                  caller.name);
         return tell(call, cordon, tracker, claims);
 }

@@ -2,36 +2,24 @@
 #pragma once
 
 /* Our interfaces on the bus, and who serves a call to them. sd-bus would do it by itself, but at
- * the moment when it reads a call, and GetManagedObjects in one go: here a call is served when its
- * turn has come (agent/bus/gate.h). sd-bus still knows the interfaces, for signals and Introspect.
+ * the moment when it reads a call: here a call is served when its turn has come (agent/bus/gate.h).
+ * sd-bus still knows the interfaces, for Introspect.
  *
  * Main thread only. */
 
 #include "agent/bus/gate.h"
 
-/* Writes the paths of the next lot of objects as an enumerator of sd-bus does, from *cursor on (0
- * at first), and moves it; an empty lot is the end. */
-typedef int (*BusEnumerate)(void *userdata, int64_t *cursor, char ***ret);
-
-/* An interface of one object, or (find) of all below a path. */
+/* The interface of an object. */
 typedef struct BusPlace {
         const char *path, *interface;
         const sd_bus_vtable *vtable;
-        sd_bus_object_find_t find;           /* NULL: the object is path itself */
-        BusEnumerate enumerate;              /* for GetManagedObjects; NULL: not listed */
-        sd_bus_node_enumerator_t introspect; /* for Introspect; NULL: not listed */
-        void *userdata;
+        void *userdata; /* of its handlers and getters */
 } BusPlace;
 
-#define BUS_PLACES_MAX 8
-
-/* What GetManagedObjects answers to somebody without rights: a message stands before all that
- * follow it on its way, and takes the bus longer than us. */
-#define BUS_OBJECTS_MAX 2000
+#define BUS_PLACES_MAX 2
 
 typedef struct BusDispatch {
         BusGate *gate;
-        const char *manager; /* path of the object that has the ObjectManager */
         BusPlace places[BUS_PLACES_MAX];
         size_t n_places;
 } BusDispatch;

@@ -3,25 +3,24 @@
 #include "agent/bus/documents.h"
 
 #include <errno.h>
+#include <string.h>
 
+#include "agent/bus/claims-internal.h"
+#include "agent/formats/claim-json.h"
+#include "agent/formats/documents.h"
 #include "agent/formats/interface.h"
 #include "agent/formats/tree-json.h"
 #include "base/json.h"
 
-void bus_documents_forget(BusDocuments *documents)
-{
-        for (size_t i = 0; i < _BUS_DOCUMENT_MAX; i++) {
-                free(documents->texts[i]);
-                documents->texts[i] = NULL;
-        }
-}
-
 void bus_documents_done(BusDocuments *documents)
 {
-        bus_documents_forget(documents);
+        for (size_t i = 0; i < _BUS_DOCUMENT_MAX; i++)
+                bus_document_done(&documents->texts[i]);
         snapshot_unref(documents->snapshot);
         documents->snapshot = NULL;
 }
+
+/* Making them */
 
 static int not_ready(const BusConfig *config, sd_bus_error *error)
 {
@@ -30,6 +29,11 @@ static int not_ready(const BusConfig *config, sd_bus_error *error)
         return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s",
                                  status->hypervisor_error.code ? status->hypervisor_error.text
                                                                : "The host was not polled yet");
+}
+
+static int make_status(BusFacts *facts, json_t **ret, sd_bus_error *error)
+{
+        return bus_facts_describe(facts, ret);
 }
 
 static int add_sharing(json_t *document, const PlacementProviders *sharing)
@@ -42,23 +46,54 @@ static int add_sharing(json_t *document, const PlacementProviders *sharing)
         return json_object_set(document, "shares", names);
 }
 
-static int add_cordons(json_t *document, const ProviderTree *tree, const BusConfig *config)
+/* Those that are missing or held; the caller frees. NULL when out of memory. */
+static const LedgerDevice **list_withheld(const DeviceLedger *devices, size_t *ret_n)
 {
-        json_t *providers = json_object_get(document, "providers");
+        const LedgerDevice **list = calloc((devices ? devices->n_devices : 0) + 1, sizeof(*list));
 
-        for (size_t i = 0; i < tree->n_providers; i++) {
-                bool cordoned = cordon_covers(config->cordon, tree, &config->root,
-                                              &tree->providers[i]->uuid);
+        *ret_n = 0;
+        for (size_t i = 0; list && devices && i < devices->n_devices; i++)
+                if (devices->devices[i].missing || devices->devices[i].held)
+                        list[(*ret_n)++] = &devices->devices[i];
+        return list;
+}
 
-                if (json_object_set_new(json_array_get(providers, i), "cordoned",
-                                        json_boolean(cordoned)) < 0)
+static const char *find_withheld(const LedgerDevice *const *list, size_t n, const char *provider)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(list[i]->provider.text, provider) == 0)
+                        return list[i]->missing ? "missing" : "held";
+        return "";
+}
+
+static int add_marks(json_t *document, const ProviderTree *tree, const BusConfig *config)
+{
+        json_t *providers = json_object_get(document, "providers"), *item;
+        _cleanup_free_ const LedgerDevice **list = NULL;
+        size_t i, n;
+
+        list = list_withheld(tracker_get_devices(config->tracker), &n);
+        if (!list)
+                return -ENOMEM;
+        json_array_foreach(providers, i, item) {
+                const char *text = json_string_value(json_object_get(item, "uuid"));
+                bool cordoned;
+                Uuid uuid;
+
+                if (uuid_from_text(text, &uuid) < 0)
+                        return -EINVAL;
+                cordoned = cordon_covers(config->cordon, tree, &config->root, &uuid);
+                if (json_object_set_new(item, "cordoned", json_boolean(cordoned)) < 0 ||
+                    json_object_set_new(item, "withheld",
+                                        json_string(find_withheld(list, n, text))) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-static int make_tree(const BusConfig *config, json_t **ret, sd_bus_error *error)
+static int make_tree(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
+        const BusConfig *config = &facts->config;
         const ProviderTree *tree = tracker_get_tree(config->tracker);
         const Snapshot *snapshot = tracker_get_snapshot(config->tracker);
         Claims *claims = claim_service_get(config->claims);
@@ -73,17 +108,51 @@ static int make_tree(const BusConfig *config, json_t **ret, sd_bus_error *error)
                 tree_to_json(tree, view, &config->root, snapshot->nodename,
                              sync_state_to_text(tracker_get_status(config->tracker)->sync_state));
         if (!document || add_sharing(document, tracker_get_sharing(config->tracker)) < 0 ||
-            add_cordons(document, tree, config) < 0)
+            add_marks(document, tree, config) < 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(document);
         return 0;
 }
 
-static int make_plan(const BusConfig *config, json_t **ret, sd_bus_error *error)
+static int make_host(BusFacts *facts, json_t **ret, sd_bus_error *error)
+{
+        const Snapshot *snapshot = tracker_get_snapshot(facts->config.tracker);
+
+        if (!snapshot)
+                return not_ready(&facts->config, error);
+        *ret = snapshot_to_json(snapshot);
+        return 0;
+}
+
+static int add_problems(json_t *array, const ReconcileProblems *problems)
+{
+        for (size_t i = 0; i < problems->n_items; i++)
+                if (json_array_append_new(array,
+                                          json_pack("{ss sI ss}", "consumer",
+                                                    problems->items[i].consumer.text, "claim",
+                                                    (json_int_t)problems->items[i].claim_id, "text",
+                                                    problems->items[i].text)) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int make_problems(BusFacts *facts, json_t **ret, sd_bus_error *error)
+{
+        const ClaimService *service = facts->config.claims;
+        _cleanup_json_ json_t *array = json_array();
+
+        if (add_problems(array, claim_service_problems(service)) < 0 ||
+            add_problems(array, claim_service_findings(service)) < 0)
+                return -ENOMEM;
+        *ret = json_pack("{ss sO}", "format", PROBLEMS_FORMAT, "problems", array);
+        return 0;
+}
+
+static int make_plan(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
         Error words = ERROR_NULL;
-        int r = tracker_plan(config->tracker, &plan, &words);
+        int r = tracker_plan(facts->config.tracker, &plan, &words);
 
         if (r < 0)
                 return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s", error_text(&words, r));
@@ -91,51 +160,325 @@ static int make_plan(const BusConfig *config, json_t **ret, sd_bus_error *error)
         return 0;
 }
 
-static int make_host(const BusConfig *config, json_t **ret, sd_bus_error *error)
+static int give_last(const json_t *document, const char *words, json_t **ret, sd_bus_error *error)
 {
-        const Snapshot *snapshot = tracker_get_snapshot(config->tracker);
-
-        if (!snapshot)
-                return not_ready(config, error);
-        *ret = snapshot_to_json(snapshot);
+        if (!document)
+                return sd_bus_error_set(error, BUS_ERROR_NOT_READY, words);
+        *ret = json_incref((json_t *)document);
         return 0;
 }
 
-/* A new poll, or the end of a cycle, makes all of them old, also when nobody told. */
-static void look_for_changes(BusDocuments *documents)
+static int make_audit(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
-        const Snapshot *snapshot = tracker_get_snapshot(documents->config->tracker);
-        uint64_t n_cycles = tracker_get_status(documents->config->tracker)->n_cycles;
-
-        if (snapshot == documents->snapshot && n_cycles == documents->n_cycles)
-                return;
-        bus_documents_forget(documents);
-        snapshot_unref(documents->snapshot);
-        documents->snapshot = snapshot ? snapshot_ref(snapshot) : NULL;
-        documents->n_cycles = n_cycles;
+        return give_last(tracker_get_audit(facts->config.tracker),
+                         "There was no audit since the agent started", ret, error);
 }
 
-int bus_documents_reply(BusDocuments *documents, BusDocument document, sd_bus_message *call,
-                        sd_bus_error *error)
+static int make_reshape(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
-        static int (*const makers[_BUS_DOCUMENT_MAX])(const BusConfig *, json_t **,
-                                                      sd_bus_error *) = {
-                [BUS_DOCUMENT_TREE] = make_tree,
-                [BUS_DOCUMENT_PLAN] = make_plan,
-                [BUS_DOCUMENT_HOST] = make_host,
-        };
-        char **text = &documents->texts[document];
+        return give_last(tracker_get_reshape(facts->config.tracker),
+                         "The last reshape moved nothing, or there was none", ret, error);
+}
 
-        look_for_changes(documents);
-        if (!*text) {
-                _cleanup_json_ json_t *made = NULL;
-                int r = makers[document](documents->config, &made, error);
+static const struct {
+        const char *name;
+        int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error); /* NULL: in steps */
+} kinds[_BUS_DOCUMENT_MAX] = {
+        [BUS_STATUS] = { BUS_DOCUMENT_STATUS, make_status },
+        [BUS_TREE] = { BUS_DOCUMENT_TREE, make_tree },
+        [BUS_HOST] = { BUS_DOCUMENT_HOST, make_host },
+        [BUS_CLAIMS] = { BUS_DOCUMENT_CLAIMS, NULL },
+        [BUS_HISTORY] = { BUS_DOCUMENT_HISTORY, NULL },
+        [BUS_PROBLEMS] = { BUS_DOCUMENT_PROBLEMS, make_problems },
+        [BUS_PLAN] = { BUS_DOCUMENT_PLAN, make_plan },
+        [BUS_AUDIT] = { BUS_DOCUMENT_AUDIT, make_audit },
+        [BUS_RESHAPE] = { BUS_DOCUMENT_RESHAPE, make_reshape },
+};
 
-                if (r < 0)
-                        return r;
-                *text = made ? json_dumps(made, JSON_COMPACT) : NULL;
-                if (!*text)
-                        return -ENOMEM;
+static BusDocument find_kind(const char *name)
+{
+        BusDocument document = 0;
+
+        while (document < _BUS_DOCUMENT_MAX && strcmp(kinds[document].name, name) != 0)
+                document++;
+        return document;
+}
+
+bool bus_documents_is_long(const char *name)
+{
+        BusDocument document = find_kind(name);
+
+        return document < _BUS_DOCUMENT_MAX && !kinds[document].make;
+}
+
+static int make(BusDocuments *documents, BusDocument document, sd_bus_error *error)
+{
+        _cleanup_json_ json_t *made = NULL;
+        int r = kinds[document].make(documents->facts, &made, error);
+        char *text = made ? json_dumps(made, JSON_COMPACT) : NULL;
+
+        bus_document_set(&documents->texts[document], text);
+        return r < 0 ? r : text ? 0 : -ENOMEM;
+}
+
+/* Very many claims, some at a time: what changes meanwhile is told as it is when it is reached. */
+
+typedef struct Listing {
+        BusJob job;
+        BusDocuments *documents;
+        BusDocument document;
+        uint64_t n_changes; /* when it began */
+        FILE *file;         /* NULL: it has not begun */
+        char *text;
+        size_t size;
+        int64_t after;    /* of those that live, the last one that was written */
+        ClaimList ended;  /* all of those */
+        size_t n_written; /* of the document */
+} Listing;
+
+static void listing_free(BusJob *job)
+{
+        Listing *listing = (Listing *)job;
+
+        if (listing->documents->makers[listing->document] == job)
+                listing->documents->makers[listing->document] = NULL;
+        if (listing->file)
+                fclose(listing->file);
+        free(listing->text);
+        claim_list_done(&listing->ended);
+        free(listing);
+}
+
+static int begin(Listing *listing, Claims *claims, Error *reterr)
+{
+        listing->file = open_memstream(&listing->text, &listing->size);
+        if (!listing->file)
+                return error_oom(reterr);
+        listing->n_changes = listing->documents->n_changes[listing->document];
+        listing->documents->makers[listing->document] = &listing->job;
+        fputs("{\"format\":\"" CLAIMS_FORMAT "\",\"claims\":[", listing->file);
+        return listing->document == BUS_HISTORY
+                       ? claims_list(claims, CLAIMS_ENDED, NULL, &listing->ended, reterr)
+                       : 0;
+}
+
+static int write_claim(Listing *listing, const Claim *claim)
+{
+        ClaimService *service = listing->documents->facts->config.claims;
+        _cleanup_json_ json_t *object = claim_to_json(claim, claim_service_facts(service));
+
+        if (!object)
+                return -ENOMEM;
+        if (listing->n_written++ > 0)
+                fputc(',', listing->file);
+        return json_dumpf(object, listing->file, JSON_COMPACT) < 0 ? -ENOMEM : 0;
+}
+
+/* The next lot; ret_done: there was none. An outcome of claims.h. */
+static int write_some(Listing *listing, Claims *claims, bool *ret_done, Error *reterr)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        size_t first = listing->n_written, end = MIN(first + CLAIMS_LOT, listing->ended.n_claims);
+        int r = listing->document == BUS_HISTORY
+                        ? 0
+                        : claims_list_some(claims, listing->after, &list, reterr);
+
+        for (size_t i = 0; r == 0 && i < list.n_claims; i++) {
+                listing->after = list.claims[i]->id;
+                r = write_claim(listing, list.claims[i]);
         }
-        return sd_bus_reply_method_return(call, "s", *text);
+        for (size_t i = first; r == 0 && i < end; i++)
+                r = write_claim(listing, listing->ended.claims[i]);
+        *ret_done = listing->n_written == first;
+        return r;
+}
+
+/* Others may have it, too, when nothing changed meanwhile. */
+static int finish(Listing *listing)
+{
+        BusDocuments *documents = listing->documents;
+        BusDocumentText *text = &documents->texts[listing->document];
+        bool failed;
+
+        fputs("]}", listing->file);
+        failed = fclose(listing->file) != 0;
+        listing->file = NULL;
+        if (failed)
+                return -ENOMEM;
+        bus_document_read(text);
+        if (listing->n_changes != documents->n_changes[listing->document]) {
+                bus_documents_note(documents, listing->document);
+                return sd_bus_reply_method_return(listing->job.call, "s", listing->text);
+        }
+        bus_document_set(text, TAKE_PTR(listing->text));
+        return sd_bus_reply_method_return(listing->job.call, "s", text->text);
+}
+
+static int step(BusJob *job, sd_bus_error *error)
+{
+        Listing *listing = (Listing *)job;
+        BusDocuments *documents = listing->documents;
+        BusDocumentText *text = &documents->texts[listing->document];
+        ClaimService *service = documents->facts->config.claims;
+        const BusJob *maker = documents->makers[listing->document];
+        Error words = ERROR_NULL;
+        bool done = false;
+        Claims *claims;
+        int r;
+
+        if (!bus_document_is_missing(text)) {
+                bus_document_read(text);
+                r = sd_bus_reply_method_return(job->call, "s", text->text);
+                return MIN(r, 0);
+        }
+        if (maker && maker != job)
+                return 1;
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        r = listing->file ? write_some(listing, claims, &done, &words)
+                          : begin(listing, claims, &words);
+        if (r != 0)
+                return bus_claims_error(service, error, r, &words);
+        if (!done)
+                return 1;
+        r = finish(listing);
+        return MIN(r, 0);
+}
+
+static int begin_listing(BusDocuments *documents, BusDocument document, sd_bus_message *call)
+{
+        Listing *listing = calloc(1, sizeof(Listing));
+
+        if (!listing)
+                return -ENOMEM;
+        listing->job = (BusJob){ step, listing_free, sd_bus_message_ref(call), NULL };
+        listing->documents = documents;
+        listing->document = document;
+        bus_gate_begin(documents->gate, &listing->job);
+        return 1;
+}
+
+/* What may have changed */
+
+void bus_documents_note(BusDocuments *documents, BusDocument document)
+{
+        documents->n_changes[document]++;
+        if (kinds[document].make)
+                bus_document_note(&documents->texts[document]);
+        else
+                bus_document_give_up(&documents->texts[document]);
+}
+
+/* Of what the claims' documents tell of devices and guests. */
+static uint64_t sum_facts(const HostFacts *facts)
+{
+        uint64_t sum = UINT64_C(14695981039346656037);
+
+        for (size_t i = 0; facts && i < facts->n_mdevs; i++)
+                for (const char *c = facts->mdevs[i].uuid.text; *c; c++)
+                        sum = (sum ^ (unsigned char)*c) * UINT64_C(1099511628211);
+        for (size_t i = 0; facts && i < facts->n_domains; i++)
+                for (const char *c = facts->domains[i].name; *c; c++)
+                        sum = (sum ^ (unsigned char)*c) * UINT64_C(1099511628211);
+        for (size_t i = 0; facts && i < facts->n_pci; i++) {
+                for (const char *c = facts->pci[i].address; *c; c++)
+                        sum = (sum ^ (unsigned char)*c) * UINT64_C(1099511628211);
+                sum = (sum ^ facts->pci[i].managed) * UINT64_C(1099511628211);
+        }
+        return sum;
+}
+
+static void note_facts(BusDocuments *documents)
+{
+        uint64_t sum = sum_facts(claim_service_facts(documents->facts->config.claims));
+
+        if (sum != documents->facts_sum)
+                bus_documents_note(documents, BUS_CLAIMS);
+        documents->facts_sum = sum;
+}
+
+void bus_documents_look(BusDocuments *documents)
+{
+        static const BusDocument of_cycle[] = { BUS_TREE, BUS_PROBLEMS, BUS_PLAN, BUS_AUDIT,
+                                                BUS_RESHAPE };
+        const Tracker *tracker = documents->facts->config.tracker;
+        const Snapshot *snapshot = tracker_get_snapshot(tracker);
+        const TrackerStatus *status = tracker_get_status(tracker);
+
+        bus_document_note(&documents->texts[BUS_STATUS]);
+        if (status->sync_state != documents->sync_state)
+                bus_documents_note(documents, BUS_TREE);
+        if (snapshot != documents->snapshot)
+                bus_documents_note(documents, BUS_HOST);
+        if (snapshot == documents->snapshot && status->n_cycles == documents->n_cycles &&
+            status->sync_state == documents->sync_state)
+                return;
+        note_facts(documents);
+        for (size_t i = 0; i < ARRAY_SIZE(of_cycle); i++)
+                bus_documents_note(documents, of_cycle[i]);
+        documents->sync_state = status->sync_state;
+        documents->n_cycles = status->n_cycles;
+        snapshot_unref(documents->snapshot);
+        documents->snapshot = snapshot ? snapshot_ref((Snapshot *)snapshot) : NULL;
+}
+
+bool bus_documents_tell(BusDocuments *documents, sd_bus *bus)
+{
+        bool made = false;
+
+        for (BusDocument i = 0; i < _BUS_DOCUMENT_MAX; i++) {
+                _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+
+                if (bus_document_is_asked(&documents->texts[i])) {
+                        if (made)
+                                return true;
+                        (void)make(documents, i, &error);
+                        made = true;
+                }
+                if (bus_document_tell(&documents->texts[i]))
+                        (void)sd_bus_emit_signal(bus, BUS_PATH, BUS_INTERFACE, "DocumentChanged",
+                                                 "s", kinds[i].name);
+        }
+        return false;
+}
+
+/* Not every write is an event to be told of: a claim that is pending, what another process does. */
+static void look_at_claims(BusDocuments *documents)
+{
+        static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };
+        Claims *claims = claim_service_get(documents->facts->config.claims);
+        const HostView *view;
+
+        if (!claims || claims_host(claims, &view, NULL) != 0 ||
+            (view->by_others == documents->by_others && view->by_us == documents->by_us))
+                return;
+        documents->by_others = view->by_others;
+        documents->by_us = view->by_us;
+        for (size_t i = 0; i < ARRAY_SIZE(of_claims); i++)
+                bus_documents_note(documents, of_claims[i]);
+}
+
+int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus_error *error)
+{
+        BusDocumentText *text;
+        BusDocument document;
+        const char *name;
+        int r = sd_bus_message_read(call, "s", &name);
+
+        if (r < 0)
+                return r;
+        document = find_kind(name);
+        if (document == _BUS_DOCUMENT_MAX)
+                return sd_bus_error_setf(error, BUS_ERROR_INVALID, "There is no document \"%.60s\"",
+                                         name);
+        bus_documents_look(documents);
+        look_at_claims(documents);
+        text = &documents->texts[document];
+        if (!kinds[document].make)
+                return begin_listing(documents, document, call);
+        if (bus_document_is_missing(text) && (r = make(documents, document, error)) < 0)
+                return r;
+        bus_document_read(text);
+        return sd_bus_reply_method_return(call, "s", text->text);
 }

@@ -1,34 +1,55 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What everybody may read as one text: made when it is first read after a change, and copied from
- * then on. So how often it is read costs no more than the copies.
+/* The documents of Describe(), which everybody may read: each is made when it is first read after a
+ * change, and copied from then on. So how often it is read costs no more than the copies. Those of
+ * claims, which may be very many, are made in steps, between which others are served. Who has read
+ * one is told when it has become another one (agent/bus/document.h).
  *
  * Main thread only. */
 
-#include <systemd/sd-bus.h>
-
-#include "agent/bus/bus.h"
+#include "agent/bus/document.h"
+#include "agent/bus/gate.h"
+#include "agent/bus/properties.h"
 
 typedef enum BusDocument {
-        BUS_DOCUMENT_TREE,
-        BUS_DOCUMENT_PLAN,
-        BUS_DOCUMENT_HOST,
+        BUS_STATUS,
+        BUS_TREE,
+        BUS_HOST,
+        BUS_CLAIMS,
+        BUS_HISTORY,
+        BUS_PROBLEMS,
+        BUS_PLAN,
+        BUS_AUDIT,
+        BUS_RESHAPE,
         _BUS_DOCUMENT_MAX,
 } BusDocument;
 
 typedef struct BusDocuments {
-        const BusConfig *config; /* borrowed: its tracker may be another one later */
-        char *texts[_BUS_DOCUMENT_MAX];
-        Snapshot *snapshot; /* that they were made of */
-        uint64_t n_cycles;
+        BusFacts *facts; /* borrowed: its tracker may be another one later */
+        BusGate *gate;   /* borrowed */
+        BusDocumentText texts[_BUS_DOCUMENT_MAX];
+        const BusJob *makers[_BUS_DOCUMENT_MAX]; /* who makes a long one now */
+        uint64_t n_changes[_BUS_DOCUMENT_MAX];   /* of a long one */
+        /* that they were made of, or may have been */
+        Snapshot *snapshot;
+        uint64_t n_cycles, facts_sum;
+        int64_t by_others, by_us; /* HostView */
+        SyncState sync_state;
 } BusDocuments;
 
 void bus_documents_done(BusDocuments *documents);
 
-/* Tracker, claims or cordons changed. */
-void bus_documents_forget(BusDocuments *documents);
+/* Is answering such a call a job of the gate? False for an unknown name. */
+bool bus_documents_is_long(const char *name);
 
-/* Answers with it. */
-int bus_documents_reply(BusDocuments *documents, BusDocument document, sd_bus_message *call,
-                        sd_bus_error *error);
+/* These may be others now. Which of those that are made of the tracker, is found out without. */
+void bus_documents_note(BusDocuments *documents, BusDocument document);
+void bus_documents_look(BusDocuments *documents);
+
+/* Sends DocumentChanged where it is due; makes at most one document for it. True: there is more to
+ * do, soon. */
+bool bus_documents_tell(BusDocuments *documents, sd_bus *bus);
+
+/* Handler of Describe(). */
+int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus_error *error);

@@ -8,11 +8,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/bus/ask.h"
 #include "agent/bus/turns.h"
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 /* Between two looks whether what was answered is written, and whether it is read. */
@@ -22,6 +22,8 @@
 #define ASKED_AT_ONCE 32
 /* Who has read nothing for so long gets no answer any more to what it asked. */
 #define UNREAD_USEC (10 * USEC_PER_SEC)
+
+#define REFUSALS_AT_ONCE 256 /* before others are served */
 
 /* Answers that may be large are worth all that a user gets before the bus is asked. */
 #define ANSWERS_INTROSPECT 4
@@ -33,7 +35,8 @@
 /* That waits for its time. The call is not kept, whose arguments may be large. */
 typedef struct Refusal {
         sd_bus_message *answer;
-        uint64_t due_usec; /* CLOCK_MONOTONIC */
+        uint64_t due_usec;   /* CLOCK_MONOTONIC */
+        uint64_t until_usec; /* then who has not read yet gets none */
 } Refusal;
 
 struct BusGate {
@@ -42,6 +45,7 @@ struct BusGate {
         size_t first_refusal, n_refusals;
         sd_event_source *serve_source;
         BusServe serve;
+        BusIsLong is_long;
         void *userdata;
         sd_bus *bus; /* NULL while there is none */
         sd_bus_slot *filter;
@@ -94,7 +98,9 @@ static int weigh(sd_bus_message *m, size_t *left)
         return r;
 }
 
-bool bus_call_weigh(sd_bus_message *call, size_t max, size_t *ret_size)
+/* The size of the arguments, as it is counted here. False: they are larger than max; what is behind
+ * that is not read. What was read of the message is read anew. */
+static bool weigh_call(sd_bus_message *call, size_t max, size_t *ret_size)
 {
         size_t left = max;
         int r = weigh(call, &left);
@@ -110,14 +116,6 @@ static void answer_failure(sd_bus_message *call, int r, const sd_bus_error *erro
 {
         if (r < 0 || sd_bus_error_is_set(error))
                 (void)sd_bus_reply_method_errno(call, r, error);
-}
-
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
 static void serve(BusGate *gate, sd_bus_message *call)
@@ -136,7 +134,7 @@ static void arm(BusGate *gate)
         (void)sd_event_source_get_enabled(gate->serve_source, &enabled);
         if (enabled != SD_EVENT_OFF)
                 return;
-        gate->served_usec = now_usec();
+        gate->served_usec = clock_usec(CLOCK_MONOTONIC);
         (void)sd_event_source_set_time(gate->serve_source, 0);
         (void)sd_event_source_set_enabled(gate->serve_source, SD_EVENT_ONESHOT);
 }
@@ -156,10 +154,8 @@ static void note_blindness(BusGate *gate, int result)
                 return;
         gate->turns.is_blind = true;
         if (result == -EACCES)
-                log_warning("The bus policy does not let the agent ask what callers leave unread: "
-                            "one that reads nothing can cut it off from the bus. Install the "
-                            "policy of this version and reload the bus (\"systemctl reload "
-                            "dbus\").");
+                log_warning(
+                        "The bus policy does not let the agent ask what callers leave unread: one that reads nothing can cut it off from the bus. Install the policy of this version and reload the bus (\"systemctl reload dbus\").");
 }
 
 /* After the bus told something of one of the user's connections. */
@@ -233,23 +229,42 @@ static Refusal *first_refusal(BusGate *gate)
         return &gate->refusals[gate->first_refusal % BUS_REFUSALS_MAX];
 }
 
-static void drop_refusal(BusGate *gate)
+static void append_refusal(BusGate *gate, const Refusal *refusal)
 {
-        sd_bus_message_unref(first_refusal(gate)->answer);
-        gate->first_refusal++;
-        gate->n_refusals--;
+        gate->refusals[(gate->first_refusal + gate->n_refusals++) % BUS_REFUSALS_MAX] = *refusal;
 }
 
-/* Who does not read gets none. False: the bus is asked first. */
-static bool refuse_first(BusGate *gate)
+static Refusal take_refusal(BusGate *gate)
+{
+        Refusal refusal = *first_refusal(gate);
+
+        gate->first_refusal++;
+        gate->n_refusals--;
+        return refusal;
+}
+
+static void drop_refusal(BusGate *gate)
+{
+        sd_bus_message_unref(take_refusal(gate).answer);
+}
+
+/* Who does not read waits, and gets none after UNREAD_USEC. False: the bus is asked first. */
+static bool refuse_first(BusGate *gate, uint64_t now)
 {
         sd_bus_message *answer = first_refusal(gate)->answer;
         BusSender *sender = bus_turns_find(&gate->turns, sd_bus_message_get_destination(answer));
         BusReading reading = sender ? bus_turns_reading(&gate->turns, sender) : BUS_READS;
 
-        if (reading == BUS_READS_PERHAPS) {
+        if (reading != BUS_READS)
                 ask_unread(gate, sender);
+        if (reading == BUS_READS_PERHAPS)
                 return false;
+        if (reading == BUS_READS_NOT && now < first_refusal(gate)->until_usec) {
+                Refusal refusal = take_refusal(gate);
+
+                refusal.due_usec = now + BUS_REFUSAL_USEC;
+                append_refusal(gate, &refusal);
+                return true;
         }
         if (reading == BUS_READS) {
                 (void)sd_bus_send(NULL, answer, NULL);
@@ -263,10 +278,11 @@ static bool refuse_first(BusGate *gate)
 static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusGate *gate = userdata;
-        uint64_t now = now_usec(), next = 0;
+        uint64_t now = clock_usec(CLOCK_MONOTONIC), next = 0;
+        unsigned n = 0;
 
         while (next == 0 && gate->n_refusals > 0 && first_refusal(gate)->due_usec <= now)
-                if (!refuse_first(gate))
+                if (!refuse_first(gate, now) || ++n == REFUSALS_AT_ONCE)
                         next = now + WRITING_USEC;
         if (gate->n_refusals == 0)
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
@@ -278,17 +294,16 @@ static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
 static void refuse_late(BusGate *gate, sd_bus_message *call, const char *words)
 {
         const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(SD_BUS_ERROR_LIMITS_EXCEEDED, words);
-        uint64_t due_usec = now_usec() + BUS_REFUSAL_USEC;
-        sd_bus_message *answer;
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+        Refusal refusal = { .due_usec = now + BUS_REFUSAL_USEC, .until_usec = now + UNREAD_USEC };
 
         if (sd_bus_message_get_expect_reply(call) <= 0 || gate->n_refusals >= BUS_REFUSALS_MAX ||
-            sd_bus_message_new_method_error(call, &answer, &error) < 0)
+            sd_bus_message_new_method_error(call, &refusal.answer, &error) < 0)
                 return;
-        gate->refusals[(gate->first_refusal + gate->n_refusals) % BUS_REFUSALS_MAX] =
-                (Refusal){ answer, due_usec };
-        if (gate->n_refusals++ > 0)
+        append_refusal(gate, &refusal);
+        if (gate->n_refusals > 1)
                 return;
-        (void)sd_event_source_set_time(gate->refusal_source, due_usec);
+        (void)sd_event_source_set_time(gate->refusal_source, refusal.due_usec);
         (void)sd_event_source_set_enabled(gate->refusal_source, SD_EVENT_ONESHOT);
 }
 
@@ -335,26 +350,15 @@ static void step(BusGate *gate)
 
 /* Serving in turn */
 
-static bool is_long(const char *member)
-{
-        return strcmp(member, "GetManagedObjects") == 0 || strcmp(member, "ListClaims") == 0 ||
-               strcmp(member, "FindClaims") == 0;
-}
-
 /* What it is answered may be large, or is worth one. */
 static void note_call(BusGate *gate, sd_bus_message *call)
 {
-        static const char *const large[] = { "GetTree", "GetPlan", "Discover", "ListProblems",
-                                             "Explain" };
         BusSender *sender = bus_turns_find(&gate->turns, sd_bus_message_get_sender(call));
         const char *member = sd_bus_message_get_member(call);
-        unsigned n = is_long(member) ? BUS_ANSWERS_MAX : 1;
+        bool is_large = strcmp(member, "Describe") == 0 || strcmp(member, "Explain") == 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(large); i++)
-                if (strcmp(member, large[i]) == 0)
-                        n = BUS_ANSWERS_MAX;
         if (sender)
-                (void)bus_turns_answered(&gate->turns, sender, n);
+                (void)bus_turns_answered(&gate->turns, sender, is_large ? BUS_ANSWERS_MAX : 1);
 }
 
 /* False: there was nothing to do. */
@@ -405,7 +409,7 @@ static void drop_calls(BusSender *sender)
  * none. */
 static bool look_who_reads(BusGate *gate)
 {
-        uint64_t now = now_usec();
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
         bool any = false;
 
         for (size_t i = 0; i < gate->turns.n_senders; i++) {
@@ -435,7 +439,7 @@ static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
         bool writing = is_writing(gate);
         uint64_t pause = writing ? WRITING_USEC : 0;
 
-        if (is_more_to_come(gate, now_usec())) {
+        if (is_more_to_come(gate, clock_usec(CLOCK_MONOTONIC))) {
                 (void)sd_event_source_set_time(source, gate->read_usec + BUS_QUIET_USEC);
                 return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         }
@@ -445,7 +449,7 @@ static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
                         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
                 pause = LOOK_USEC;
         }
-        gate->served_usec = now_usec();
+        gate->served_usec = clock_usec(CLOCK_MONOTONIC);
         (void)sd_event_source_set_time(source, pause ? gate->served_usec + pause : 0);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -453,10 +457,10 @@ static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
 /* Reading takes so long that somebody has to be served before it ends. */
 static void serve_if_late(BusGate *gate)
 {
-        if (now_usec() - gate->served_usec < BUS_READING_USEC || is_writing(gate))
+        if (clock_usec(CLOCK_MONOTONIC) - gate->served_usec < BUS_READING_USEC || is_writing(gate))
                 return;
         (void)serve_next(gate);
-        gate->served_usec = now_usec();
+        gate->served_usec = clock_usec(CLOCK_MONOTONIC);
 }
 
 /* Whose it is */
@@ -488,7 +492,7 @@ static void learn_user(BusGate *gate, BusSender *sender, uid_t uid)
                 arm(gate);
 }
 
-static void on_user(const char *name, int result, uint64_t uid, void *userdata)
+static void on_user(const char *name, int result, uint64_t user, void *userdata)
 {
         BusGate *gate = userdata;
         BusSender *sender = bus_turns_find(&gate->turns, name);
@@ -496,10 +500,11 @@ static void on_user(const char *name, int result, uint64_t uid, void *userdata)
         if (!sender)
                 return;
         sender->is_asked = false;
+        sender->pid = (pid_t)(user >> 32);
         if (result < 0)
                 drop_calls(sender);
         else
-                learn_user(gate, sender, (uid_t)uid);
+                learn_user(gate, sender, (uid_t)user);
 }
 
 static int ask_user(BusGate *gate, BusSender *sender)
@@ -524,6 +529,14 @@ bool bus_gate_get_user(const BusGate *gate, sd_bus_message *call, uid_t *ret, bo
         return true;
 }
 
+pid_t bus_gate_get_process(const BusGate *gate, sd_bus_message *call)
+{
+        const char *name = sd_bus_message_get_sender(call);
+        const BusSender *sender = name ? bus_turns_find(&gate->turns, name) : NULL;
+
+        return sender ? sender->pid : 0;
+}
+
 /* Coming in */
 
 /* libvirt's hook tells a whole domain, over a connection of which it is not known yet that it is
@@ -542,7 +555,7 @@ static size_t find_size_max(const BusSender *sender, const char *member)
 static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
 {
         const char *member = sd_bus_message_get_member(m);
-        BusCall call = { .message = m, .is_long = is_long(member) };
+        BusCall call = { .message = m };
         BusSender *sender;
         int r = bus_turns_sender(&gate->turns, name, &sender);
 
@@ -550,7 +563,7 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
                 return r;
         if (!bus_turns_has_room(&gate->turns, sender, 0))
                 return -EBUSY;
-        if (!bus_call_weigh(m, find_size_max(sender, member), &call.size))
+        if (!weigh_call(m, find_size_max(sender, member), &call.size))
                 return -EMSGSIZE;
         if (sender->is_privileged) {
                 serve(gate, m);
@@ -558,6 +571,7 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
         }
         if (!bus_turns_has_room(&gate->turns, sender, call.size))
                 return -EBUSY;
+        call.is_long = gate->is_long(m);
         if ((r = ask_user(gate, sender)) < 0 || (r = bus_turns_add(sender, &call)) < 0)
                 return r;
         sd_bus_message_ref(m);
@@ -613,7 +627,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
         if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0 || !path || !name ||
             (!is_below(path, gate->paths[0]) && !is_below(path, gate->paths[1])))
                 return 0;
-        gate->read_usec = now_usec();
+        gate->read_usec = clock_usec(CLOCK_MONOTONIC);
         direct = is_for_sd_bus(m);
         r = direct ? let_to_sd_bus(gate, m, name) : take_in(gate, m, name);
         if (r == -EBUSY)
@@ -659,7 +673,8 @@ void bus_gate_detach(BusGate *gate)
         gate->bus = NULL;
 }
 
-int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve_call, void *userdata)
+int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve_call, BusIsLong is_long,
+                 void *userdata)
 {
         _cleanup_(bus_gate_freep) BusGate *gate = calloc(1, sizeof(BusGate));
         int r;
@@ -667,6 +682,7 @@ int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve_call, void *user
         if (!gate)
                 return -ENOMEM;
         gate->serve = serve_call;
+        gate->is_long = is_long;
         gate->userdata = userdata;
         r = sd_event_add_time(event, &gate->serve_source, CLOCK_MONOTONIC, 0, 1, on_serve, gate);
         if (r >= 0)

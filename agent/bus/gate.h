@@ -35,6 +35,9 @@ typedef struct BusGate BusGate;
 /* Serves a call as the handler of a method does, and answers also when there is no such method. */
 typedef int (*BusServe)(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
+/* Whether the answer is made in steps. Reads the call, which is rewound. */
+typedef bool (*BusIsLong)(sd_bus_message *call);
+
 /* An answer that is made in steps. */
 typedef struct BusJob BusJob;
 struct BusJob {
@@ -47,7 +50,7 @@ struct BusJob {
 };
 
 /* -ENOMEM, and what sd-event says. */
-int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve, void *userdata);
+int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve, BusIsLong is_long, void *userdata);
 BusGate *bus_gate_free(BusGate *gate);
 DEFINE_CLEANUP(BusGate *, bus_gate_free);
 
@@ -59,10 +62,9 @@ void bus_gate_detach(BusGate *gate);
 /* Whose the call is that is being served. False: it is not known any more. */
 bool bus_gate_get_user(const BusGate *gate, sd_bus_message *call, uid_t *ret, bool *ret_privileged);
 
-/* Takes the job, from inside BusServe, which is to return 1 then. Only the methods
- * GetManagedObjects, ListClaims and FindClaims may begin one. */
-void bus_gate_begin(BusGate *gate, BusJob *job);
+/* The process that called; 0: it is not known. */
+pid_t bus_gate_get_process(const BusGate *gate, sd_bus_message *call);
 
-/* The size of the arguments, as it is counted here. False: they are larger than max; what is behind
- * that is not read. What was read of the message is to be read anew. */
-bool bus_call_weigh(sd_bus_message *call, size_t max, size_t *ret_size);
+/* Takes the job, from inside BusServe, which is to return 1 then. Only calls that
+ * are long may begin one. */
+void bus_gate_begin(BusGate *gate, BusJob *job);

@@ -10,6 +10,7 @@
 #include "agent/bus/claims.h"
 #include "agent/formats/interface.h"
 #include "agent/guests/facts.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "drivers/registry.h"
@@ -45,16 +46,6 @@ static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest
                                                                                  : 0;
 }
 
-static void note(const ClaimService *service, const char *name, const Claim *claim)
-{
-        char id[24];
-
-        snprintf(id, sizeof(id), "%" PRId64, claim->id);
-        log_event(LOG_INFO, NULL,
-                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text),
-                  "Claim %s: promised to guest %s, which starts.", id, name);
-}
-
 static void note_refused(const Guest *guest, const Error *words)
 {
         log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
@@ -62,23 +53,24 @@ static void note_refused(const Guest *guest, const Error *words)
                   "Guest %s may not start: %s.", guest->domain.name, words->text);
 }
 
-static int reply_prepared(sd_bus_message *call, ClaimService *service, const Guest *guest,
-                          uint64_t begin_usec, const Claim *claim)
+static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                          const Guest *guest, uint64_t begin_usec, const Claim *claim)
 {
         if (claim->created_usec >= begin_usec) {
-                note(service, guest->domain.name, claim);
+                bus_caller_note(caller, claim, "", "promised to guest %s, which starts,",
+                                guest->domain.name);
                 claim_service_tell(service, CLAIM_EVENT_ADDED, claim);
         }
         return sd_bus_reply_method_return(call, "x", claim->id);
 }
 
-int bus_prepare_guest(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
-                      sd_bus_error *error)
+int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                      ClaimQueue *queue, sd_bus_error *error)
 {
         const HostFacts *facts = claim_service_facts(service);
         _cleanup_(claim_freep) Claim *claim = NULL, *ended = NULL;
         _cleanup_(guest_done) Guest guest = { 0 };
-        uint64_t begin_usec = bus_claims_now_usec();
+        uint64_t begin_usec = clock_usec(CLOCK_REALTIME);
         Error words = ERROR_NULL;
         Claims *claims;
         int r;
@@ -98,9 +90,9 @@ int bus_prepare_guest(sd_bus_message *call, ClaimService *service, ClaimDesk *de
                 note_refused(&guest, &words);
         /* libvirt waits: Placement is told behind its back. */
         if (r == 0)
-                claim_desk_settle_soon(desk);
+                claim_queue_settle_soon(queue);
         return r != 0 ? bus_claims_error(service, error, r, &words)
-                      : reply_prepared(call, service, &guest, begin_usec, claim);
+                      : reply_prepared(call, caller, service, &guest, begin_usec, claim);
 }
 
 /* The first claim of the guest that the message begins with. */
@@ -124,7 +116,8 @@ static int find_guest(sd_bus_message *call, ClaimService *service, Claims **ret_
         return r == 0 ? 0 : bus_claims_error(service, error, r, &words);
 }
 
-int bus_guest_started(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_guest_started(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                      sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
@@ -137,13 +130,14 @@ int bus_guest_started(sd_bus_message *call, ClaimService *service, sd_bus_error 
                 r = claims_confirm(claims, claim->id, &words);
                 if (r != 0)
                         return bus_claims_error(service, error, r, &words);
-                bus_claims_tell(service, claims, CLAIM_EVENT_CHANGED, claim->id);
+                bus_claims_note(caller, service, claims, CLAIM_EVENT_CHANGED, claim->id, "",
+                                "confirmed");
         }
         return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_guest_released(sd_bus_message *call, ClaimService *service, ClaimDesk *desk,
-                       sd_bus_error *error)
+int bus_guest_released(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                       ClaimQueue *queue, sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
@@ -155,14 +149,13 @@ int bus_guest_released(sd_bus_message *call, ClaimService *service, ClaimDesk *d
                 r = sd_bus_message_read(call, "s", &reason);
         if (r < 0)
                 return r;
-        if (strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0) {
-                claim_service_note_stopped(service, &claim->consumer);
-                r = claim_desk_release(desk, claim->id, reason, false, &words);
+        claim_service_note_stopped(service, &claim->consumer);
+        if (claim_is_of_guest_alone(claim)) {
+                r = claim_queue_release(queue, claim->id, reason, false, &words);
                 if (r != 0)
                         return bus_claims_error(service, error, r, &words);
-                log_info("Claim %" PRId64 ": released, its guest does not run any more.",
-                         claim->id);
-                bus_claims_tell(service, claims, CLAIM_EVENT_REMOVED, claim->id);
+                bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, claim->id, reason,
+                                "released");
         }
         return sd_bus_reply_method_return(call, NULL);
 }

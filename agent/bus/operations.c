@@ -1,249 +1,104 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Invariant: who waits is in the list with a reference to the call, until it is answered. The
+ * tracker knows each by its Waiting. */
+
 #include "agent/bus/operations.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
-#include "agent/bus/polkit.h"
 #include "agent/formats/interface.h"
 #include "base/array.h"
-#include "base/log.h"
 
-#define PREFIX         BUS_PATH "/operation"
-#define PROGRESS_USEC  (200 * USEC_PER_MSEC)
-#define ENDED_KEPT_MAX 16
+#define PROGRESS_USEC (200 * USEC_PER_MSEC)
 
-typedef enum OperationKind {
-        OPERATION_SYNC,
-        OPERATION_SHOW_RESHAPE,
-        OPERATION_RESHAPE,
-        OPERATION_UNDO_RESHAPE,
-        OPERATION_RELOAD,
-        OPERATION_AUDIT,
-        OPERATION_HEAL,
-        _OPERATION_KIND_MAX,
-} OperationKind;
-
-static const char *const kind_names[_OPERATION_KIND_MAX] = {
-        [OPERATION_SYNC] = "sync",       [OPERATION_SHOW_RESHAPE] = "show-reshape",
-        [OPERATION_RESHAPE] = "reshape", [OPERATION_UNDO_RESHAPE] = "undo-reshape",
-        [OPERATION_RELOAD] = "reload",   [OPERATION_AUDIT] = "audit",
-        [OPERATION_HEAL] = "heal",
-};
-
-typedef struct Operation {
+typedef struct Waiting {
         BusOperations *owner;
-        uint64_t id;
-        OperationKind kind;
-        const char *state; /* OPERATION_STATE_… */
-        Progress progress;
-        Error error;
-        uint64_t started_usec, ended_usec; /* CLOCK_REALTIME */
-        char *caller;                      /* unique name on the bus */
-        sd_bus_message *call;              /* waits for its answer; NULL: has it */
-} Operation;
+        sd_bus_message *call;
+} Waiting;
 
 struct BusOperations {
         const BusConfig *config;
         Polkit *polkit;
-        sd_bus *bus;            /* NULL while there is none */
+        BusOperationsChanged changed;
+        void *userdata;
         sd_event_source *timer; /* looks at the progress */
-        Operation **items;      /* by id */
+        Waiting **items;        /* the first one first */
         size_t n_items, n_allocated;
-        uint64_t last_id;
 };
 
-static Operation *operation_free(Operation *operation)
+static const char *method_of(const Waiting *waiting)
 {
-        if (!operation)
-                return NULL;
-        sd_bus_message_unref(operation->call);
-        free(operation->caller);
-        free(operation);
-        return NULL;
-}
-DEFINE_CLEANUP(Operation *, operation_free);
-
-static bool is_running(const Operation *operation)
-{
-        return strcmp(operation->state, OPERATION_STATE_RUNNING) == 0;
+        return sd_bus_message_get_member(waiting->call);
 }
 
-static uint64_t now_usec(void)
+static bool is_of(const Waiting *waiting, const char *method)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+        return strcmp(method_of(waiting), method) == 0;
 }
 
-/* Telling */
-
-static void format_path(const Operation *operation, char path[static 64])
+const char *bus_operations_get(const BusOperations *operations, Progress *ret)
 {
-        snprintf(path, 64, PREFIX "/%" PRIu64, operation->id);
+        *ret = (Progress){ .phase = "" };
+        if (operations->n_items == 0)
+                return "";
+        tracker_get_progress(operations->config->tracker, ret);
+        return method_of(operations->items[0]);
 }
 
-static bool has_listeners(const BusOperations *operations)
+static void end(Waiting *waiting)
 {
-        return operations->bus && sd_bus_is_ready(operations->bus) > 0;
-}
+        BusOperations *operations = waiting->owner;
 
-static void tell_added(const Operation *operation)
-{
-        char path[64];
-
-        format_path(operation, path);
-        if (has_listeners(operation->owner))
-                (void)sd_bus_emit_interfaces_added(operation->owner->bus, path,
-                                                   BUS_INTERFACE_OPERATION, NULL);
-}
-
-static void tell_removed(const Operation *operation)
-{
-        char path[64];
-
-        format_path(operation, path);
-        if (has_listeners(operation->owner))
-                (void)sd_bus_emit_interfaces_removed(operation->owner->bus, path,
-                                                     BUS_INTERFACE_OPERATION, NULL);
-}
-
-static void tell_progress(const Operation *operation)
-{
-        char path[64];
-
-        format_path(operation, path);
-        if (has_listeners(operation->owner))
-                (void)sd_bus_emit_properties_changed(operation->owner->bus, path,
-                                                     BUS_INTERFACE_OPERATION, "Phase", "Done",
-                                                     "Total", NULL);
-}
-
-static void tell_ended(const Operation *operation)
-{
-        char path[64];
-
-        format_path(operation, path);
-        if (has_listeners(operation->owner))
-                (void)sd_bus_emit_properties_changed(operation->owner->bus, path,
-                                                     BUS_INTERFACE_OPERATION, "State", "Error",
-                                                     "EndedUSec", "Phase", "Done", "Total", NULL);
-}
-
-/* The list */
-
-static bool any_runs(const BusOperations *operations)
-{
         for (size_t i = 0; i < operations->n_items; i++)
-                if (is_running(operations->items[i]))
-                        return true;
-        return false;
+                if (operations->items[i] == waiting) {
+                        array_close(operations->items, sizeof(Waiting *), &operations->n_items, i);
+                        break;
+                }
+        sd_bus_message_unref(waiting->call);
+        free(waiting);
+        operations->changed(operations->userdata);
 }
 
-static void remove_at(BusOperations *operations, size_t i)
+static int add(BusOperations *operations, sd_bus_message *call, Waiting **ret)
 {
-        operation_free(operations->items[i]);
-        array_close(operations->items, sizeof(Operation *), &operations->n_items, i);
-}
+        Waiting *waiting;
 
-/* The oldest of those that ended, when they are too many. */
-static void prune(BusOperations *operations)
-{
-        size_t n_ended = 0;
-
-        for (size_t i = operations->n_items; i > 0; i--) {
-                Operation *operation = operations->items[i - 1];
-
-                if (is_running(operation) || ++n_ended <= ENDED_KEPT_MAX)
-                        continue;
-                tell_removed(operation);
-                remove_at(operations, i - 1);
-        }
-}
-
-static int add_operation(BusOperations *operations, sd_bus_message *call, OperationKind kind,
-                         Operation **ret)
-{
-        _cleanup_(operation_freep) Operation *operation = calloc(1, sizeof(Operation));
-        const char *sender = sd_bus_message_get_sender(call);
-
-        if (!operation || array_grow(&operations->items, sizeof(Operation *), operations->n_items,
-                                     &operations->n_allocated) < 0)
+        if (array_grow(&operations->items, sizeof(Waiting *), operations->n_items,
+                       &operations->n_allocated) < 0)
                 return -ENOMEM;
-        operation->caller = strdup(sender ? sender : "");
-        if (!operation->caller)
+        waiting = malloc(sizeof(Waiting));
+        if (!waiting)
                 return -ENOMEM;
-        operation->owner = operations;
-        operation->id = ++operations->last_id;
-        operation->kind = kind;
-        operation->state = OPERATION_STATE_RUNNING;
-        operation->progress.phase = "waiting";
-        operation->started_usec = now_usec();
-        operation->call = sd_bus_message_ref(call);
-        *ret = operation;
-        operations->items[operations->n_items++] = TAKE_PTR(operation);
+        *waiting = (Waiting){ operations, sd_bus_message_ref(call) };
+        operations->items[operations->n_items++] = waiting;
+        *ret = waiting;
         return 0;
 }
 
 /* It was begun: r of the call that did. */
-static int begun(Operation *operation, int r)
+static int begun(Waiting *waiting, int r)
 {
-        BusOperations *operations = operation->owner;
+        BusOperations *operations = waiting->owner;
 
         if (r < 0) {
-                remove_at(operations, operations->n_items - 1);
+                end(waiting);
                 return r;
         }
-        tell_added(operation);
         (void)sd_event_source_set_time_relative(operations->timer, PROGRESS_USEC);
         (void)sd_event_source_set_enabled(operations->timer, SD_EVENT_ONESHOT);
+        operations->changed(operations->userdata);
         return 1;
-}
-
-/* After the caller has its answer. */
-static void end_operation(Operation *operation, const char *state, const Error *error)
-{
-        operation->state = state;
-        operation->error = error ? *error : ERROR_NULL;
-        operation->ended_usec = now_usec();
-        operation->progress = (Progress){ .phase = "" };
-        operation->call = sd_bus_message_unref(operation->call);
-        tell_ended(operation);
-        prune(operation->owner);
-}
-
-static void end_with(Operation *operation, const Error *error)
-{
-        end_operation(operation, error->code ? OPERATION_STATE_FAILED : OPERATION_STATE_DONE,
-                      error);
-}
-
-static bool progress_equal(const Progress *a, const Progress *b)
-{
-        return strcmp(a->phase, b->phase) == 0 && a->n_done == b->n_done &&
-               a->n_total == b->n_total;
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusOperations *operations = userdata;
-        Progress progress;
 
-        if (!any_runs(operations))
+        if (operations->n_items == 0)
                 return 0;
-        tracker_get_progress(operations->config->tracker, &progress);
-        for (size_t i = 0; i < operations->n_items; i++) {
-                Operation *operation = operations->items[i];
-
-                if (!is_running(operation) || progress_equal(&operation->progress, &progress))
-                        continue;
-                operation->progress = progress;
-                tell_progress(operation);
-        }
+        operations->changed(operations->userdata);
         (void)sd_event_source_set_time_relative(source, PROGRESS_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -252,46 +107,45 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void on_synced(Tracker *tracker, const Error *error, void *userdata)
 {
-        Operation *operation = userdata;
+        Waiting *waiting = userdata;
 
-        (void)sd_bus_reply_method_return(operation->call, "s", error->text);
-        end_with(operation, error);
+        (void)sd_bus_reply_method_return(waiting->call, "s", error->text);
+        end(waiting);
 }
 
 int bus_operations_sync(sd_bus_message *call, BusOperations *operations, bool full)
 {
         Tracker *tracker = operations->config->tracker;
-        Operation *operation;
-        int r = add_operation(operations, call, OPERATION_SYNC, &operation);
+        Waiting *waiting;
+        int r = add(operations, call, &waiting);
 
         return r < 0 ? r
-                     : begun(operation, full ? tracker_sync_full(tracker, on_synced, operation)
-                                             : tracker_sync(tracker, on_synced, operation));
+                     : begun(waiting, full ? tracker_sync_full(tracker, on_synced, waiting)
+                                           : tracker_sync(tracker, on_synced, waiting));
 }
 
 static const Error no_error;
 
-static void end_reshape(Operation *operation, Tracker *tracker, const Error *error)
+static void end_reshape(Waiting *waiting, Tracker *tracker, const Error *error)
 {
         const json_t *document = tracker_get_reshape(tracker);
         _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
 
         if (error->code)
-                (void)sd_bus_reply_method_errorf(operation->call, BUS_ERROR_RESHAPE, "%s",
+                (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_RESHAPE, "%s",
                                                  error->text);
         else
-                (void)sd_bus_reply_method_return(operation->call, "s", text ? text : "");
-        end_with(operation, error);
+                (void)sd_bus_reply_method_return(waiting->call, "s", text ? text : "");
+        end(waiting);
 }
 
 /* Placement may be behind in other things: what counts is the reshape. */
 static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
         const TrackerStatus *status = tracker_get_status(tracker);
-        const Operation *operation = userdata;
-        const Error *why = operation->kind == OPERATION_UNDO_RESHAPE
-                                   ? tracker_get_undo_error(tracker)
-                                   : &status->reshape_error;
+        const Waiting *waiting = userdata;
+        const Error *why = is_of(waiting, "UndoReshape") ? tracker_get_undo_error(tracker)
+                                                         : &status->reshape_error;
 
         end_reshape(userdata, tracker,
                     why->code                            ? why
@@ -306,46 +160,40 @@ static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdat
         end_reshape(userdata, tracker, status->sync_state == SYNC_OFFLINE ? error : &no_error);
 }
 
-/* Of several that are asked for before the next cycle only one is done. */
-static bool is_other_reshape(const Operation *operation, OperationKind kind)
+static bool is_reshape(const char *method)
 {
-        return is_running(operation) && operation->kind != kind &&
-               (operation->kind == OPERATION_RESHAPE || operation->kind == OPERATION_UNDO_RESHAPE ||
-                operation->kind == OPERATION_SHOW_RESHAPE);
+        return strcmp(method, "Reshape") == 0 || strcmp(method, "UndoReshape") == 0 ||
+               strcmp(method, "GetReshape") == 0;
 }
 
 int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, ReshapeKind kind)
 {
-        static const OperationKind kinds[] = {
-                [RESHAPE_FORWARD] = OPERATION_RESHAPE,
-                [RESHAPE_UNDO] = OPERATION_UNDO_RESHAPE,
-                [RESHAPE_SHOW] = OPERATION_SHOW_RESHAPE,
-        };
         const char *why = nova_mode_refuses(tracker_get_nova(operations->config->tracker),
                                             NOVA_ACTION_RESHAPE);
-        Operation *operation;
+        Waiting *waiting;
         int r;
 
         if (why && kind != RESHAPE_SHOW)
                 return sd_bus_reply_method_errorf(call, BUS_ERROR_REFUSED, "%s", why);
+        /* Of several that are asked for before the next cycle only one is done. */
         for (size_t i = 0; i < operations->n_items; i++)
-                if (is_other_reshape(operations->items[i], kinds[kind]))
+                if (is_reshape(method_of(operations->items[i])) &&
+                    !is_of(operations->items[i], sd_bus_message_get_member(call)))
                         return sd_bus_reply_method_errorf(
                                 call, BUS_ERROR_BUSY,
-                                "Another operation on the shape of the tree is under way: wait "
-                                "for its end, or cancel it");
-        r = add_operation(operations, call, kinds[kind], &operation);
+                                "Another operation on the shape of the tree is under way: wait for its end, or cancel it");
+        r = add(operations, call, &waiting);
         if (r < 0)
                 return r;
-        r = tracker_reshape(operations->config->tracker, kind,
-                            kind == RESHAPE_SHOW ? on_reshape_shown : on_reshaped, operation);
-        return begun(operation, r);
+        return begun(waiting, tracker_reshape(operations->config->tracker, kind,
+                                              kind == RESHAPE_SHOW ? on_reshape_shown : on_reshaped,
+                                              waiting));
 }
 
 /* Whether the host could be published besides is not the question. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
-        Operation *operation = userdata;
+        Waiting *waiting = userdata;
         const json_t *document = tracker_get_audit(tracker);
         const Error *why = tracker_get_audit_error(tracker);
         _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
@@ -353,222 +201,112 @@ static void on_audited(Tracker *tracker, const Error *error, void *userdata)
         if (!why->code && !text)
                 why = error;
         if (why->code)
-                (void)sd_bus_reply_method_errorf(operation->call, BUS_ERROR_NOT_READY, "%s",
+                (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_NOT_READY, "%s",
                                                  why->text);
         else
-                (void)sd_bus_reply_method_return(operation->call, "s", text ? text : "");
-        end_with(operation, why->code ? why : &no_error);
+                (void)sd_bus_reply_method_return(waiting->call, "s", text ? text : "");
+        end(waiting);
 }
 
 int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool heal)
 {
-        Operation *operation;
-        int r = add_operation(operations, call, heal ? OPERATION_HEAL : OPERATION_AUDIT,
-                              &operation);
+        Waiting *waiting;
+        int r = add(operations, call, &waiting);
 
         return r < 0 ? r
-                     : begun(operation, tracker_audit(operations->config->tracker, heal, on_audited,
-                                                      operation));
+                     : begun(waiting,
+                             tracker_audit(operations->config->tracker, heal, on_audited, waiting));
 }
 
 static void on_reloaded(void *userdata)
 {
-        Operation *operation = userdata;
+        Waiting *waiting = userdata;
 
-        (void)sd_bus_reply_method_return(operation->call, NULL);
-        end_with(operation, &no_error);
+        (void)sd_bus_reply_method_return(waiting->call, NULL);
+        end(waiting);
 }
 
 int bus_operations_reload(sd_bus_message *call, BusOperations *operations, sd_bus_error *error)
 {
         const BusConfig *config = operations->config;
         Error words = ERROR_NULL;
-        Operation *operation;
-        int r = add_operation(operations, call, OPERATION_RELOAD, &operation);
+        Waiting *waiting;
+        int r = add(operations, call, &waiting);
 
         if (r < 0)
                 return r;
-        r = begun(operation, config->reload(config->userdata, on_reloaded, operation, &words));
+        r = begun(waiting, config->reload(config->userdata, on_reloaded, waiting, &words));
         return r >= 0 ? r
                       : sd_bus_error_setf(error, r == -EBUSY ? BUS_ERROR_BUSY : BUS_ERROR_INVALID,
                                           "%s", error_text(&words, r));
 }
 
-/* The objects */
-
-static Operation *find(const BusOperations *operations, const char *path)
-{
-        char own[64];
-
-        for (size_t i = 0; i < operations->n_items; i++) {
-                format_path(operations->items[i], own);
-                if (strcmp(own, path) == 0)
-                        return operations->items[i];
-        }
-        return NULL;
-}
-
-/* The getters find it again by the path: it may have ended while polkit was asked. */
-static int find_operation(sd_bus *bus, const char *path, const char *interface, void *userdata,
-                          void **ret, sd_bus_error *error)
-{
-        *ret = userdata;
-        return find(userdata, path) ? 1 : 0;
-}
-
-static int introspect(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
-                      sd_bus_error *error)
-{
-        const BusOperations *operations = userdata;
-        char **paths = calloc(operations->n_items + 1, sizeof(char *)), path[64];
-
-        for (size_t i = 0; paths && i < operations->n_items; i++) {
-                format_path(operations->items[i], path);
-                paths[i] = strdup(path);
-                if (paths[i])
-                        continue;
-                while (i > 0)
-                        free(paths[--i]);
-                free(paths);
-                paths = NULL;
-        }
-        if (!paths)
-                return -ENOMEM;
-        *ret = paths;
-        return 0;
-}
-
-/* They are few: all of them in one lot. */
-static int enumerate(void *userdata, int64_t *cursor, char ***ret)
-{
-        return (*cursor)++ == 0 ? introspect(NULL, NULL, userdata, ret, NULL) : 0;
-}
-
-static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-        const Operation *operation = find(userdata, path);
-        const char *text = operation->error.text;
-
-        if (strcmp(property, "Kind") == 0)
-                text = kind_names[operation->kind];
-        else if (strcmp(property, "State") == 0)
-                text = operation->state;
-        else if (strcmp(property, "Phase") == 0)
-                text = operation->progress.phase;
-        else if (strcmp(property, "Caller") == 0)
-                text = operation->caller;
-        return sd_bus_message_append(reply, "s", text);
-}
-
-static int get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-        const Operation *operation = find(userdata, path);
-        uint64_t number = operation->id;
-
-        if (strcmp(property, "Done") == 0)
-                number = operation->progress.n_done;
-        else if (strcmp(property, "Total") == 0)
-                number = operation->progress.n_total;
-        else if (strcmp(property, "StartedUSec") == 0)
-                number = operation->started_usec;
-        else if (strcmp(property, "EndedUSec") == 0)
-                number = operation->ended_usec;
-        return sd_bus_message_append(reply, "t", number);
-}
-
 /* Cancelling */
 
-static int stop(Operation *operation)
+/* -EBUSY: it cannot be any more. */
+static int stop(const Waiting *waiting)
 {
-        Tracker *tracker = operation->owner->config->tracker;
+        const char *method = method_of(waiting);
 
-        switch (operation->kind) {
-        case OPERATION_RELOAD:
-        case OPERATION_HEAL:
+        if (strcmp(method, "Reload") == 0 || strcmp(method, "Heal") == 0)
                 return -EBUSY;
-        case OPERATION_SYNC:
-        case OPERATION_AUDIT:
-                return 0; /* the cycle harms nobody: only nobody waits for it any more */
-        default:
-                return tracker_cancel_reshape(tracker);
-        }
+        /* Another cycle harms nobody: only nobody waits for it any more. */
+        return is_reshape(method) ? tracker_cancel_reshape(waiting->owner->config->tracker) : 0;
+}
+
+static int cancel(Waiting *waiting)
+{
+        int r = stop(waiting);
+
+        if (r < 0)
+                return r;
+        tracker_sync_cancel(waiting->owner->config->tracker, waiting);
+        (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_CANCELLED, "It was cancelled");
+        end(waiting);
+        return 0;
 }
 
 static int do_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        Operation *operation = find(userdata, sd_bus_message_get_path(call));
-        Error words;
+        BusOperations *operations = userdata;
+        const char *method;
+        bool found = false;
+        int r = sd_bus_message_read(call, "s", &method);
 
-        if (!operation || !is_running(operation))
-                return sd_bus_error_setf(error, BUS_ERROR_NOT_FOUND, "It has ended");
-        if (stop(operation) < 0)
+        for (size_t i = operations->n_items; r >= 0 && i > 0; i--)
+                if (is_of(operations->items[i - 1], method)) {
+                        found = true;
+                        r = cancel(operations->items[i - 1]);
+                }
+        if (r == -EBUSY)
                 return sd_bus_error_setf(error, BUS_ERROR_BUSY,
                                          "It cannot be cancelled any more: wait for its end");
-        error_setf(&words, ECANCELED, "It was cancelled");
-        tracker_sync_cancel(operation->owner->config->tracker, operation);
-        (void)sd_bus_reply_method_errorf(operation->call, BUS_ERROR_CANCELLED, "%s", words.text);
-        end_operation(operation, OPERATION_STATE_CANCELLED, &words);
-        return sd_bus_reply_method_return(call, NULL);
+        if (r < 0)
+                return r;
+        return found ? sd_bus_reply_method_return(call, NULL)
+                     : sd_bus_error_setf(error, BUS_ERROR_NOT_FOUND, "Nobody waits for %.40s()",
+                                         method);
 }
 
-static int method_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
+int bus_operations_cancel(sd_bus_message *call, BusOperations *operations, sd_bus_error *error)
 {
-        const Operation *operation = find(userdata, sd_bus_message_get_path(call));
-        bool reshapes = operation && (operation->kind == OPERATION_RESHAPE ||
-                                      operation->kind == OPERATION_UNDO_RESHAPE);
+        const char *method;
+        int r = sd_bus_message_read(call, "s", &method);
 
-        return polkit_guard(((BusOperations *)userdata)->polkit, call,
-                            reshapes ? POLKIT_ACTION_RESHAPE : POLKIT_ACTION_MANAGE, NULL,
-                            do_cancel, userdata, error);
+        if (r < 0)
+                return r;
+        (void)sd_bus_message_rewind(call, true);
+        return polkit_guard(operations->polkit, call,
+                            is_reshape(method) && strcmp(method, "GetReshape") != 0
+                                    ? POLKIT_ACTION_RESHAPE
+                                    : POLKIT_ACTION_MANAGE,
+                            NULL, do_cancel, operations, error);
 }
-
-#define CONSTANT SD_BUS_VTABLE_PROPERTY_CONST
-#define CHANGES  SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
-
-static const sd_bus_vtable vtable[] = {
-        SD_BUS_VTABLE_START(0),
-        SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_cancel,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_PROPERTY("Id", "t", get_number, 0, CONSTANT),
-        SD_BUS_PROPERTY("Kind", "s", get_text, 0, CONSTANT),
-        SD_BUS_PROPERTY("Caller", "s", get_text, 0, CONSTANT),
-        SD_BUS_PROPERTY("StartedUSec", "t", get_number, 0, CONSTANT),
-        SD_BUS_PROPERTY("State", "s", get_text, 0, CHANGES),
-        SD_BUS_PROPERTY("Phase", "s", get_text, 0, CHANGES),
-        SD_BUS_PROPERTY("Done", "t", get_number, 0, CHANGES),
-        SD_BUS_PROPERTY("Total", "t", get_number, 0, CHANGES),
-        SD_BUS_PROPERTY("Error", "s", get_text, 0, CHANGES),
-        SD_BUS_PROPERTY("EndedUSec", "t", get_number, 0, CHANGES),
-        SD_BUS_VTABLE_END,
-};
 
 /* Life */
 
-int bus_operations_attach(BusOperations *operations, BusDispatch *dispatch, sd_bus *bus)
-{
-        int r = bus_dispatch_add(dispatch, bus,
-                                 &(BusPlace){ .path = PREFIX,
-                                              .interface = BUS_INTERFACE_OPERATION,
-                                              .vtable = vtable,
-                                              .find = find_operation,
-                                              .enumerate = enumerate,
-                                              .introspect = introspect,
-                                              .userdata = operations });
-
-        if (r >= 0)
-                operations->bus = bus;
-        return r;
-}
-
-void bus_operations_detach(BusOperations *operations)
-{
-        operations->bus = NULL;
-}
-
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
-                       Polkit *polkit)
+                       Polkit *polkit, BusOperationsChanged changed, void *userdata)
 {
         _cleanup_(bus_operations_freep) BusOperations *operations =
                 calloc(1, sizeof(BusOperations));
@@ -578,6 +316,8 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
                 return -ENOMEM;
         operations->config = config;
         operations->polkit = polkit;
+        operations->changed = changed;
+        operations->userdata = userdata;
         r = sd_event_add_time_relative(event, &operations->timer, CLOCK_MONOTONIC, PROGRESS_USEC,
                                        PROGRESS_USEC / 4, on_timer, operations);
         if (r < 0)
@@ -594,7 +334,8 @@ BusOperations *bus_operations_free(BusOperations *operations)
         for (size_t i = 0; i < operations->n_items; i++) {
                 if (operations->config->tracker)
                         tracker_sync_cancel(operations->config->tracker, operations->items[i]);
-                operation_free(operations->items[i]);
+                sd_bus_message_unref(operations->items[i]->call);
+                free(operations->items[i]);
         }
         free(operations->items);
         sd_event_source_disable_unref(operations->timer);

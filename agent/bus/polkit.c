@@ -194,9 +194,9 @@ int polkit_guard(Polkit *polkit, sd_bus_message *call, const char *action,
                 (void)sd_bus_message_rewind(call, true);
         }
         if (!has_room(polkit, uid))
-                return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-                                        "Too many requests of this user wait for polkit: answer "
-                                        "or wait for these first");
+                return sd_bus_error_set(
+                        error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                        "Too many requests of this user wait for polkit: answer or wait for these first");
         question = question_new(polkit, call, uid, handler, userdata);
         return question ? ask(question, action) : -ENOMEM;
 }

@@ -1,31 +1,90 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The properties of org.computeagent.Agent1, which agent/formats/interface.h lists: getters for its
- * vtable. Main thread; nothing blocks. */
+/* The properties of org.computeagent.Agent1, and the document "status", which has the same.
+ *
+ * All values are made at once, at most once for each run of the loop, however many are asked for.
+ * Main thread; nothing blocks. */
 
+#include <jansson.h>
 #include <systemd/sd-bus.h>
 
 #include "agent/bus/bus.h"
+#include "agent/bus/operations.h"
 #include "agent/placing/queue.h"
 
-/* What they are read from: the userdata of each getter. */
+/* What they are made from: the userdata of bus_get_property(). */
 typedef struct BusFacts {
         BusConfig config;
-        ClaimDebts debts; /* as of the last change */
+        const BusOperations *operations; /* NULL: there are none yet */
+        sd_event *event;                 /* borrowed */
+        ClaimsOwed owed;
+        bool is_old;        /* something was said to have changed since values were made */
+        uint64_t iteration; /* of the loop, in which they were made */
+        json_t *values;     /* by name of the property; NULL: not made yet */
+        json_t *reasons;    /* of State, made with them */
+        json_t *told;       /* that watchers know */
 } BusFacts;
 
-int bus_get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
-                 sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int bus_get_withheld(sd_bus *bus, const char *path, const char *interface, const char *property,
+/* P(type on the bus, property, member of the document or NULL, flags, value: an expression of
+ * agent/bus/properties.c) */
+#define CONSTANT SD_BUS_VTABLE_PROPERTY_CONST
+#define CHANGES  SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+/* clang-format off */
+#define BUS_PROPERTIES(P) \
+        P(u, "InterfaceVersion", NULL, CONSTANT, BUS_INTERFACE_VERSION) \
+        P(s, "Version", "version", CONSTANT, PACKAGE_VERSION) \
+        P(s, "NodeName", "node", CHANGES, s->snapshot ? s->snapshot->nodename : "") \
+        P(s, "RootProvider", "root", CONSTANT, s->config->root.text) \
+        P(s, "Driver", "driver", CHANGES, s->config->driver) \
+        P(s, "SyncState", "sync_state", CHANGES, sync_state_to_text(s->status->sync_state)) \
+        P(t, "SyncStateSinceUSec", "sync_since_usec", CHANGES, s->status->sync_since_usec) \
+        P(s, "SyncError", "sync_error", CHANGES, s->status->sync_error.text) \
+        P(t, "LastSyncUSec", "last_sync_usec", CHANGES, s->status->last_sync_usec) \
+        P(t, "LastPollUSec", "last_poll_usec", CHANGES, s->status->last_poll_usec) \
+        P(s, "HypervisorError", "hypervisor_error", CHANGES, s->status->hypervisor_error.text) \
+        P(u, "NProviders", "n_providers", CHANGES, s->n_providers) \
+        P(u, "NClaims", "n_claims", CHANGES, s->n_claims) \
+        P(t, "NRequests", "n_requests", CHANGES, s->statistics->n_requests) \
+        P(t, "NWrites", "n_writes", CHANGES, s->statistics->n_writes) \
+        P(t, "NConflicts", "n_conflicts", CHANGES, s->statistics->n_conflicts) \
+        P(s, "ClaimError", "claim_error", CHANGES, claim_service_error(s->config->claims)->text) \
+        P(s, "ReshapeAccess", "reshape_access", CHANGES, reshape_access_to_text(s->status->reshape_access)) \
+        P(u, "NOwedWrites", "n_owed_writes", CHANGES, s->owed.n_writes) \
+        P(u, "NOwedRemovals", "n_owed_removals", CHANGES, s->owed.n_removals) \
+        P(u, "NOwedMoves", "n_owed_moves", CHANGES, s->owed.n_moves) \
+        P(s, "OwedError", "owed_error", CHANGES, s->owed_error) \
+        P(s, "HostCordoned", "host_cordoned", CHANGES, cordon_host_words(s->config->cordon)) \
+        P(s, "DevicesCordoned", "devices_cordoned", CHANGES, cordon_device_words(s->config->cordon)) \
+        P(s, "DevicesWithheld", "devices_withheld", CHANGES, s->withheld) \
+        P(s, "HostUnread", "host_unread", CHANGES, s->unread) \
+        P(s, "State", "state", CHANGES, verdict_state_to_text(s->verdict.state)) \
+        P(s, "Summary", "summary", CHANGES, s->summary) \
+        P(s, "StatusText", "status", CHANGES, s->line) \
+        P(s, "Hook", "hook", CHANGES, s->config->hook) \
+        P(s, "Nova", "nova", CHANGES, nova_mode_to_text(tracker_get_nova(s->config->tracker))) \
+        P(b, "TreePublished", "tree_published", CHANGES, s->status->tree_published) \
+        P(u, "NDifferences", "n_differences", CHANGES, s->status->n_differences) \
+        P(s, "SecondReporter", "second_reporter", CHANGES, s->contest) \
+        P(s, "Operation", NULL, CHANGES, s->operation) \
+        P(s, "OperationPhase", NULL, CHANGES, s->progress.phase) \
+        P(t, "OperationDone", NULL, CHANGES, s->progress.n_done) \
+        P(t, "OperationTotal", NULL, CHANGES, s->progress.n_total)
+/* clang-format on */
+
+/* Their getter. */
+int bus_get_property(sd_bus *bus, const char *path, const char *interface, const char *property,
                      sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int bus_get_unread(sd_bus *bus, const char *path, const char *interface, const char *property,
-                   sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int bus_get_published(sd_bus *bus, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int bus_get_contest(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int bus_get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
-                   sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int bus_get_count(sd_bus *bus, const char *path, const char *interface, const char *property,
-                  sd_bus_message *reply, void *userdata, sd_bus_error *error);
+
+/* Something changed, or may have. */
+void bus_facts_note(BusFacts *facts);
+
+/* Sends PropertiesChanged with what is not as it was at the last time. -ENOMEM, and what sd-bus
+ * says. */
+int bus_facts_tell(BusFacts *facts, sd_bus *bus);
+
+/* The document "status" (STATUS_FORMAT): members as above, and "reasons": [{"check", "state",
+ * "summary", "text", "command", "advice"}] (agent/cycle/verdict.h). -ENOMEM. */
+int bus_facts_describe(BusFacts *facts, json_t **ret);
+
+void bus_facts_done(BusFacts *facts);

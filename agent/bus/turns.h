@@ -37,6 +37,7 @@ typedef struct BusCall {
 typedef struct BusSender {
         char *name; /* unique name of the connection: never given again */
         uid_t uid;
+        pid_t pid; /* 0: not known */
         bool is_asked, is_known, is_privileged;
         BusCall *calls; /* the oldest first */
         size_t n_calls, n_allocated;

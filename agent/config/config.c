@@ -7,6 +7,7 @@
 #include "agent/config/settings.h"
 #include "agent/state/read-file.h"
 #include "base/secret.h"
+#include "drivers/driver-config.h"
 
 #include <string.h>
 #include <syslog.h>
@@ -137,7 +138,9 @@ static int load_pci_specs(Config *config, const ConfigSettings *settings, Error 
         return 0;
 }
 
-static int set_options(Config *config, const ConfigSettings *settings, Error *reterr)
+/* section: of that alone; NULL: all. */
+static int set_options(Config *config, const ConfigSettings *settings, const char *section,
+                       Error *reterr)
 {
         const ConfigOption *options;
         size_t n;
@@ -145,6 +148,8 @@ static int set_options(Config *config, const ConfigSettings *settings, Error *re
 
         options = config_get_options(&n);
         for (size_t i = 0; i < n; i++) {
+                if (section && strcmp(options[i].section, section) != 0)
+                        continue;
                 r = try_credential(&options[i], config, reterr);
                 if (r == 0)
                         r = config_set_from_settings(&options[i], config, settings,
@@ -165,11 +170,49 @@ static int finish_agent(Config *config, const ConfigSettings *settings, Error *r
         if (strcmp(config->compute_driver, "libvirt.LibvirtDriver") == 0)
                 config->compute_driver[strlen("libvirt")] = '\0';
         if (strcmp(config->compute_driver, "static") == 0 && !config->static_path && driver)
-                return error_setf(reterr, EINVAL,
-                                  "%s:%u: compute_driver = static needs [static] path, the JSON "
-                                  "file of a host",
-                                  driver->file, driver->line);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s:%u: compute_driver = static needs [static] path, the JSON file of a host",
+                        driver->file, driver->line);
         return 0;
+}
+
+/* Where the option is set that the words name first; NULL: nowhere. */
+static const ConfigEntry *find_named(const ConfigSettings *settings, const char *words)
+{
+        const ConfigEntry *ret = NULL;
+        const ConfigOption *options;
+        const char *first = NULL;
+        size_t n;
+
+        options = config_get_options(&n);
+        for (size_t i = 0; i < n; i++) {
+                const char *place = strstr(words, options[i].key);
+                const ConfigEntry *entry;
+
+                if (!place || (first && place >= first))
+                        continue;
+                entry = config_settings_find_option(settings, &options[i]);
+                if (entry) {
+                        first = place;
+                        ret = entry;
+                }
+        }
+        return ret;
+}
+
+/* What no driver would take. */
+static int check_driver(const Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        Error error = ERROR_NULL;
+        int r = driver_config_check(&config->driver, &error);
+        const ConfigEntry *entry;
+
+        if (r >= 0)
+                return 0;
+        entry = find_named(settings, error.text);
+        return entry ? error_setf(reterr, -r, "%s:%u: %s", entry->file, entry->line, error.text)
+                     : error_setf(reterr, -r, "%s", error.text);
 }
 
 static void warn_old_options(const ConfigSettings *settings, ConfigWarning warning, void *userdata)
@@ -178,10 +221,10 @@ static void warn_old_options(const ConfigSettings *settings, ConfigWarning warni
                 config_settings_find(settings, "DEFAULT", NULL, "vcpu_pin_set", NULL);
 
         if (entry && entry->value[0])
-                config_warn(warning, userdata,
-                            "%s:%u: vcpu_pin_set is deprecated: name its CPUs in [compute] "
-                            "cpu_shared_set, or in cpu_dedicated_set",
-                            entry->file, entry->line);
+                config_warn(
+                        warning, userdata,
+                        "%s:%u: vcpu_pin_set is deprecated: name its CPUs in [compute] cpu_shared_set, or in cpu_dedicated_set",
+                        entry->file, entry->line);
 }
 
 static const ConfigEntry *find_auth_type(const ConfigSettings *settings)
@@ -223,22 +266,22 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
         ReporterAuth auth = config->reporter.auth;
 
         if (!named && config->keystone.auth_url)
-                return error_setf(reterr, EINVAL,
-                                  "%s: [placement] auth_type is not set, but auth_url is; allowed "
-                                  "is password or v3applicationcredential",
-                                  place);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: [placement] auth_type is not set, but auth_url is; allowed is password or v3applicationcredential",
+                        place);
         if (auth != REPORTER_AUTH_NONE && auth != REPORTER_AUTH_ADMIN_TOKEN)
                 return check_keystone(config, settings, reterr);
         if (!config->placement_endpoint)
-                return error_setf(reterr, EINVAL,
-                                  "%s: [placement] endpoint_override is not set; auth_type = %s "
-                                  "needs it (http://HOST…, https://HOST… or unix:///PATH)",
-                                  place, auth == REPORTER_AUTH_NONE ? "none" : "admin_token");
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: [placement] endpoint_override is not set; auth_type = %s needs it (http://HOST…, https://HOST… or unix:///PATH)",
+                        place, auth == REPORTER_AUTH_NONE ? "none" : "admin_token");
         if (auth == REPORTER_AUTH_ADMIN_TOKEN && !config->placement_token)
-                return error_setf(reterr, EINVAL,
-                                  "%s: [placement] token is not set, nor is there a credential "
-                                  "placement-token; auth_type = admin_token needs it",
-                                  place);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: [placement] token is not set, nor is there a credential placement-token; auth_type = admin_token needs it",
+                        place);
         return 0;
 }
 
@@ -259,10 +302,10 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Conf
                 return error_oom(reterr);
         }
         if (config->reporter.insecure)
-                config_warn(warning, userdata,
-                            "%s: [placement] insecure = true: the server's certificate is not "
-                            "verified",
-                            place);
+                config_warn(
+                        warning, userdata,
+                        "%s: [placement] insecure = true: the server's certificate is not verified",
+                        place);
         return check_placement(config, settings, place, reterr);
 }
 
@@ -313,8 +356,7 @@ static void warn_readable_secrets(const ConfigSettings *settings, ConfigWarning 
                         if (option && option->secret && entry->value[0] != '\0')
                                 config_warn(
                                         warning, userdata,
-                                        "%s:%u: [%s] %s is a secret, and everybody may read the "
-                                        "file: take that right away (chmod o-r)",
+                                        "%s:%u: [%s] %s is a secret, and everybody may read the file: take that right away (chmod o-r)",
                                         file->path, entry->line, entry->section, entry->key);
                 }
         }
@@ -328,7 +370,7 @@ static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarni
 
         if (!config)
                 return error_oom(reterr);
-        r = set_options(config, settings, reterr);
+        r = set_options(config, settings, NULL, reterr);
         if (r < 0)
                 return r;
         r = finish_agent(config, settings, reterr);
@@ -345,6 +387,9 @@ static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarni
         if (r < 0)
                 return r;
         config_lend_strings(config);
+        r = check_driver(config, settings, reterr);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(config);
         return 0;
 }
@@ -353,6 +398,24 @@ int config_find_files(const char *file, ConfigWarning warning, void *userdata, c
                       Error *reterr)
 {
         return config_search(roots, file, warning, userdata, ret, reterr);
+}
+
+int config_load_hook(Config **ret, const char *file, Error *reterr)
+{
+        _cleanup_(config_settings_done) ConfigSettings settings = {};
+        _cleanup_(config_freep) Config *config = calloc(1, sizeof(Config));
+        int r;
+
+        if (!config)
+                return error_oom(reterr);
+        r = config_find_files(file, NULL, NULL, &config->files, reterr);
+        if (r >= 0)
+                r = config_settings_read(&settings, config->files, reterr);
+        if (r >= 0)
+                r = set_options(config, &settings, "hook", reterr);
+        if (r >= 0)
+                *ret = TAKE_PTR(config);
+        return r;
 }
 
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,

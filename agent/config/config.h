@@ -41,14 +41,14 @@ typedef enum ClaimMode {
 
 typedef struct Config {
         /* [DEFAULT] */
-        char *state_path;              /* "/var/lib/compute-agent" */
-        char *claim_db;                /* "claim.sqlite", relative to state_path */
-        char *instances_path;          /* default "/var/lib/nova/instances", as Nova has it */
-        char *host;                    /* "" : the host's name */
-        char *compute_driver;          /* "libvirt" or "static", the names of driver_new() */
-        bool debug;                    /* only its part in log_level counts */
-        int log_level;                 /* [DEFAULT] debug = true, or [agent] log_level */
-        uint64_t claim_expiry_usec;    /* claim_expiry_time, seconds; 300; 0 never */
+        char *state_path;           /* "/var/lib/compute-agent" */
+        char *claim_db;             /* "claim.sqlite", relative to state_path */
+        char *instances_path;       /* default "/var/lib/nova/instances", as Nova has it */
+        char *host;                 /* "" : the host's name */
+        char *compute_driver;       /* "libvirt", "linux" or "static", as driver_new() has them */
+        bool debug;                 /* only its part in log_level counts */
+        int log_level;              /* [DEFAULT] debug = true, or [agent] log_level */
+        uint64_t claim_expiry_usec; /* claim_expiry_time, seconds; 300; 0 never */
         uint64_t update_interval_usec; /* update_resources_interval, seconds; 0: the default of 60;
                                         * < 0 is taken as "no periodic poll" and stored as
                                         * UINT64_MAX */
@@ -105,6 +105,11 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
  * be NULL. Blocks on file reads. */
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
+
+/* The same files, and of them [hook] alone: a guest that starts waits for it, and what is wrong
+ * elsewhere is not its. All else of the Config is 0. */
+int config_load_hook(Config **ret, const char *file, Error *reterr);
+
 /* Replaces [placement] by a Placement behind a Unix socket that takes "admin" for a token. -ENOMEM.
  */
 int config_set_direct(Config *config, const char *socket);

@@ -147,10 +147,10 @@ static int add_type(Config *config, const ConfigSettings *settings, const char *
 
         fallback = find_default(&config->driver);
         if (fallback && takes_what_is_left(&type)) {
-                config_warn(warning, userdata,
-                            "[%.64s] device_addresses is not set, and the type %.64s takes all "
-                            "devices that are left already, ignoring the type",
-                            sections.name, fallback->type);
+                config_warn(
+                        warning, userdata,
+                        "[%.64s] device_addresses is not set, and the type %.64s takes all devices that are left already, ignoring the type",
+                        sections.name, fallback->type);
                 return 0;
         }
         config->driver.mdev_types[config->driver.n_mdev_types++] = type;
@@ -179,10 +179,10 @@ static void warn_not_enabled(const Config *config, const ConfigSettings *setting
                             strncasecmp(name, "vgpu_", 5) != 0)
                                 continue;
                         if (!is_enabled(config, name + 5))
-                                config_warn(warning, userdata,
-                                            "%s:%u: [devices] enabled_mdev_types does not list the "
-                                            "type of [%.64s], ignoring",
-                                            file->path, file->sections[j].line, name);
+                                config_warn(
+                                        warning, userdata,
+                                        "%s:%u: [devices] enabled_mdev_types does not list the type of [%.64s], ignoring",
+                                        file->path, file->sections[j].line, name);
                 }
         }
 }

@@ -91,7 +91,7 @@ static const ConfigWord images_types[] = {
 static bool is_driver_name(const char *text)
 {
         return strcmp(text, "libvirt") == 0 || strcmp(text, "libvirt.LibvirtDriver") == 0 ||
-               strcmp(text, "static") == 0;
+               strcmp(text, "linux") == 0 || strcmp(text, "static") == 0;
 }
 
 static bool is_tpm_secret_security(const char *text)
@@ -183,14 +183,14 @@ static bool is_renaming(const char *text)
 
 /* state_path stands first: others refer to it. */
 static const ConfigOption options[] = {
-        PATH("DEFAULT", "state_path", state_path, "/var/lib/compute-agent"),
+        PATH("DEFAULT", "state_path", state_path, LOCALSTATEDIR "/lib/compute-agent"),
         TEXT("DEFAULT", "claim_db", claim_db, "claim.sqlite", is_file_below,
              "the path of a file, relative to state_path"),
         PATH("DEFAULT", "instances_path", instances_path, "/var/lib/nova/instances"),
         TEXT("DEFAULT", "host", host, "", config_is_host_name,
              "a name of up to 255 printable characters without spaces"),
         TEXT("DEFAULT", "compute_driver", compute_driver, "libvirt", is_driver_name,
-             "libvirt, libvirt.LibvirtDriver or static"),
+             "libvirt, libvirt.LibvirtDriver, linux or static"),
         BOOL("DEFAULT", "debug", debug, "false"),
         NUMBER("DEFAULT", "claim_expiry_time", CONFIG_SECONDS, claim_expiry_usec, "300", 0,
                2147483647),
@@ -274,8 +274,7 @@ static const ConfigOption options[] = {
         { OPTION("pci", "device_spec", CONFIG_MULTI, device_specs),
           .old_key = "passthrough_whitelist",
           .allowed =
-                  "a JSON object such as {\"vendor_id\": \"10de\"}, or a list of them; the option "
-                  "may be repeated" },
+                  "a JSON object such as {\"vendor_id\": \"10de\"}, or a list of them; the option may be repeated" },
         BOOL("pci", "report_in_placement", driver.report_in_placement, "false"),
 
         LIST("devices", "enabled_mdev_types", "enabled_vgpu_types", enabled_mdev_types,

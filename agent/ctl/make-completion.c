@@ -11,9 +11,18 @@ static const char bash_head[] =
         "# SPDX-License-Identifier: LGPL-2.1-or-later\n"
         "# Completion of computectl for bash; made from its tables of verbs and options.\n"
         "\n"
+        "_computectl_claims() {\n"
+        "        computectl claims \"$@\" --no-pager --no-legend 2>/dev/null | sed -n 's/^ *\\([0-9][0-9]*\\) .*/\\1/p'\n"
+        "}\n"
+        "_computectl_history() {\n"
+        "        _computectl_claims --history\n"
+        "}\n"
+        "_computectl_devices() {\n"
+        "        computectl tree --json=short 2>/dev/null | grep -o '\"name\":\"[^\"]*' | cut -d '\"' -f 4\n"
+        "}\n"
+        "\n"
         "_computectl() {\n"
-        "        local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb='' "
-        "word\n"
+        "        local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb='' word words=''\n"
         "        local verbs='";
 
 static const char bash_middle[] =
@@ -43,31 +52,17 @@ static const char bash_middle[] =
         "        esac\n"
         "        case $verb in\n";
 
+static const char bash_words[] = "        esac\n"
+                                 "        [[ $cur == -* ]] || case $verb in\n";
+
 static const char bash_tail[] =
         "        esac\n"
         "        if [[ $cur == -* ]]; then\n"
         "                mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
         "        elif [[ -z $verb ]]; then\n"
         "                mapfile -t COMPREPLY < <(compgen -W \"$verbs\" -- \"$cur\")\n"
-        "        elif [[ $verb == confirm || $verb == release ]]; then\n"
-        "                mapfile -t COMPREPLY < <(compgen -W \"$(computectl claims --no-pager "
-        "--no-legend 2>/dev/null |\n"
-        "                        sed -n 's/^ *\\([0-9][0-9]*\\) .*/\\1/p')\" -- \"$cur\")\n"
-        "        elif [[ $verb == show ]]; then\n"
-        "                mapfile -t COMPREPLY < <(compgen -W \"$(computectl claims --history "
-        "--no-pager "
-        "--no-legend 2>/dev/null |\n"
-        "                        sed -n 's/^ *\\([0-9][0-9]*\\) .*/\\1/p')\" -- \"$cur\")\n"
-        "        elif [[ $verb == cordon || $verb == uncordon || $verb == drain || $verb == who "
-        "]]; "
-        "then\n"
-        "                mapfile -t COMPREPLY < <(compgen -W \"$(computectl tree --json=short "
-        "2>/dev/null |\n"
-        "                        grep -o '\"name\":\"[^\"]*' | cut -d '\"' -f 4)\" -- "
-        "\"$cur\")\n"
-        "        elif [[ $verb == identity ]]; then\n"
-        "                mapfile -t COMPREPLY < <(compgen -W 'show check adopt rename' -- "
-        "\"$cur\")\n"
+        "        else\n"
+        "                mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
         "        fi\n"
         "}\n"
         "complete -F _computectl computectl\n";
@@ -103,6 +98,19 @@ static bool has_options(const char *verb)
         return false;
 }
 
+/* Looked up when they are wanted. */
+static void print_words_of(const CtlVerb *verb)
+{
+        static const char *const lists[] = { "claims", "history", "devices" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+                if (strcmp(verb->completed, lists[i]) == 0) {
+                        printf("        %s) words=$(_computectl_%s) ;;\n", verb->name, lists[i]);
+                        return;
+                }
+        printf("        %s) words='%s' ;;\n", verb->name, verb->completed);
+}
+
 static void print_bash(void)
 {
         fputs(bash_head, stdout);
@@ -119,6 +127,10 @@ static void print_bash(void)
                 print_options_of(verb->name);
                 fputs("' ;;\n", stdout);
         }
+        fputs(bash_words, stdout);
+        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
+                if (verb->completed)
+                        print_words_of(verb);
         fputs(bash_tail, stdout);
 }
 

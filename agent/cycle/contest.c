@@ -9,10 +9,13 @@
 
 #include "base/array.h"
 
+#define HOW_MAX 160
+
 static void part_done(ContestPart *part)
 {
         free(part->name);
         free(part->part);
+        free(part->how);
 }
 
 void contest_done(Contest *contest)
@@ -62,14 +65,20 @@ static uint64_t pause_usec(unsigned n)
 
 /* What is left alone is undone already. */
 static int note(Contest *contest, ContestKind kind, const Provider *provider, const char *name,
-                uint64_t now_usec)
+                const char *how, uint64_t now_usec)
 {
         ContestPart *part = find_part(contest, kind, &provider->uuid, name);
+        char *copy;
 
         if (!part && add_part(contest, kind, provider, name, &part) < 0)
                 return -ENOMEM;
         if (part->left_until_usec > now_usec)
                 return 0;
+        copy = strdup(how);
+        if (!copy)
+                return -ENOMEM;
+        free(part->how);
+        part->how = copy;
         if (part->n++ == 0)
                 part->since_usec = now_usec;
         contest->n_undone++;
@@ -84,6 +93,32 @@ static bool same_inventory(const Inventory *a, const Inventory *b)
         return a && b ? inventory_equal(a, b) : a == b;
 }
 
+/* "total 8, not 16; ratio 1, not 4": theirs and ours. */
+static const char *format_difference(const Inventory *theirs, const Inventory *ours,
+                                     char text[static HOW_MAX])
+{
+        const struct {
+                const char *name;
+                double theirs, ours;
+        } fields[] = {
+                { "total", (double)theirs->total, (double)ours->total },
+                { "reserved", (double)theirs->reserved, (double)ours->reserved },
+                { "ratio", theirs->allocation_ratio, ours->allocation_ratio },
+                { "min_unit", (double)theirs->min_unit, (double)ours->min_unit },
+                { "max_unit", (double)theirs->max_unit, (double)ours->max_unit },
+                { "step_size", (double)theirs->step_size, (double)ours->step_size },
+        };
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < ARRAY_SIZE(fields) && n < HOW_MAX; i++)
+                if (fields[i].theirs != fields[i].ours)
+                        n += (size_t)snprintf(text + n, HOW_MAX - n, "%s%s %.15g, not %.15g",
+                                              n > 0 ? "; " : "", fields[i].name, fields[i].theirs,
+                                              fields[i].ours);
+        return text;
+}
+
 static int look_at_inventories(Contest *contest, const Provider *left, const Provider *wanted,
                                const Provider *remote, uint64_t now_usec)
 {
@@ -92,17 +127,22 @@ static int look_at_inventories(Contest *contest, const Provider *left, const Pro
         for (size_t i = 0; r >= 0 && i < wanted->n_inventories; i++) {
                 const InventoryRecord *record = &wanted->inventories[i];
                 const char *name = record->resource_class;
+                const Inventory *theirs = provider_find_inventory(remote, name);
+                char how[HOW_MAX];
 
                 if (same_inventory(provider_find_inventory(left, name), &record->inventory) &&
-                    !same_inventory(provider_find_inventory(remote, name), &record->inventory))
-                        r = note(contest, CONTEST_INVENTORY, remote, name, now_usec);
+                    !same_inventory(theirs, &record->inventory))
+                        r = note(contest, CONTEST_INVENTORY, remote, name,
+                                 theirs ? format_difference(theirs, &record->inventory, how)
+                                        : "taken away",
+                                 now_usec);
         }
         /* what the agent does not want */
         for (size_t i = 0; r >= 0 && i < remote->n_inventories; i++) {
                 const char *name = remote->inventories[i].resource_class;
 
                 if (!provider_find_inventory(left, name) && !provider_find_inventory(wanted, name))
-                        r = note(contest, CONTEST_INVENTORY, remote, name, now_usec);
+                        r = note(contest, CONTEST_INVENTORY, remote, name, "put there", now_usec);
         }
         return r;
 }
@@ -117,14 +157,14 @@ static int look_at_traits(Contest *contest, const Provider *left, const Provider
 
                 if (string_set_contains(&left->traits, name) &&
                     !string_set_contains(&remote->traits, name))
-                        r = note(contest, CONTEST_TRAIT, remote, name, now_usec);
+                        r = note(contest, CONTEST_TRAIT, remote, name, "taken away", now_usec);
         }
         for (size_t i = 0; r >= 0 && i < remote->traits.n_items; i++) {
                 const char *name = remote->traits.items[i];
 
                 if (!string_set_contains(&left->traits, name) &&
                     !string_set_contains(&wanted->traits, name))
-                        r = note(contest, CONTEST_TRAIT, remote, name, now_usec);
+                        r = note(contest, CONTEST_TRAIT, remote, name, "put there", now_usec);
         }
         return r;
 }
@@ -142,7 +182,7 @@ static int compare(Contest *contest, const ProviderTree *wanted, const ProviderT
                 if (!before || !provider_tree_in_subtree(wanted, provider, root))
                         continue;
                 if (!now)
-                        r = note(contest, CONTEST_PROVIDER, provider, "", now_usec);
+                        r = note(contest, CONTEST_PROVIDER, provider, "", "deleted", now_usec);
                 if (now)
                         r = look_at_inventories(contest, before, provider, now, now_usec);
                 if (r >= 0 && now)
@@ -264,8 +304,9 @@ char *contest_describe(const Contest *contest)
 
                 if (!contest_is_told(part))
                         continue;
-                fprintf(file, "%s%s%s%s%s (undone %u times)", any ? "; " : "", kinds[part->kind],
-                        part->part, part->part[0] ? " of " : "", part->name, part->n);
+                fprintf(file, "%s%s%s%s%s: %s (undone %u times)", any ? "; " : "",
+                        kinds[part->kind], part->part, part->part[0] ? " of " : "", part->name,
+                        part->how, part->n);
                 any = true;
         }
         if (fclose(file) == 0)

@@ -30,6 +30,7 @@ typedef struct ContestPart {
         Uuid uuid;  /* of the provider */
         char *name; /* the same */
         char *part; /* class or trait; "" for the provider */
+        char *how;  /* what became of it: "reserved 17, not 512", "taken away" */
         unsigned n; /* how often it was undone */
         uint64_t since_usec, last_usec;
         uint64_t left_until_usec; /* 0: it is written */
@@ -62,6 +63,6 @@ void contest_leave(Contest *contest, const ProviderTree *remote);
 bool contest_is_told(const ContestPart *part);
 size_t contest_count(const Contest *contest);
 
-/* "trait HW_CPU_X86_SSE3 of demo (undone 3 times)", one after the other: what contest_is_told().
- * The caller frees; "" when there is nothing, NULL when out of memory. */
+/* "trait HW_CPU_X86_SSE3 of demo: taken away (undone 3 times)", one after the other: what
+ * contest_is_told(). The caller frees; "" when there is nothing, NULL when out of memory. */
 char *contest_describe(const Contest *contest);

@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define PATIENCE_USEC      (30 * USEC_PER_SEC)
 #define HUNG_PATIENCE_USEC (1 * USEC_PER_SEC) /* while a poll is known to hang */
@@ -37,18 +38,10 @@ static int check_name(HostPoll *poll, const Snapshot *snapshot, Error *reterr)
                 return error_oom(reterr);
         if (strcmp(poll->nodename, snapshot->nodename) == 0)
                 return 0;
-        return error_setf(reterr, EEXIST,
-                          "The host's name changed from \"%.60s\" to \"%.60s\": give it the old "
-                          "name back, or restart the agent",
-                          poll->nodename, snapshot->nodename);
-}
-
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+        return error_setf(
+                reterr, EEXIST,
+                "The host's name changed from \"%.60s\" to \"%.60s\": give it the old name back, or restart the agent",
+                poll->nodename, snapshot->nodename);
 }
 
 static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
@@ -170,7 +163,7 @@ int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr)
         uint64_t patience_usec = poll->patience_usec;
         int r;
 
-        poll->asked_usec = now_usec();
+        poll->asked_usec = clock_usec(CLOCK_MONOTONIC);
         r = driver_poll(poll->driver, kind);
 
         if (r < 0) {

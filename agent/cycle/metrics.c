@@ -51,6 +51,11 @@ static void print_state(const Metrics *metrics, FILE *output)
 
         print_head(output, "build_info", "gauge", "Constant 1, with the version of the agent.");
         fputs(PREFIX "build_info{version=\"" PACKAGE_VERSION "\"} 1\n", output);
+        print_head(output, "state", "gauge",
+                   "1 for what \"computectl status\" says of the host, 0 for the others.");
+        for (VerdictState state = 0; state < _VERDICT_STATE_MAX; state++)
+                fprintf(output, PREFIX "state{state=\"%s\"} %d\n", verdict_state_to_text(state),
+                        state == metrics->verdict->state);
         print_head(output, "sync_state", "gauge", "1 for the state that is, 0 for the others.");
         for (SyncState state = 0; state < _SYNC_STATE_MAX; state++)
                 fprintf(output, PREFIX "sync_state{state=\"%s\"} %d\n", sync_state_to_text(state),
@@ -96,8 +101,8 @@ static void print_responses(const ReporterStatistics *statistics, FILE *output)
         for (size_t i = 0; counts && i < counts->n_items; i++)
                 fprintf(output,
                         PREFIX
-                        "placement_responses_total{method=\"%s\",route=\"%s\",status=\"%d\"} "
-                        "%" PRIu64 "\n",
+                        "placement_responses_total{method=\"%s\",route=\"%s\",status=\"%d\"} %" PRIu64
+                        "\n",
                         counts->items[i].method, counts->items[i].route, counts->items[i].status,
                         counts->items[i].n);
 }
@@ -149,15 +154,18 @@ static void print_contest(const Metrics *metrics, FILE *output)
 }
 
 /* What is to be told to Placement, and what an audit found that nobody was told to heal. */
-static void print_debts(const Metrics *metrics, FILE *output)
+static void print_owed_numbers(const Metrics *metrics, FILE *output)
 {
-        const ClaimDebts *debts = &metrics->debts;
+        const ClaimsOwed *owed = &metrics->owed;
 
         print_head(output, "placement_owed", "gauge",
                    "What Placement is still to be told of claims: to write, remove or move.");
-        fprintf(output, PREFIX "placement_owed{action=\"write\"} %zu\n", debts->n_claims);
-        fprintf(output, PREFIX "placement_owed{action=\"remove\"} %zu\n", debts->n_departures);
-        fprintf(output, PREFIX "placement_owed{action=\"move\"} %zu\n", debts->n_handovers);
+        fprintf(output, PREFIX "placement_owed{action=\"write\"} %zu\n", owed->n_writes);
+        fprintf(output, PREFIX "placement_owed{action=\"remove\"} %zu\n", owed->n_removals);
+        fprintf(output, PREFIX "placement_owed{action=\"move\"} %zu\n", owed->n_moves);
+        print_number(output, "claims_unheld", "gauge",
+                     "Claims of guests that Placement knows nothing of, and is not told of.",
+                     owed->n_unheld);
         print_time(output, "last_audit_timestamp_seconds",
                    "When Placement, claims and guests were compared last; 0 for never.",
                    metrics->audit ? metrics->audit->ended_usec : 0);
@@ -215,8 +223,7 @@ static void print_inventories(const Metrics *metrics, FILE *output, const char *
 static void print_device_health(const Metrics *metrics, FILE *output)
 {
         print_head(output, "device_up", "gauge",
-                   "Whether a device that this host is expected to have is there, and "
-                   "offered.");
+                   "Whether a device that this host is expected to have is there, and offered.");
         for (size_t i = 0; metrics->devices && i < metrics->devices->n_devices; i++) {
                 const LedgerDevice *device = &metrics->devices->devices[i];
 
@@ -278,7 +285,7 @@ void metrics_print(const Metrics *metrics, FILE *output)
 {
         print_state(metrics, output);
         print_counts(metrics, output);
-        print_debts(metrics, output);
+        print_owed_numbers(metrics, output);
         print_contest(metrics, output);
         print_inventories(metrics, output, "inventory_units", "What a provider has of a class.",
                           get_total);

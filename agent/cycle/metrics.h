@@ -4,13 +4,14 @@
 /* What the daemon counts, in Prometheus's text format, in a file for node_exporter's textfile
  * collector. Names are listed in compute-agentd(8). Counters begin anew with a reload. */
 
-#include "agent/cycle/tracker.h"
+#include "agent/cycle/verdict.h"
 #include "agent/tree/device-ledger.h"
 #include "claims/claim/claim.h"
 #include "claims/claim/host-view.h"
 
 /* All borrowed. */
 typedef struct Metrics {
+        const Verdict *verdict;
         const TrackerStatus *status;
         const ReporterStatistics *statistics;
         const ProviderTree *tree;    /* NULL: not known yet */
@@ -19,7 +20,7 @@ typedef struct Metrics {
         const DeviceLedger *devices; /* that are expected; NULL: not known */
         const ClaimList *claims;     /* that live; NULL: they cannot be read */
         const AuditSummary *audit;   /* NULL: none yet */
-        ClaimDebts debts;
+        ClaimsOwed owed;
         size_t n_claims;
         bool claims_up; /* claims can be taken */
         NovaMode nova;

@@ -64,11 +64,11 @@ const ProviderTree *tracker_get_tree(const Tracker *tracker)
         return tracker->tree;
 }
 
-char *tracker_describe_withheld(const Tracker *tracker)
+const DeviceLedger *tracker_get_devices(const Tracker *tracker)
 {
         const DeviceWatch *watch = tracker->config.device_watch;
 
-        return watch ? device_ledger_describe_withheld(device_watch_get_ledger(watch)) : strdup("");
+        return watch ? device_watch_get_ledger(watch) : NULL;
 }
 
 void tracker_get_progress(const Tracker *tracker, Progress *ret)
@@ -123,8 +123,7 @@ int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
         if (tracker->status.hypervisor_error.code)
                 return error_setf(
                         reterr, ENODATA,
-                        "The hypervisor does not answer (%s), so what the host has now is "
-                        "not known",
+                        "The hypervisor does not answer (%s), so what the host has now is not known",
                         tracker->status.hypervisor_error.text);
         r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
                                       reporter_tree(tracker->reporter), true, &made, reterr);

@@ -4,9 +4,9 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/formats/interface.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "report/placement/outcome.h"
@@ -29,19 +29,11 @@ const char *reshape_access_to_text(ReshaperAccess access)
                                               : RESHAPE_ACCESS_UNKNOWN;
 }
 
-static uint64_t now_realtime_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 void tracker_status_init(TrackerStatus *status, bool standalone)
 {
         *status = (TrackerStatus){
                 .sync_state = standalone ? SYNC_STANDALONE : SYNC_PENDING,
-                .sync_since_usec = now_realtime_usec(),
+                .sync_since_usec = clock_usec(CLOCK_REALTIME),
         };
 }
 
@@ -84,10 +76,10 @@ static bool note_credential(TrackerStatus *status, int result, const Error *erro
 
         status->credential_refused = refused;
         if (news)
-                log_event(LOG_ERR, MESSAGE_CREDENTIAL_REFUSED, NULL,
-                          "The credential of [placement] is refused: %s. Claims are served from "
-                          "this host's own state; retrying slowly.",
-                          error->text);
+                log_event(
+                        LOG_ERR, MESSAGE_CREDENTIAL_REFUSED, NULL,
+                        "The credential of [placement] is refused: %s. Claims are served from this host's own state; retrying slowly.",
+                        error->text);
         return news;
 }
 
@@ -100,14 +92,19 @@ static void set_sync_state(TrackerStatus *status, SyncState state, const Error *
         status->sync_state = state;
         if (state == before)
                 return;
-        status->sync_since_usec = now_realtime_usec();
+        if (state == SYNC_SYNCED && status->stale_told)
+                log_event(LOG_NOTICE, MESSAGE_EQUAL_AGAIN, NULL,
+                          "Placement is equal to this host again.");
+        if (state == SYNC_SYNCED || state == SYNC_STALE)
+                status->stale_told = state == SYNC_STALE;
+        status->sync_since_usec = clock_usec(CLOCK_REALTIME);
         if (told)
                 return;
         if (state == SYNC_OFFLINE)
-                log_event(LOG_WARNING, MESSAGE_PLACEMENT_LOST, NULL,
-                          "Placement cannot be used (%s). Claims are served from this host's own "
-                          "state; retrying.",
-                          error->text);
+                log_event(
+                        LOG_WARNING, MESSAGE_PLACEMENT_LOST, NULL,
+                        "Placement cannot be used (%s). Claims are served from this host's own state; retrying.",
+                        error->text);
         else if (state == SYNC_STALE)
                 log_event(LOG_WARNING, MESSAGE_UPDATE_REFUSED, NULL,
                           "Placement is not equal to this host: %s", error->text);
@@ -142,9 +139,8 @@ void tracker_status_note_contest(Contest *contest)
                 log_event(
                         LOG_WARNING, MESSAGE_SECOND_REPORTER,
                         LOG_FIELDS(LOG_FIELD_PROVIDER, part->uuid.text),
-                        "Somebody else writes this host's tree in Placement: %s%s%s was undone %u "
-                        "times. It is left alone for now, and tried ever more seldom.",
-                        part->part, part->part[0] ? " of " : "", part->name, part->n);
+                        "Somebody else writes this host's tree in Placement: %s%s%s was undone %u times (%s). It is left alone for now, and tried ever more seldom.",
+                        part->part, part->part[0] ? " of " : "", part->name, part->n, part->how);
         }
 }
 
@@ -153,26 +149,26 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
         note_back(status);
         if (status->sync_state != SYNC_LEFT || status->n_differences != n_differences)
                 log_event(LOG_INFO, MESSAGE_LEFT_TO_NOVA, NULL,
-                          "The tree in Placement is left to nova-compute; %" PRIu64 " request(s) "
-                          "would make it equal to this host.",
+                          "The tree in Placement is left to nova-compute; %" PRIu64
+                          " request(s) would make it equal to this host.",
                           n_differences);
         if (n_differences == 0)
-                status->last_sync_usec = now_realtime_usec();
+                status->last_sync_usec = clock_usec(CLOCK_REALTIME);
         status->n_differences = n_differences;
         set_sync_state(status, SYNC_LEFT, NULL, true);
 }
 
 void tracker_status_note_synced(TrackerStatus *status)
 {
-        status->last_sync_usec = now_realtime_usec();
+        status->last_sync_usec = clock_usec(CLOCK_REALTIME);
         status->tree_published = true;
         note_back(status);
         if (status->reshape_needed) {
                 Error error;
 
-                error_setf(&error, EAGAIN,
-                           "The tree must change shape under running guests, which the next start "
-                           "does, or \"computectl reshape\"; the old shape is kept");
+                error_setf(
+                        &error, EAGAIN,
+                        "The tree must change shape under running guests, which the next start does, or \"computectl reshape\"; the old shape is kept");
                 set_sync_state(status, SYNC_STALE, &error, true);
         } else if (status->device_error.code) {
                 set_sync_state(status, SYNC_STALE, &status->device_error, true);
@@ -186,20 +182,19 @@ void tracker_status_note_synced(TrackerStatus *status)
 void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
 {
         if (needed && !status->reshape_needed)
-                log_event(LOG_WARNING, MESSAGE_RESHAPE_NEEDED,
-                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
-                          "The provider tree must change shape under running guests. The old shape "
-                          "is kept.");
+                log_event(
+                        LOG_WARNING, MESSAGE_RESHAPE_NEEDED,
+                        LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
+                        "The provider tree must change shape under running guests. The old shape is kept.");
         status->reshape_needed = needed;
 }
 
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
 {
         if (access == RESHAPER_FORBIDDEN && status->reshape_access != RESHAPER_FORBIDDEN)
-                log_event(LOG_WARNING, MESSAGE_RESHAPE_FORBIDDEN, NULL,
-                          "The user of [placement] may not reshape: it lacks the role service. "
-                          "Everything else is published; a change of shape under running guests "
-                          "will fail.");
+                log_event(
+                        LOG_WARNING, MESSAGE_RESHAPE_FORBIDDEN, NULL,
+                        "The user of [placement] may not reshape: it lacks the role service. Everything else is published; a change of shape under running guests will fail.");
         status->reshape_access = access;
 }
 

@@ -26,9 +26,10 @@ const char *reshape_access_to_text(ReshaperAccess access); /* the RESHAPE_ACCESS
 
 typedef struct TrackerStatus {
         SyncState sync_state;
-        Error sync_error;              /* why stale or offline */
-        Error hypervisor_error;        /* why the last poll failed; code 0 when it did not */
-        bool credential_refused;       /* who we are is refused, and that was said */
+        Error sync_error;        /* why stale or offline */
+        Error hypervisor_error;  /* why the last poll failed; code 0 when it did not */
+        bool credential_refused; /* who we are is refused, and that was said */
+        bool stale_told;         /* it was stale since it was synced last, and that was said */
         ReshaperAccess reshape_access; /* whether Placement lets this user reshape */
         bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
                               */

@@ -32,6 +32,7 @@
 #define CHANGE_SETTLE_USEC (200 * USEC_PER_MSEC) /* changes come in flocks: one poll for all */
 #define SETTLE_POLL_USEC   USEC_PER_SEC
 #define TIMER_ACCURACY     (250 * USEC_PER_MSEC)
+#define BREATH_USEC        USEC_PER_MSEC
 
 static bool may(const Tracker *tracker, NovaAction action)
 {
@@ -85,23 +86,29 @@ static void arm_cycle_timer(Tracker *tracker, uint64_t pause_usec)
         (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
 }
 
-/* Claims and guests are compared, and all are told, with the next turns of the loop: with very many
- * claims each takes a while. */
+/* Calls that came meanwhile are read and served before. */
+static void go_on_soon(Tracker *tracker, TrackerPhase phase)
+{
+        tracker->phase = phase;
+        (void)sd_event_source_set_time_relative(tracker->end, BREATH_USEC);
+        (void)sd_event_source_set_enabled(tracker->end, SD_EVENT_ONESHOT);
+}
+
+/* Claims and guests are compared, and all are told, in turns of their own: with very many claims
+ * each takes a while. */
 static void end_cycle(Tracker *tracker)
 {
-        tracker->phase = PHASE_COMPARING;
-        (void)sd_event_source_set_enabled(tracker->end, SD_EVENT_ONESHOT);
+        go_on_soon(tracker, PHASE_COMPARING);
 }
 
 static void compare_claims(Tracker *tracker)
 {
-        tracker->phase = PHASE_ENDING;
         /* Not before Placement told its uuids, or did not answer: claims name providers by them. */
         if (!tracker->config.dry_run)
                 claim_service_reconcile(tracker->config.claims,
                                         tracker->config.reporter ? RECONCILE_AWAY : RECONCILE_ALONE,
                                         NULL);
-        (void)sd_event_source_set_enabled(tracker->end, SD_EVENT_ONESHOT);
+        go_on_soon(tracker, PHASE_ENDING);
 }
 
 static void tell_end(Tracker *tracker)
@@ -122,7 +129,7 @@ static void tell_end(Tracker *tracker)
         cycle_waiters_tell(&tracker->waiters, tracker, &tracker->cycle_error);
 }
 
-static int on_end(sd_event_source *source, void *userdata)
+static int on_end(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Tracker *tracker = userdata;
 
@@ -166,6 +173,7 @@ static void end_synced(Tracker *tracker)
 {
         const ReporterStatistics *statistics = reporter_get_statistics(tracker->reporter);
         uint64_t n_writes = statistics->n_writes - tracker->writes_before;
+        const char *changes = statistics->changes;
 
         contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
         tracker_status_note_synced(&tracker->status);
@@ -173,8 +181,9 @@ static void end_synced(Tracker *tracker)
         if (n_writes > 0)
                 log_event(LOG_INFO, MESSAGE_PUBLISHED,
                           LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->config.root.text),
-                          "Published %zu resource provider(s) of %s with %" PRIu64 " write(s).",
-                          tracker->tree->n_providers, tracker->maker.nodename, n_writes);
+                          "Published %zu resource provider(s) of %s with %" PRIu64 " write(s)%s%s.",
+                          tracker->tree->n_providers, tracker->maker.nodename, n_writes,
+                          changes ? ": " : "", changes ? changes : "");
         end_with_audit(tracker);
 }
 
@@ -252,8 +261,11 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
         return 0;
 }
 
-/* Claims follow the host before Placement is asked, and while it is away. What it held last may be
- * a tree that somebody broke, which cannot be edited: then the one of before is. */
+/* Claims follow the host before Placement is asked, and while it is away: a device that is gone is
+ * promised to nobody while the requests are under way. When Placement has answered, the tree is
+ * made once more (on_refreshed()), of what it holds now: ratios, reserves and traits that others
+ * set there stand in that alone. What it held last may be a tree that somebody broke, which cannot
+ * be edited: then the one of before is. */
 static int update_claims(Tracker *tracker, Error *reterr)
 {
         int r = update_tree(tracker, base_tree(tracker), is_placement_read(tracker), reterr);
@@ -725,7 +737,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                                        TIMER_ACCURACY, on_cycle_timer, tracker);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot set up a timer: %s", strerror(-r));
-        r = sd_event_add_defer(event, &tracker->end, on_end, tracker);
+        r = sd_event_add_time(event, &tracker->end, CLOCK_MONOTONIC, 0, 1, on_end, tracker);
         /* In turn with calls (agent/bus/gate.c). */
         if (r >= 0)
                 r = sd_event_source_set_priority(tracker->end, SD_EVENT_PRIORITY_NORMAL + 10);

@@ -127,9 +127,8 @@ int tracker_cancel_reshape(Tracker *tracker);
  * again. */
 const ProviderTree *tracker_get_tree(const Tracker *tracker);
 
-/* Devices that are withheld (device_ledger_describe_withheld()); NULL: out of memory. The caller
- * frees. */
-char *tracker_describe_withheld(const Tracker *tracker);
+/* The devices that are expected, or NULL. Borrowed as above. */
+const DeviceLedger *tracker_get_devices(const Tracker *tracker);
 
 /* Providers of other trees that share with this one, or NULL before Placement was read. Borrowed as
  * above. */

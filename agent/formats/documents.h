@@ -5,9 +5,16 @@
  * a document is said where it is made, or here. */
 
 #define AUDIT_FORMAT   "compute-agent-audit/1"   /* agent/audit/audit-json.h */
-#define EXPLAIN_FORMAT "compute-agent-explain/1" /* agent/bus/claims-query.c */
+#define CLAIM_FORMAT   "compute-agent-claim/1"   /* claim-json.h, and "format" */
+#define CLAIMS_FORMAT  "compute-agent-claims/1"  /* {"format", "claims": [claim-json.h]} */
+#define EXPLAIN_FORMAT "compute-agent-explain/1" /* agent/bus/claims.c */
+#define STATUS_FORMAT  "compute-agent-status/1"  /* agent/bus/properties.h; see print/status.h */
 #define RESHAPE_FORMAT "compute-agent-reshape/1" /* agent/reshape/image.h */
 #define TREE_FORMAT    "compute-agent-tree/1"    /* tree-json.h */
+
+/* {"format", "problems": [{"consumer": "" of the host, "claim": 0 for none, "text"}]}: what claims,
+ * guests and Placement disagree about. */
+#define PROBLEMS_FORMAT "compute-agent-problems/1"
 
 /* {"format", "nodename", "errors": n, "findings": [{"level", "option", "text"}]}: what of the
  * configuration does not fit the host (drivers/verify.h). */

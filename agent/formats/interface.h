@@ -8,39 +8,32 @@
 #define BUS_PATH      "/org/computeagent/Agent1"
 #define BUS_INTERFACE "org.computeagent.Agent1"
 
-/* Objects below BUS_PATH, told by its ObjectManager: provider/…, device/…, claim/…, operation/… */
-#define BUS_INTERFACE_OPERATION BUS_INTERFACE ".Operation"
-#define BUS_INTERFACE_PROVIDER  BUS_INTERFACE ".Provider"
-#define BUS_INTERFACE_DEVICE    BUS_INTERFACE ".Device"
-#define BUS_INTERFACE_CLAIM     BUS_INTERFACE ".Claim"
+/* Of what is below: counts what was changed or taken away (the property InterfaceVersion). */
+#define BUS_INTERFACE_VERSION 2
 
-/* total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity */
-#define BUS_INVENTORY "(tttttdt)"
+/* Describe(s document) -> s: the JSON document of that name, as it is now. Signal
+ * DocumentChanged(s document): it is another one than somebody read; not told again until somebody
+ * reads it. */
+#define BUS_DOCUMENT_STATUS   "status"   /* STATUS_FORMAT */
+#define BUS_DOCUMENT_TREE     "tree"     /* TREE_FORMAT */
+#define BUS_DOCUMENT_HOST     "host"     /* SNAPSHOT_FORMAT */
+#define BUS_DOCUMENT_CLAIMS   "claims"   /* CLAIMS_FORMAT: those that live */
+#define BUS_DOCUMENT_HISTORY  "history"  /* CLAIMS_FORMAT: those that ended, the last first */
+#define BUS_DOCUMENT_PROBLEMS "problems" /* PROBLEMS_FORMAT */
+#define BUS_DOCUMENT_PLAN     "plan"     /* an array: what the next sync would send */
+#define BUS_DOCUMENT_AUDIT    "audit"    /* AUDIT_FORMAT: the last one */
+#define BUS_DOCUMENT_RESHAPE  "reshape"  /* RESHAPE_FORMAT: the last one that was shown or done */
 
 /* Claim(s consumer, a(sa{st}asas) groups, a{sv} options)
- *   -> (x id, a(ssa{st}) allocations, a(ssssssbb) devices, a(uutts) cells, a(ubs) cpus,
- *       a{sas} mappings)
+ *   -> (x id, s json): a document of CLAIM_FORMAT, the claim as in the document "claims"
  * A group is suffix, resources, required and forbidden traits. Options: "project" s, "user" s,
  * "consumer-type" s, "resize-target" b, "isolate" b, "same-subtree" aas (lists of suffixes),
  * "in-tree" a{ss} (suffix, uuid of a provider), "mappings" a{sas} (suffix, uuids of the providers
  * that whoever placed it gave the group); and the layout: "numa-nodes" t, "numa-cpus" as and
  * "numa-mem" at (of each cell), "cpu-policy" s, "cpu-dedicated-mask" s, "cpu-thread-policy" s,
- * "mem-page-size" s, "pci-numa-affinity-policy" s, "numa-strategy" s. An allocation is provider
- * uuid, provider name, resources. A device is provider uuid, suffix of the group, name of the
- * device, its PCI address, mdev type, mdev uuid (both "": the whole device), whether it exists, and
- * whether libvirt is to take a whole device from its driver (managed of <hostdev>). A cell is its
- * number in the guest, the host's cell, MiB, page size in KiB (0: small), guest CPUs; a CPU is its
- * number in the guest, whether it is dedicated, host CPUs. A mapping is the suffix of a group and
- * the uuids of its providers. */
-#define BUS_CLAIM_IN   "sa(sa{st}asas)a{sv}"
-#define BUS_ALLOCATION "(ssa{st})"
-#define BUS_DEVICE     "(ssssssbb)"
-#define BUS_CELL       "(uutts)"
-#define BUS_CPU        "(ubs)"
-#define BUS_LAYOUT     "a" BUS_CELL "a" BUS_CPU
-#define BUS_MAPPINGS   "a{sas}"
-#define BUS_HOLDINGS   "a" BUS_ALLOCATION "a" BUS_DEVICE
-#define BUS_CLAIM_OUT  "x" BUS_HOLDINGS BUS_LAYOUT BUS_MAPPINGS
+ * "mem-page-size" s, "pci-numa-affinity-policy" s, "numa-strategy" s. */
+#define BUS_CLAIM_IN  "sa(sa{st}asas)a{sv}"
+#define BUS_CLAIM_OUT "xs"
 
 /* Confirm(x id), Release(x id, s reason), ReleaseAllocations(x id, s reason), Abort(x id, s
  * reason), Extend(x id, t expires_usec). MoveClaim(s from, s to, s consumer_type) -> x id: "" for
@@ -49,22 +42,12 @@
 /* What libvirt's hook asks (agent/ctl/verbs/hook.h): PrepareGuest(s xml) -> x id,
  * GuestStarted(s consumer), GuestReleased(s consumer, s reason) */
 
-/* ListClaims(b history) -> a(claim): id, consumer, state, resize_target, project, user, created,
- * expires and ended in microseconds of CLOCK_REALTIME (0: never, not yet), end reason, allocations,
- * devices, boot id, consumer type, cells, cpus, mappings.
- * GetClaim(x id) -> claim
- * FindClaims(s what) -> a(claim): of a consumer, or that have a device (name, PCI address, mdev),
- * or use a host CPU or cell ("cpu:5", "cell:1"). ListProblems() -> a(sxs): consumer, claim (0:
- * none), words: what disagrees. Explain(a(sa{st}asas) groups, a{sv} options) -> s: a JSON document.
- * Signals ClaimAdded, ClaimChanged (x id, s consumer, s state), ClaimRemoved (…, s reason). */
-#define BUS_CLAIM_FIELDS "xssbssttts" BUS_HOLDINGS "ss" BUS_LAYOUT BUS_MAPPINGS
-#define BUS_CLAIM        "(" BUS_CLAIM_FIELDS ")"
-#define BUS_PROBLEM      "(sxs)"
+/* Explain(a(sa{st}asas) groups, a{sv} options) -> s: a document of EXPLAIN_FORMAT. */
 
-/* GetTree() -> s, GetPlan() -> s, Discover() -> s: JSON documents (computectl(1), "JSON").
- * Sync() -> s, SyncFull() -> s: runs a cycle, the latter with everything read anew from Placement,
+/* Sync() -> s, SyncFull() -> s: runs a cycle, the latter with everything read anew from Placement,
  * and answers when it ended; "" when all was published, else why not. Reload(): reads the
- * configuration again and answers when it is in force, or with an error. */
+ * configuration again and answers when it is in force, or with an error. Cancel(s operation): ends
+ * those of a method that takes its time, by its name, before their time. */
 
 /* GetReshape() -> s, Reshape() -> s, UndoReshape() -> s: what would move, moved, or moved back, as
  * a document (agent/reshape/image.h); "" when nothing does. They answer when it is done, or with an
@@ -76,27 +59,17 @@
 /* Cordon(s device, s reason) -> s, Uncordon(s device) -> s: "" for the host, else a device as its
  * provider, libvirt or its PCI address name it. They answer as Sync does. */
 
-/* Properties, all with change signals: Version s, NodeName s, RootProvider s, Driver s, Hook s
- * ("", "allow" or "deny": whether guests claim when libvirt starts them, and what becomes of them
- * while nobody answers), SyncState s, SyncStateSinceUSec t, SyncError s, LastSyncUSec t,
- * LastPollUSec t, HypervisorError s, NProviders u, NClaims u, NRequests t, NWrites t, NConflicts t,
- * Nova s (NOVA_… of [agent] nova), TreePublished b (since the start, or a reload, the tree was once
- * as this agent, whose it is, wants it), NDifferences u (requests that would make it so where it is
- * not the agent's), SecondReporter s (what somebody else undoes in the tree, ""), HostCordoned s,
- * DevicesCordoned s (who, when and why; "": in use), DevicesWithheld s (which, and why), HostUnread
- * s (what of the host could not be read, "": all was), ClaimError s (why claims cannot be taken, ""
- * when they can), ReshapeAccess s, NOwedWrites u, NOwedRemovals u, NOwedMoves u (what Placement is
- * still to be told of claims), OwedError s (why it was not), StatusText s */
+/* Properties: agent/bus/properties.h lists them, the XML says what they mean. */
 
 #define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"
 #define RESHAPE_ACCESS_REFUSED "refused" /* the user of [placement] lacks the role service */
 
-/* State of an operation */
-#define OPERATION_STATE_RUNNING   "running"
-#define OPERATION_STATE_DONE      "done"
-#define OPERATION_STATE_FAILED    "failed"
-#define OPERATION_STATE_CANCELLED "cancelled"
+/* State: what the exit code of "computectl status" goes by. */
+#define STATE_OK       "ok"
+#define STATE_PENDING  "pending"
+#define STATE_WARNING  "warning"
+#define STATE_DEGRADED "degraded"
 
 #define SYNC_STATE_STANDALONE "standalone" /* no [placement] section */
 #define SYNC_STATE_SYNCED     "synced"     /* Placement is equal to the host */

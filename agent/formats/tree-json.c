@@ -52,13 +52,79 @@ static json_t *provider_to_json(const Provider *provider, const HostView *view)
                          inventories_to_json(provider, view));
 }
 
+/* Where a provider stands in the tree. */
+typedef struct Place {
+        const Provider *provider;
+        const struct Place *parent; /* NULL: a root */
+        size_t depth;
+} Place;
+
+/* Siblings by name, with numbers as numbers, and each before what is below it. */
+static int order_places(const void *a, const void *b)
+{
+        const Place *x = *(Place *const *)a, *y = *(Place *const *)b;
+        bool x_is_deeper = x->depth > y->depth;
+        int r;
+
+        while (x->depth > y->depth)
+                x = x->parent;
+        while (y->depth > x->depth)
+                y = y->parent;
+        if (x == y)
+                return x_is_deeper ? 1 : -1;
+        while (x->parent != y->parent) {
+                x = x->parent;
+                y = y->parent;
+        }
+        r = strverscmp(x->provider->name, y->provider->name);
+        return r != 0 ? r : uuid_order(&x->provider->uuid, &y->provider->uuid);
+}
+
+static int order_by_index(const void *a, const void *b)
+{
+        return uuid_order(&(*(Place *const *)a)->provider->uuid,
+                          &(*(Place *const *)b)->provider->uuid);
+}
+
+static const Place *find_place(Place *const *by_uuid, size_t n, const Uuid *uuid)
+{
+        const Provider provider = { .uuid = *uuid };
+        const Place key = { .provider = &provider }, *const p = &key;
+        Place *const *found = bsearch(&p, by_uuid, n, sizeof(Place *), order_by_index);
+
+        return found ? *found : NULL;
+}
+
+/* order has a place for each; parents come before children in the tree. */
+static void place_all(const ProviderTree *tree, Place *places, Place **order)
+{
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                places[i] = (Place){ .provider = tree->providers[i] };
+                order[i] = &places[i];
+        }
+        qsort(order, tree->n_providers, sizeof(Place *), order_by_index);
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Uuid *parent = &tree->providers[i]->parent;
+
+                if (!uuid_empty(parent))
+                        places[i].parent = find_place(order, tree->n_providers, parent);
+                places[i].depth = places[i].parent ? places[i].parent->depth + 1 : 0;
+        }
+        qsort(order, tree->n_providers, sizeof(Place *), order_places);
+}
+
 json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
                      const char *node, const char *sync_state)
 {
         _cleanup_json_ json_t *providers = json_array();
+        _cleanup_free_ Place *places = calloc(tree->n_providers + 1, sizeof(Place));
+        _cleanup_free_ Place **order = calloc(tree->n_providers + 1, sizeof(Place *));
 
+        if (!places || !order)
+                return NULL;
+        place_all(tree, places, order);
         for (size_t i = 0; i < tree->n_providers; i++)
-                if (json_array_append_new(providers, provider_to_json(tree->providers[i], view)) <
+                if (json_array_append_new(providers, provider_to_json(order[i]->provider, view)) <
                     0)
                         return NULL;
         return json_pack("{ss ss ss ss sO}", "format", TREE_FORMAT, "node", node, "root",

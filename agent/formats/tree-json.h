@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The JSON document of GetTree() and "computectl tree --json":
+/* The JSON document "tree" of Describe(), and "computectl tree --json":
  *
  * {"format": "compute-agent-tree/1", "node": "host1", "root": "<uuid>", "sync_state": "synced",
  *  "providers": [{"uuid", "name", "parent": "<uuid>" | null, "traits": [], "aggregates": [],
  *                 "inventories": {"VCPU": {"total", "reserved", "min_unit", "max_unit",
  * "step_size", "allocation_ratio", "capacity", "used"}}}]}
  *
- * GetTree() adds "shares": [], the names of providers of other trees that share with this one, and
- * to each provider "cordoned": true | false.
- * Parents come before children; "used" is what living claims hold. */
+ * Describe() adds "shares": [], the names of providers of other trees that share with this one, and
+ * to each provider "cordoned": true | false, "withheld": "missing" | "held" | "".
+ * Parents come before children, siblings by name; "used" is what living claims hold. */
 
 #include <jansson.h>
 

@@ -80,7 +80,7 @@ static uint64_t until_sec(const Consumer *consumer)
                        : 0;
 }
 
-ClaimTold claim_share_told(const HostView *view, const Consumer *consumer, bool written)
+ClaimReported claim_share_reported(const HostView *view, const Consumer *consumer, bool written)
 {
         Uuid elsewhere = consumer->uuid;
         size_t index;
@@ -89,15 +89,10 @@ ClaimTold claim_share_told(const HostView *view, const Consumer *consumer, bool 
                 if (!host_view_find(view, &consumer->allocations[i].provider, &index))
                         elsewhere =
                                 uuid_make_child(&elsewhere, consumer->allocations[i].provider.text);
-        return (ClaimTold){ .generation = consumer->generation - (written ? 0 : 1),
-                            .elsewhere = elsewhere,
-                            .until_sec = written ? until_sec(consumer) : consumer->modified_sec };
-}
-
-/* Written when ours cannot have been any more. */
-static bool is_later(const ClaimTold *told, const Consumer *consumer)
-{
-        return told->until_sec > 0 && consumer->modified_sec > told->until_sec;
+        return (ClaimReported){ .generation = consumer->generation - (written ? 0 : 1),
+                                .elsewhere = elsewhere,
+                                .until_sec =
+                                        written ? until_sec(consumer) : consumer->modified_sec };
 }
 
 static bool holds_no_less(const Consumer *consumer, const Claim *claim)
@@ -127,21 +122,33 @@ static bool holds_the_same(const HostView *view, size_t root, const Consumer *co
         return claim_share_is(claim, consumer);
 }
 
-bool claim_share_is_ours(const HostView *view, const char *node, const ClaimDeparture *left,
+/* Of a generation that may be ours. One that was read is known by when it was written; of one that
+ * was new it is known until when ours was. */
+static bool may_be_ours(const ClaimReported *reported, const Claim *claim, const Consumer *consumer)
+{
+        if (reported->until_sec > 0 && consumer->modified_sec > 0) {
+                if (reported->generation >= 0)
+                        return consumer->modified_sec == reported->until_sec;
+                if (consumer->modified_sec > reported->until_sec)
+                        return false;
+        }
+        return !claim || holds_no_less(consumer, claim);
+}
+
+bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemoval *left,
                          const Claim *claim, const Consumer *consumer)
 {
-        ClaimTold now = claim_share_told(view, consumer, true);
-        bool moved = !uuid_equal(&left->told.elsewhere, &now.elsewhere);
-        int64_t written = left->told.generation < 0 ? 1 : left->told.generation + 1;
+        ClaimReported now = claim_share_reported(view, consumer, true);
+        bool moved = !uuid_equal(&left->reported.elsewhere, &now.elsewhere);
+        int64_t written = left->reported.generation < 0 ? 1 : left->reported.generation + 1;
         size_t root;
 
-        if (uuid_empty(&left->told.elsewhere) || !host_view_root(view, node, &root))
+        if (uuid_empty(&left->reported.elsewhere) || !host_view_root(view, node, &root))
                 return true;
-        if (consumer->generation < (left->unsure ? left->told.generation : written))
+        if (consumer->generation < (left->unsure ? left->reported.generation : written))
                 return false;
         if (consumer->generation <= written)
-                return !is_later(&left->told, consumer) &&
-                       (!claim || holds_no_less(consumer, claim));
+                return may_be_ours(&left->reported, claim, consumer);
         return moved && (!claim || holds_the_same(view, root, consumer, claim));
 }
 

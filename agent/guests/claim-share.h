@@ -25,21 +25,23 @@ bool claim_share_is(const Claim *claim, const Consumer *consumer);
 #define CLAIM_WRITE_LATE_SEC 120
 
 /* How Placement has the consumer; written: when what is to be written now has been. */
-ClaimTold claim_share_told(const HostView *view, const Consumer *consumer, bool written);
+ClaimReported claim_share_reported(const HostView *view, const Consumer *consumer, bool written);
 
 /* Is what the consumer holds of this host what the agent left there, of a claim that ended (NULL:
  * not known any more)? It is when nobody wrote the consumer since: its generation is what it was.
  * It is, too, when somebody wrote what it holds elsewhere, and left this host's share as it was: an
  * evacuation. It is not when somebody wrote it, and changed nothing elsewhere: who writes a
- * consumer like that places it here. What is not known (told) is taken for ours.
+ * consumer like that places it here. What is not known (reported) is taken for ours.
  *
  * A consumer that was deleted and made anew counts its generation from the start. It is known by a
- * generation that is lower, and by when it was written: after ours can have been.
+ * generation that is lower, and by when it was written: one that was read, at any other time than
+ * it was then, whatever it holds; one that was new when ours was written, after ours can have been.
  *
- * LIMITATIONS: where it is not known until when ours was written (the consumer held something
- * elsewhere before, or Placement tells no last-modified), one that was made anew, was written as
- * often as ours, and holds no less than the claim did is taken for ours. */
-bool claim_share_is_ours(const HostView *view, const char *node, const ClaimDeparture *left,
+ * LIMITATIONS: where it is not known when ours was written (the consumer held something elsewhere
+ * before, or Placement tells no last-modified), one that was made anew, was written as often as
+ * ours, and holds no less than the claim did is taken for ours. So is one that was made anew in the
+ * very second in which it had been written before it was read. */
+bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemoval *left,
                          const Claim *claim, const Consumer *consumer);
 
 /* Adds what the claim holds. -ENOMEM, -EOVERFLOW. */

@@ -2,17 +2,17 @@
 
 #include "agent/guests/database.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
-#include "agent/guests/claim-share.h"
 #include "agent/guests/clock-watch.h"
-#include "agent/guests/facts.h"
+#include "agent/guests/comparison.h"
+#include "agent/guests/hands.h"
+#include "agent/guests/picture.h"
 #include "agent/guests/reconcile.h"
-#include "base/array.h"
+#include "agent/guests/trouble.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
@@ -20,43 +20,33 @@
  * looks at the file by hand does not keep it. */
 #define BUSY_USEC (500 * USEC_PER_MSEC)
 
-struct ClaimService {
-        char *path, *host, *node;
-        uint64_t expiry_usec;
-        Claims *claims;
+/* The host that claims are fitted to. */
+typedef struct ClaimHost {
         ProviderTree *remembered; /* as the database had it when it was opened, or NULL */
         ProviderTree *tree;       /* NULL before the first one */
-        bool tree_stored;         /* claims has it */
+        bool is_stored;           /* the database has it */
+} ClaimHost;
+
+struct ClaimService {
+        char *path, *name, *node; /* of the database, of the host, of its root provider */
+        uint64_t expiry_usec;
         const DriverConfig *driver;
-        Snapshot *snapshot; /* that facts borrows from, or NULL */
-        Snapshot *guests;   /* the same, for the domains alone: as new or newer */
-        HostFacts facts;
-        bool reconcile_due; /* the snapshot was not looked at yet */
-        bool started_only, owes_guests;
+        Claims *claims;
+        DatabaseTrouble trouble;
+        bool lost;           /* claims is not what it was, and is closed by the next tend */
+        uint64_t built_usec; /* since when there is an empty database, 0: it was not empty */
+        bool owes_guests;
+        char *closed, *hint; /* see claim_service_set_closed(); NULL: nothing */
+        ClaimHost host;
+        GuestPicture picture;
+        ClaimComparison comparison;
+        ReconcileProblems findings;
+        ConsumerHands hands;
         ClockWatch clock;
         int64_t last_id;  /* of the claims that were made */
         int64_t known_id; /* the same, when the clock was looked at last */
-        ReconcileMemory memory;
-        ReconcileTouched *touched; /* since the poll of the snapshot, or a little longer */
-        size_t n_touched, n_touched_allocated;
-        Allocations *holding;     /* what Placement has of those that were asked about */
-        ReconcileAnswer *answers; /* the same, that borrow from it */
-        size_t n_answers;
-        uint64_t urgent_usec; /* a poll that begins after this is to be followed by asking about all
-                                 without a guest; 0: none is */
-        ReconcileProblems problems, findings;
-        Uuid *in_hand;
-        size_t n_in_hand, n_in_hand_allocated;
-        char *closed, *hint; /* see claim_service_set_closed(); NULL: nothing */
-        Uuid *away;          /* guests that other hosts have */
-        size_t n_away;
-        uint64_t built_usec; /* since when there is an empty database, 0: it was not empty */
         ClaimWatch watch;
         void *watch_userdata;
-        Error error;
-        bool error_logged;
-        bool lost;         /* claims is not what it was, and is closed by the next tend */
-        bool write_failed; /* error is of a write that was refused; the file is open */
 };
 
 int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const DriverConfig *driver)
@@ -66,11 +56,11 @@ int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const Driv
         if (!service)
                 return -ENOMEM;
         service->path = config->path ? strdup(config->path) : NULL;
-        service->host = strdup(config->host);
+        service->name = strdup(config->host);
         service->node = strdup(config->node);
         service->expiry_usec = config->expiry_usec;
         service->driver = driver;
-        if ((config->path && !service->path) || !service->host || !service->node)
+        if ((config->path && !service->path) || !service->name || !service->node)
                 return -ENOMEM;
         claim_service_tend(service);
         *ret = TAKE_PTR(service);
@@ -82,23 +72,16 @@ ClaimService *claim_service_free(ClaimService *service)
         if (!service)
                 return NULL;
         claims_free(service->claims);
-        claim_facts_done(&service->facts);
-        snapshot_unref(service->snapshot);
-        snapshot_unref(service->guests);
-        reconcile_memory_done(&service->memory);
-        free(service->touched);
-        free(service->in_hand);
-        free(service->answers);
-        allocations_free(service->holding);
-        reconcile_problems_done(&service->problems);
+        guest_picture_done(&service->picture);
+        claim_comparison_done(&service->comparison);
         reconcile_problems_done(&service->findings);
-        free(service->away);
+        consumer_hands_done(&service->hands);
         free(service->closed);
         free(service->hint);
-        provider_tree_free(service->remembered);
-        provider_tree_free(service->tree);
+        provider_tree_free(service->host.remembered);
+        provider_tree_free(service->host.tree);
         free(service->path);
-        free(service->host);
+        free(service->name);
         free(service->node);
         free(service);
         return NULL;
@@ -107,44 +90,18 @@ ClaimService *claim_service_free(ClaimService *service)
 /* A file that is not what it was is closed; the next claim_service_tend() opens it. */
 static void forget_lost(ClaimService *service, int result)
 {
-        if (result == -ESTALE || result == -EUCLEAN)
+        if (database_is_lost(result))
                 service->claims = claims_free(service->claims);
 }
 
-/* One line when the trouble begins, one when it ends. */
 static void set_error(ClaimService *service, int r, const Error *error)
 {
-        service->write_failed = false;
-        if (r == 0) {
-                if (service->error_logged)
-                        log_notice("The claim database %s can be used again.", service->path);
-                service->error_logged = false;
-                service->error = ERROR_NULL;
-                return;
-        }
-        error_setf(&service->error, r < 0 ? r : EBUSY, "%s", error_text(error, r < 0 ? r : -EBUSY));
-        if (!service->error_logged)
-                log_event(LOG_ERR, MESSAGE_CLAIM_STORE_LOST, NULL,
-                          "Claims cannot be taken: %s. Everything else goes on; trying again with "
-                          "every cycle.",
-                          service->error.text);
-        service->error_logged = true;
+        database_trouble_set(&service->trouble, service->path, r, error);
 }
 
-/* Of a file that stays open: until something is written. */
-static void note_refusal(ClaimService *service, int result, const Error *error)
+static void note_refusal(ClaimService *service, int r, const Error *error)
 {
-        switch (-MIN(result, 0)) {
-        case 0:
-        case EINVAL:
-        case ENOMEM:
-        case ESTALE:
-        case EUCLEAN:
-                return;
-        default:
-                set_error(service, result, error);
-                service->write_failed = true;
-        }
+        database_trouble_note(&service->trouble, service->path, r, error);
 }
 
 static void log_opened(const ClaimService *service, int opened, const Error *error)
@@ -174,26 +131,18 @@ static void remember_tree(ClaimService *service)
                 log_debug("The host before this start is not known: %s", error_text(&error, r));
                 return;
         }
-        provider_tree_free(service->remembered);
-        service->remembered = tree;
+        provider_tree_free(service->host.remembered);
+        service->host.remembered = tree;
 }
 
 static void note_last_id(ClaimService *service)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
 
-        if (claims_list(service->claims, false, &list, NULL) != 0)
+        if (claims_list(service->claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
                 return;
         for (size_t i = 0; i < list.n_claims; i++)
                 service->last_id = MAX(service->last_id, list.claims[i]->id);
-}
-
-static uint64_t clock_usec(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
 static void close_or_open(ClaimService *service)
@@ -216,7 +165,7 @@ static void open_store(ClaimService *service)
 {
         const ClaimsConfig config = {
                 .path = service->path,
-                .host = service->host,
+                .host = service->name,
                 .node = service->node,
                 .expiry_usec = service->expiry_usec,
                 .busy_usec = BUSY_USEC,
@@ -231,21 +180,22 @@ static void open_store(ClaimService *service)
         if (r == CLAIMS_CREATED || r == CLAIMS_SET_ASIDE)
                 service->built_usec = begin_usec;
         set_error(service, MIN(r, 0), &error);
-        service->tree_stored = false;
+        service->host.is_stored = false;
         if (r < 0)
                 return;
         close_or_open(service);
-        claims_set_facts(service->claims, service->snapshot ? &service->facts : NULL);
+        claims_set_facts(service->claims,
+                         service->picture.snapshot ? &service->picture.facts : NULL);
         claims_set_owes_guests(service->claims, service->owes_guests);
         note_last_id(service);
         /* An empty file, or one of an older program: the guests are looked at again. */
-        service->reconcile_due = service->snapshot != NULL;
+        service->comparison.is_due = service->picture.snapshot != NULL;
         remember_tree(service);
 }
 
 void claim_service_check(ClaimService *service, int result)
 {
-        if ((result != -ESTALE && result != -EUCLEAN) || !service->claims)
+        if (!database_is_lost(result) || !service->claims)
                 return;
         log_warning("The claim database %s is not what it was; opening it anew.", service->path);
         service->claims = claims_free(service->claims);
@@ -274,9 +224,9 @@ static void try_write(ClaimService *service)
 static void store_tree(ClaimService *service)
 {
         Error error = ERROR_NULL;
-        int r = claims_set_providers(service->claims, service->tree, &error);
+        int r = claims_set_providers(service->claims, service->host.tree, &error);
 
-        service->tree_stored = r == 0;
+        service->host.is_stored = r == 0;
         set_error(service, r, &error);
         forget_lost(service, r);
 }
@@ -286,7 +236,7 @@ static void tell_expired(ClaimService *service, uint64_t ended_usec)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
 
-        if (!service->watch || claims_list(service->claims, true, &list, NULL) != 0)
+        if (!service->watch || claims_list(service->claims, CLAIMS_ALL, NULL, &list, NULL) != 0)
                 return;
         for (size_t i = 0; i < list.n_claims; i++)
                 if (list.claims[i]->ended_usec == ended_usec)
@@ -297,7 +247,7 @@ static void tell_expired(ClaimService *service, uint64_t ended_usec)
 static void move_expiry(ClaimService *service, const ClockJump *jump)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = claims_list(service->claims, false, &list, NULL);
+        int r = claims_list(service->claims, CLAIMS_LIVING, NULL, &list, NULL);
 
         for (size_t i = 0; r == 0 && i < list.n_claims; i++) {
                 Claim *claim = list.claims[i];
@@ -310,20 +260,6 @@ static void move_expiry(ClaimService *service, const ClockJump *jump)
                 if (claims_extend(service->claims, claim->id, claim->expires_usec, NULL) == 0)
                         claim_service_tell(service, CLAIM_EVENT_CHANGED, claim);
         }
-}
-
-static void move_missing(ClaimService *service, const ClockJump *jump)
-{
-        for (size_t i = 0; i < service->memory.n_items; i++) {
-                ReconcileMissing *missing = &service->memory.items[i];
-
-                missing->since_usec = clock_jump_move(jump, missing->since_usec);
-                if (missing->asked_usec > 0)
-                        missing->asked_usec = clock_jump_move(jump, missing->asked_usec);
-        }
-        for (size_t i = 0; i < service->n_touched; i++)
-                service->touched[i].when_usec =
-                        clock_jump_move(jump, service->touched[i].when_usec);
 }
 
 static void tell_jump(const ClockJump *jump)
@@ -344,7 +280,8 @@ static void follow_clock(ClaimService *service)
 
         if (jump.by_usec != 0) {
                 tell_jump(&jump);
-                move_missing(service, &jump);
+                claim_comparison_follow_clock(&service->comparison, &jump);
+                guest_picture_follow_clock(&service->picture, &jump);
                 move_expiry(service, &jump);
         }
         service->known_id = service->last_id;
@@ -375,141 +312,66 @@ void claim_service_tend(ClaimService *service)
                 open_store(service);
         if (!service->claims)
                 return;
-        if (service->tree && !service->tree_stored)
+        if (service->host.tree && !service->host.is_stored)
                 store_tree(service);
-        if (service->claims && service->write_failed)
+        if (service->claims && service->trouble.is_of_write)
                 try_write(service);
 }
 
 void claim_service_touch(ClaimService *service, int64_t claim)
 {
-        /* Without memory a poll may be believed that is a moment too old: as it is without this. */
-        if (array_grow(&service->touched, sizeof(ReconcileTouched), service->n_touched,
-                       &service->n_touched_allocated) < 0)
-                return;
-        service->touched[service->n_touched++] =
-                (ReconcileTouched){ .claim_id = claim, .when_usec = clock_usec(CLOCK_REALTIME) };
-}
-
-static size_t find_in_hand(const ClaimService *service, const Uuid *consumer)
-{
-        size_t i = 0;
-
-        while (i < service->n_in_hand && !uuid_equal(&service->in_hand[i], consumer))
-                i++;
-        return i;
+        guest_picture_touch(&service->picture, claim, clock_usec(CLOCK_REALTIME));
 }
 
 bool claim_service_take_in_hand(ClaimService *service, const Uuid *consumer)
 {
-        if (find_in_hand(service, consumer) < service->n_in_hand ||
-            array_grow(&service->in_hand, sizeof(Uuid), service->n_in_hand,
-                       &service->n_in_hand_allocated) < 0)
-                return false;
-        service->in_hand[service->n_in_hand++] = *consumer;
-        return true;
+        return consumer_hands_take(&service->hands, consumer);
 }
 
 void claim_service_let_go(ClaimService *service, const Uuid *consumer)
 {
-        size_t i = find_in_hand(service, consumer);
-
-        assert(i < service->n_in_hand);
-        service->in_hand[i] = service->in_hand[--service->n_in_hand];
-}
-
-static void forget_touched(ClaimService *service)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < service->n_touched; i++)
-                if (service->touched[i].when_usec >= service->facts.taken_usec)
-                        service->touched[n++] = service->touched[i];
-        service->n_touched = n;
+        consumer_hands_let_go(&service->hands, consumer);
 }
 
 /* False when it is out of memory. */
 static bool set_facts(ClaimService *service, const Snapshot *snapshot, const Snapshot *guests)
 {
-        HostFacts facts = { 0 };
-
-        if (claim_facts_make(service->driver, snapshot, guests, &facts) < 0) {
-                log_warning("Out of memory: claims go on with the guests as they were before, "
-                            "ignoring.");
+        if (guest_picture_set(&service->picture, service->driver, snapshot, guests) < 0) {
+                log_warning(
+                        "Out of memory: claims go on with the guests as they were before, ignoring.");
                 return false;
         }
-        snapshot_ref(snapshot);
-        snapshot_ref(guests);
-        claim_facts_done(&service->facts);
-        snapshot_unref(service->snapshot);
-        snapshot_unref(service->guests);
-        service->snapshot = (Snapshot *)snapshot;
-        service->guests = (Snapshot *)guests;
-        service->facts = facts;
-        forget_touched(service);
         if (service->claims)
-                claims_set_facts(service->claims, &service->facts);
+                claims_set_facts(service->claims, &service->picture.facts);
         return true;
 }
 
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
 {
-        if (snapshot != service->snapshot && set_facts(service, snapshot, snapshot))
-                service->reconcile_due = true;
+        if (snapshot != service->picture.snapshot && set_facts(service, snapshot, snapshot))
+                service->comparison.is_due = true;
 }
 
 void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
 {
-        if (service->snapshot && snapshot != service->guests)
-                (void)set_facts(service, service->snapshot, snapshot);
-}
-
-static bool is_urgent(const ClaimService *service)
-{
-        return service->urgent_usec > 0 && service->facts.taken_usec >= service->urgent_usec;
-}
-
-/* Its guests are those of another host. */
-static bool is_recorded(const ClaimService *service)
-{
-        return strcmp(service->snapshot->driver, "static") == 0;
+        if (service->picture.snapshot && snapshot != service->picture.guests)
+                (void)set_facts(service, service->picture.snapshot, snapshot);
 }
 
 static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
         Error error = ERROR_NULL;
-        ReconcileInput order = {
-                .facts = &service->facts,
-                .expiry_usec = service->expiry_usec,
-                .started_only = service->started_only,
-                .away = service->away,
-                .n_away = service->n_away,
-                .word = word,
-                .answers = service->answers,
-                .n_answers = service->n_answers,
-                .urgent = is_urgent(service),
-                .touched = service->touched,
-                .n_touched = service->n_touched,
-                .recorded = is_recorded(service),
-        };
-        int r;
+        ReconcileInput order = claim_comparison_input(&service->comparison, &service->picture, word,
+                                                      service->expiry_usec);
+        int r = claim_reconcile(service, service->claims, &order, &service->comparison.memory,
+                                &service->comparison.problems, wanted, &error);
 
-        r = claim_reconcile(service, service->claims, &order, &service->memory, &service->problems,
-                            wanted, &error);
         if (r != 0) {
                 log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
-                service->reconcile_due = true;
+                service->comparison.is_due = true;
         }
         note_refusal(service, r, &error);
         forget_lost(service, r);
-}
-
-static void forget_answers(ClaimService *service)
-{
-        free(service->answers);
-        service->answers = NULL;
-        service->n_answers = 0;
-        service->holding = allocations_free(service->holding);
 }
 
 void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
@@ -517,53 +379,40 @@ void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWan
         if (!service->claims)
                 return;
         follow_clock(service);
-        if (!service->reconcile_due || !service->tree_stored)
+        if (!service->comparison.is_due || !service->host.is_stored)
                 return;
-        service->reconcile_due = false;
+        service->comparison.is_due = false;
         compare(service, word, wanted);
-        forget_answers(service);
-        if (wanted && wanted->n_uuids > 0)
-                service->reconcile_due = true;
-        else if (is_urgent(service))
-                service->urgent_usec = 0;
+        claim_comparison_end(&service->comparison, &service->picture,
+                             wanted && wanted->n_uuids > 0);
         /* What expired after the poll began may have a guest that it could not see. */
         if (service->claims && word == RECONCILE_ALONE)
-                expire(service, service->facts.taken_usec);
+                expire(service, service->picture.facts.taken_usec);
 }
 
 void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
 {
-        const HostView *view;
+        const HostView *view = NULL;
 
-        forget_answers(service);
-        service->holding = holding;
-        if (!service->claims || claims_host(service->claims, &view, NULL) != 0 ||
-            !(service->answers = calloc(asked->n_uuids + 1, sizeof(ReconcileAnswer))))
-                return;
-        for (size_t i = 0; i < asked->n_uuids; i++) {
-                const Consumer *found = allocations_find(holding, &asked->uuids[i]);
-
-                service->answers[service->n_answers++] = (ReconcileAnswer){
-                        .consumer = asked->uuids[i],
-                        .holding = found,
-                        .here = found && claim_share_has(view, claims_node(service->claims), found),
-                };
-        }
+        if (service->claims && claims_host(service->claims, &view, NULL) != 0)
+                view = NULL;
+        claim_comparison_answer(&service->comparison, asked, holding, view,
+                                view ? claims_node(service->claims) : NULL);
 }
 
 void claim_service_ask_all(ClaimService *service)
 {
-        service->urgent_usec = clock_usec(CLOCK_REALTIME);
+        service->comparison.urgent_usec = clock_usec(CLOCK_REALTIME);
 }
 
 const ReconcileProblems *claim_service_problems(const ClaimService *service)
 {
-        return &service->problems;
+        return &service->comparison.problems;
 }
 
 const HostFacts *claim_service_facts(const ClaimService *service)
 {
-        return service->snapshot ? &service->facts : NULL;
+        return guest_picture_facts(&service->picture);
 }
 
 const ReconcileProblems *claim_service_findings(const ClaimService *service)
@@ -580,35 +429,17 @@ void claim_service_set_findings(ClaimService *service, ReconcileProblems *findin
 
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests)
 {
-        free(service->away);
-        service->away = guests;
-        service->n_away = n_guests;
-}
-
-const Uuid *claim_service_get_away(const ClaimService *service, size_t *ret_n)
-{
-        *ret_n = service->n_away;
-        return service->away;
+        claim_comparison_set_away(&service->comparison, guests, n_guests);
 }
 
 void claim_service_look_again(ClaimService *service)
 {
-        service->reconcile_due = service->snapshot != NULL;
-}
-
-const HostFacts *claim_service_get_facts(const ClaimService *service)
-{
-        return service->snapshot ? &service->facts : NULL;
+        service->comparison.is_due = service->picture.snapshot != NULL;
 }
 
 uint64_t claim_service_get_built_usec(const ClaimService *service)
 {
         return service->built_usec;
-}
-
-bool claim_service_mdev_exists(const ClaimService *service, const Uuid *mdev)
-{
-        return service->snapshot && host_facts_find_mdev(&service->facts, mdev);
 }
 
 void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata)
@@ -623,7 +454,7 @@ void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *cl
                 claim_service_touch(service, claim->id);
         service->last_id = MAX(service->last_id, claim->id);
         /* what is told was written */
-        if (service->write_failed)
+        if (service->trouble.is_of_write)
                 set_error(service, 0, NULL);
         if (service->watch)
                 service->watch(event, claim, service->watch_userdata);
@@ -642,34 +473,30 @@ void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
 
 void claim_service_set_started_only(ClaimService *service, bool started_only)
 {
-        service->started_only = started_only;
+        service->comparison.started_only = started_only;
 }
 
 bool claim_service_is_started_only(const ClaimService *service)
 {
-        return service->started_only;
+        return service->comparison.started_only;
 }
 
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer)
 {
-        const HostDomain *domain = host_facts_find_domain(&service->facts, consumer);
+        const HostDomain *domain = host_facts_find_domain(&service->picture.facts, consumer);
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        bool away = false;
 
-        if (!domain || !service->claims || is_recorded(service) ||
-            (service->started_only && !domain->running))
+        if (!domain || !service->claims || guest_picture_is_recorded(&service->picture) ||
+            (service->comparison.started_only && !domain->running))
                 return false;
-        for (size_t i = 0; i < service->n_away && !domain->running; i++)
-                away = away || uuid_equal(&service->away[i], consumer);
-        return !away && claims_list_guest(service->claims, consumer, &list, NULL) == 0 &&
+        return (domain->running || !claim_comparison_is_away(&service->comparison, consumer)) &&
+               claims_list(service->claims, CLAIMS_OF_GUEST, consumer->text, &list, NULL) == 0 &&
                list.n_claims == 0;
 }
 
 void claim_service_note_stopped(ClaimService *service, const Uuid *guest)
 {
-        for (size_t i = 0; i < service->facts.n_domains; i++)
-                if (uuid_equal(&service->facts.domains[i].uuid, guest))
-                        service->facts.domains[i].running = false;
+        guest_picture_note_stopped(&service->picture, guest);
 }
 
 void claim_service_set_owes_guests(ClaimService *service, bool owes)
@@ -683,16 +510,16 @@ void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
 {
         ProviderTree *copy;
 
-        if (service->tree_stored && provider_tree_equal(service->tree, tree))
+        if (service->host.is_stored && provider_tree_equal(service->host.tree, tree))
                 return;
         if (provider_tree_copy(&copy, tree) < 0) {
                 log_warning(
                         "Out of memory: claims go on with the host as it was before, ignoring.");
                 return;
         }
-        provider_tree_free(service->tree);
-        service->tree = copy;
-        service->tree_stored = false;
+        provider_tree_free(service->host.tree);
+        service->host.tree = copy;
+        service->host.is_stored = false;
         if (service->claims)
                 store_tree(service);
 }
@@ -712,7 +539,7 @@ void claim_service_set_node(ClaimService *service, const char *node)
 
 const ProviderTree *claim_service_get_remembered_tree(ClaimService *service)
 {
-        return service->remembered;
+        return service->host.remembered;
 }
 
 Claims *claim_service_get(ClaimService *service)
@@ -722,7 +549,7 @@ Claims *claim_service_get(ClaimService *service)
 
 const Error *claim_service_error(const ClaimService *service)
 {
-        return &service->error;
+        return &service->trouble.error;
 }
 
 size_t claim_service_count(ClaimService *service)
@@ -734,6 +561,6 @@ size_t claim_service_count(ClaimService *service)
                 return 0;
         r = claims_count(service->claims, &n, NULL);
         /* Not now: who watches claims counts them, while somebody goes through them. */
-        service->lost = service->lost || r == -ESTALE || r == -EUCLEAN;
+        service->lost = service->lost || database_is_lost(r);
         return r == 0 ? n : 0;
 }

@@ -6,6 +6,7 @@
  * A folder that is read-only or a disk that is full must not keep the agent from reporting what the
  * host has. Claims are refused with words meanwhile. Main thread only; blocks on the disk. */
 
+#include "agent/guests/comparison.h"
 #include "claims/claims.h"
 #include "claims/reconcile.h"
 #include "drivers/driver.h"
@@ -17,18 +18,6 @@ typedef enum ClaimEvent {
         CLAIM_EVENT_CHANGED,
         CLAIM_EVENT_REMOVED,
 } ClaimEvent;
-
-/* Consumers of which is to be read what Placement has; sorted. */
-typedef struct ClaimWanted {
-        Uuid *uuids;
-        size_t n_uuids;
-} ClaimWanted;
-
-static inline void claim_wanted_done(ClaimWanted *wanted)
-{
-        free(wanted->uuids);
-        *wanted = (ClaimWanted){ 0 };
-}
 
 /* Something became of a claim, which is as it is now. */
 typedef void (*ClaimWatch)(ClaimEvent event, const Claim *claim, void *userdata);
@@ -123,25 +112,18 @@ const ReconcileProblems *claim_service_problems(const ClaimService *service);
 const ReconcileProblems *claim_service_findings(const ClaimService *service);
 void claim_service_set_findings(ClaimService *service, ReconcileProblems *findings);
 
-/* Guests that other hosts have now, by what Placement says: see claims/reconcile.h. set takes the
- * array; get borrows it. */
+/* Guests that other hosts have now, by what Placement says: see claims/reconcile.h. Takes the
+ * array. */
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
-const Uuid *claim_service_get_away(const ClaimService *service, size_t *ret_n);
 
 /* Compares claims and guests once more at the end of this cycle. */
 void claim_service_look_again(ClaimService *service);
-
-/* The guests of the last poll; NULL before the first. Borrowed until the next. */
-const HostFacts *claim_service_get_facts(const ClaimService *service);
 
 /* CLOCK_REALTIME of when this program began with an empty database; 0: it did not. */
 uint64_t claim_service_get_built_usec(const ClaimService *service);
 
 /* What the last poll found beside the providers, or NULL. Borrowed until the next one. */
 const HostFacts *claim_service_facts(const ClaimService *service);
-
-/* Is there such an mdev, as of the last poll? */
-bool claim_service_mdev_exists(const ClaimService *service, const Uuid *mdev);
 
 /* To be called with each result of claims.h, when what it yielded is no longer used: a file that
  * was moved away or is damaged (-ESTALE, -EUCLEAN) is closed and opened anew. */

@@ -91,8 +91,7 @@ static int add_cpu(Guest *guest, unsigned vcpu, const CpuSet *pin, LayoutCell *p
 
 static int add_cpus(Guest *guest, const DomainCell *from, const HostCell *home, size_t first)
 {
-        CPU_SET_FOREACH(vcpu, &from->vcpus)
-        {
+        CPU_SET_FOREACH(vcpu, &from->vcpus) {
                 const CpuSet *pin = find_pin(guest->domain, vcpu);
                 const HostCell *cell = pin == &guest->domain->cpus ? guest->cell_of_all
                                        : pin ? find_cell_of_cpus(guest->facts, pin)

@@ -59,7 +59,8 @@ static bool has_just_ended(const Work *work, const Uuid *consumer)
 {
         uint64_t age_usec = claim_service_is_started_only(work->service) ? POLL_AGE_USEC : 0;
 
-        if (work->ended->n_claims == 0 && claims_list_ended(work->claims, work->ended, NULL) != 0)
+        if (work->ended->n_claims == 0 &&
+            claims_list(work->claims, CLAIMS_ENDED, NULL, work->ended, NULL) != 0)
                 return false;
         for (size_t i = 0; i < work->ended->n_claims; i++) {
                 const Claim *ended = work->ended->claims[i];
@@ -75,16 +76,16 @@ static bool has_just_ended(const Work *work, const Uuid *consumer)
 
 /* Where the claim's consumer has something here, Placement need not be told of it; but for what an
  * earlier claim of the agent's left there. */
-static int note_read(Claims *claims, const Claim *claim, const ClaimTold *told, bool here,
+static int note_read(Claims *claims, const Claim *claim, const ClaimReported *reported, bool here,
                      Error *reterr)
 {
-        ClaimDeparture left;
+        ClaimRemoval left;
         int r;
 
         if (claim->standing != CLAIM_STANDING_NONE &&
-            (!here || claims_next_departure(claims, 0, &claim->consumer, &left, NULL) == 0))
+            (!here || claims_next_removal(claims, 0, &claim->consumer, &left, NULL) == 0))
                 return 0;
-        r = claims_set_standing(claims, claim->id, claim->standing, CLAIM_STANDING_NONE, told,
+        r = claims_set_standing(claims, claim->id, claim->standing, CLAIM_STANDING_NONE, reported,
                                 reterr);
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
 }
@@ -93,14 +94,14 @@ static int complete(Claims *claims, const Claim *claim, const Consumer *consumer
 {
         _cleanup_(consumer_freep) Consumer *share = NULL;
         const HostView *view;
-        ClaimTold told;
+        ClaimReported reported;
         size_t root;
         bool here;
         int r = claims_host(claims, &view, reterr);
 
         if (r != 0 || !host_view_root(view, claims_node(claims), &root))
                 return r;
-        told = claim_share_told(view, consumer, false);
+        reported = claim_share_reported(view, consumer, false);
         here = claim_share_has(view, claims_node(claims), consumer);
         r = claim_build_share(claim, consumer, view->tree, &view->tree->providers[root]->uuid,
                               &share);
@@ -111,7 +112,7 @@ static int complete(Claims *claims, const Claim *claim, const Consumer *consumer
                          claim->id, claim->consumer.text);
                 r = claims_settle(claims, claim->id, share, reterr);
         }
-        return share && r != 0 ? r : note_read(claims, claim, &told, here, reterr);
+        return share && r != 0 ? r : note_read(claims, claim, &reported, here, reterr);
 }
 
 int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr)
@@ -198,8 +199,8 @@ static int extend(const Work *work, const ReconcileAction *action, Error *reterr
 
         if (r != 0)
                 return r == CLAIM_E_CONFLICT ? 0 : r;
-        log_info("Claim %" PRId64 " of %s was not confirmed in time, and stays: Placement has its "
-                 "allocations here.",
+        log_info("Claim %" PRId64
+                 " of %s was not confirmed in time, and stays: Placement has its allocations here.",
                  action->claim_id, action->consumer.text);
         tell(work, CLAIM_EVENT_CHANGED, action->claim_id);
         return 0;
@@ -295,7 +296,7 @@ static int decide(const Work *work, ReconcileMemory *memory, Reconcile *ret, Err
         input.claims = &list;
         input.node = claims_node(claims);
         input.boot_id = claims_boot_id(claims);
-        r = claims_list(claims, false, &list, reterr);
+        r = claims_list(claims, CLAIMS_LIVING, NULL, &list, reterr);
         if (r != 0)
                 return r;
         if (!input.recorded)

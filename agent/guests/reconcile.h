@@ -14,6 +14,6 @@ int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput 
                     Error *reterr);
 
 /* A claim that was made of a guest follows what Placement has of its consumer
- * (agent/guests/claim-build.h), and is no debt any more where that has something here. holding
- * NULL: nothing. Results as in claims/claims.h. */
+ * (agent/guests/claim-build.h), and is no owed write any more where that has something here.
+ * holding NULL: nothing. Results as in claims/claims.h. */
 int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);

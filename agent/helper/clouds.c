@@ -131,9 +131,9 @@ static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
                 if (!find_file(files[i].variable, files[i].name, cloud->files[i].path)) {
                         if (i == 0)
-                                return error_setf(reterr, ENOENT,
-                                                  "There is no clouds.yaml here, in "
-                                                  "~/.config/openstack or in /etc/openstack");
+                                return error_setf(
+                                        reterr, ENOENT,
+                                        "There is no clouds.yaml here, in ~/.config/openstack or in /etc/openstack");
                         continue;
                 }
                 int r = read_clouds(&cloud->files[i], name, reterr);
@@ -145,10 +145,10 @@ static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
                 return error_setf(reterr, ENOENT, "%s: there is no cloud \"%.60s\"",
                                   cloud->files[0].path, name);
         if (value_of(cloud, NULL, "profile"))
-                return error_setf(reterr, EINVAL,
-                                  "%s: cloud \"%.60s\" has a profile, which is not supported: "
-                                  "write its auth_url here",
-                                  cloud->files[0].path, name);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: cloud \"%.60s\" has a profile, which is not supported: write its auth_url here",
+                        cloud->files[0].path, name);
         return 0;
 }
 

@@ -3,10 +3,10 @@
 #include "agent/helper/connect.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "agent/formats/documents.h"
 #include "agent/helper/talk.h"
+#include "base/clock.h"
 #include "base/json.h"
 
 /* Allowed to nobody but who may read providers at all, and answered with little. */
@@ -21,14 +21,6 @@ typedef struct Walk {
         char microversion[16];              /* the newest that Placement speaks; "": not told */
 } Walk;
 
-static uint64_t realtime_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 /* The first request asks for the token; when there is none its failure is that of the token. */
 static int walk_all(Walk *walk, Error *reterr)
 {
@@ -39,9 +31,9 @@ static int walk_all(Walk *walk, Error *reterr)
         };
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
 
-        walk->asked_usec = realtime_usec();
+        walk->asked_usec = clock_usec(CLOCK_REALTIME);
         walk->result = talk_ask(walk->talk, &request, &answer, &walk->error);
-        walk->answered_usec = realtime_usec();
+        walk->answered_usec = clock_usec(CLOCK_REALTIME);
         if (walk->result < 0 && reterr)
                 *reterr = walk->error;
         return MIN(walk->result, 0);

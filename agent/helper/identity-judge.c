@@ -12,18 +12,15 @@ static const struct {
         [IDENTITY_GOOD] = { "good", "" },
         [IDENTITY_UNKNOWN] = { "unknown", "" },
         [IDENTITY_NEW] = { "new", "Start the agent, which publishes it" },
-        [IDENTITY_RENAMED] = { "renamed", "Give the host its old name back, or \"computectl "
-                                          "identity rename\" (--dry-run shows what it would do)" },
+        [IDENTITY_RENAMED] = { "renamed",
+                               "Give the host its old name back, or \"computectl identity rename\" (--dry-run shows what it would do)" },
         [IDENTITY_TAKEN] = { "taken", NULL }, /* identity_advise() */
-        [IDENTITY_TAKEN_BELOW] = { "taken-below", "Delete that provider in Placement, or give this "
-                                                  "host another name" },
+        [IDENTITY_TAKEN_BELOW] = { "taken-below",
+                                   "Delete that provider in Placement, or give this host another name" },
         [IDENTITY_TWICE] = { "twice",
-                             "Decide which of the two is this host: for the one with its name, "
-                             "stop the agent and \"computectl identity adopt --force\"; for the "
-                             "one with its uuid, delete the other, then \"computectl identity "
-                             "rename\"" },
-        [IDENTITY_NO_ROOT] = { "no-root", "Remove compute_id, and start the agent, which makes "
-                                          "another; the uuid is not that of a host" },
+                             "Decide which of the two is this host: for the one with its name, stop the agent and \"computectl identity adopt --force\"; for the one with its uuid, delete the other, then \"computectl identity rename\"" },
+        [IDENTITY_NO_ROOT] = { "no-root",
+                               "Remove compute_id, and start the agent, which makes another; the uuid is not that of a host" },
 };
 
 static void provider_done(IdentityProvider *provider)
@@ -66,12 +63,9 @@ const char *identity_advise(IdentityState state, bool has_file)
 {
         if (state != IDENTITY_TAKEN)
                 return states[state].advice;
-        return has_file ? "If that provider is this host from before, stop the agent and "
-                          "\"computectl identity adopt --force\"; if not, delete it in Placement, "
-                          "or give one of the two hosts another name"
-                        : "If that provider is this host from before, \"computectl identity "
-                          "adopt\" before the first start of the agent; if not, delete it in "
-                          "Placement, or give one of the two hosts another name";
+        return has_file
+                       ? "If that provider is this host from before, stop the agent and \"computectl identity adopt --force\"; if not, delete it in Placement, or give one of the two hosts another name"
+                       : "If that provider is this host from before, \"computectl identity adopt\" before the first start of the agent; if not, delete it in Placement, or give one of the two hosts another name";
 }
 
 void identity_explain(const IdentityFacts *facts, char *text, size_t size)
@@ -87,8 +81,7 @@ void identity_explain(const IdentityFacts *facts, char *text, size_t size)
                 return;
         case IDENTITY_NEW:
                 snprintf(text, size,
-                         "Placement knows nothing of this host yet, and the name "
-                         "%.200s is free",
+                         "Placement knows nothing of this host yet, and the name %.200s is free",
                          facts->name);
                 return;
         case IDENTITY_RENAMED:
@@ -98,23 +91,23 @@ void identity_explain(const IdentityFacts *facts, char *text, size_t size)
                 return;
         case IDENTITY_TAKEN:
         case IDENTITY_TAKEN_BELOW:
-                snprintf(text, size,
-                         "The name %.200s belongs to %sprovider %s in Placement (%s), which is not "
-                         "this host's",
-                         facts->name, holder->who.root ? "" : "the child ", holder->who.uuid.text,
-                         who);
+                snprintf(
+                        text, size,
+                        "The name %.200s belongs to %sprovider %s in Placement (%s), which is not this host's",
+                        facts->name, holder->who.root ? "" : "the child ", holder->who.uuid.text,
+                        who);
                 return;
         case IDENTITY_TWICE:
-                snprintf(text, size,
-                         "Placement knows this host's uuid as \"%.200s\", and its name %.200s is "
-                         "that of provider %s (%s)",
-                         own->name, facts->name, holder->who.uuid.text, who);
+                snprintf(
+                        text, size,
+                        "Placement knows this host's uuid as \"%.200s\", and its name %.200s is that of provider %s (%s)",
+                        own->name, facts->name, holder->who.uuid.text, who);
                 return;
         case IDENTITY_NO_ROOT:
-                snprintf(text, size,
-                         "The provider with this host's uuid is \"%.200s\", which stands below "
-                         "another one",
-                         own->name);
+                snprintf(
+                        text, size,
+                        "The provider with this host's uuid is \"%.200s\", which stands below another one",
+                        own->name);
                 return;
         default:
                 snprintf(text, size, "It is not known whether Placement knows this host");
@@ -128,23 +121,23 @@ int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
         if (facts->name[0] == '\0')
                 return error_setf(reterr, ENODATA, "The name of this host is not known");
         if (!facts->holder.found)
-                return error_setf(reterr, ENOENT,
-                                  "Placement has no provider named %.200s: there is nothing to "
-                                  "adopt",
-                                  facts->name);
+                return error_setf(
+                        reterr, ENOENT,
+                        "Placement has no provider named %.200s: there is nothing to adopt",
+                        facts->name);
         if (!who->root)
-                return error_setf(reterr, EPERM,
-                                  "Provider %s, which has the name %.200s, stands below another "
-                                  "one: it is no host",
-                                  who->uuid.text, facts->name);
+                return error_setf(
+                        reterr, EPERM,
+                        "Provider %s, which has the name %.200s, stands below another one: it is no host",
+                        who->uuid.text, facts->name);
         if (facts->file && uuid_equal(&facts->uuid, &who->uuid))
                 return error_setf(reterr, EALREADY, "This host has the uuid of %.200s already",
                                   facts->name);
         if (facts->file && !force)
-                return error_setf(reterr, EEXIST,
-                                  "%s says %s: with --force it will say %s. What this host was "
-                                  "published as until now stays in Placement for you to delete",
-                                  facts->file, facts->uuid.text, who->uuid.text);
+                return error_setf(
+                        reterr, EEXIST,
+                        "%s says %s: with --force it will say %s. What this host was published as until now stays in Placement for you to delete",
+                        facts->file, facts->uuid.text, who->uuid.text);
         return 0;
 }
 

@@ -2,23 +2,25 @@
 
 #include "agent/placing/decide.h"
 
+#define HTTP_BAD_REQUEST     400
 #define HTTP_REQUEST_TIMEOUT 408
 #define HTTP_CONFLICT        409
+#define HTTP_SERVER_ERROR    500
 
-bool claim_course_is_away(int result)
+bool claim_decide_is_away(int result)
 {
         return result == REPORT_E_UNREACHABLE || result == REPORT_E_UNAVAILABLE ||
                result == REPORT_E_UNAUTHORIZED;
 }
 
-const char *claim_course_refuses(ClaimMode mode, NovaMode nova)
+const char *claim_decide_refuses(ClaimMode mode, NovaMode nova)
 {
         const char *why = nova_mode_refuses(nova, NOVA_ACTION_CLAIM);
 
         return !why && mode == CLAIM_MODE_VERIFY ? "[agent] claim_mode is verify" : why;
 }
 
-ClaimWriteCourse claim_course_of_write(int result, int status)
+ClaimWriteDecision claim_decide_write(int result, int status)
 {
         if (result == REPORT_DONE)
                 return CLAIM_WRITE_DONE;
@@ -26,32 +28,32 @@ ClaimWriteCourse claim_course_of_write(int result, int status)
                 return CLAIM_WRITE_RACED;
         if (status == HTTP_CONFLICT)
                 return CLAIM_WRITE_NO_ROOM;
-        return status >= 400 && status < 500 && status != HTTP_REQUEST_TIMEOUT
+        return status >= HTTP_BAD_REQUEST && status < HTTP_SERVER_ERROR &&
+                               status != HTTP_REQUEST_TIMEOUT
                        ? CLAIM_WRITE_REFUSED
                        : CLAIM_WRITE_UNKNOWN;
 }
 
-ClaimDebtCourse claim_course_of_debt(ClaimStanding standing, bool here, bool same, bool gone)
+ClaimOwedDecision claim_decide_owed(ClaimStanding standing, bool here, bool same, bool gone)
 {
         if (!here)
-                return gone ? CLAIM_DEBT_PLACED : CLAIM_DEBT_PAY;
-        return standing == CLAIM_STANDING_SENT && same ? CLAIM_DEBT_PAID : CLAIM_DEBT_PLACED;
+                return gone ? CLAIM_OWED_PLACED : CLAIM_OWED_WRITE;
+        return standing == CLAIM_STANDING_SENT && same ? CLAIM_OWED_WRITTEN : CLAIM_OWED_PLACED;
 }
 
-ClaimDepartureCourse claim_course_of_departure(const ClaimDepartureState *state)
+ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state)
 {
-        bool fresh = !state->late && state->age_usec < CLAIM_DEPARTURE_SOON_USEC;
+        bool fresh = !state->late && state->age_usec < CLAIM_REMOVAL_SOON_USEC;
 
         if (state->inherited || !state->here)
-                return state->unsure && state->age_usec < CLAIM_WRITE_LATE_USEC
-                               ? CLAIM_DEPARTURE_WAIT
-                               : CLAIM_DEPARTURE_END;
+                return state->unsure && state->age_usec < CLAIM_WRITE_LATE_USEC ? CLAIM_REMOVAL_WAIT
+                                                                                : CLAIM_REMOVAL_END;
         if (!fresh && !state->ours)
-                return CLAIM_DEPARTURE_KEEP;
-        return state->lives ? CLAIM_DEPARTURE_WAIT : CLAIM_DEPARTURE_REMOVE;
+                return CLAIM_REMOVAL_KEEP;
+        return state->lives ? CLAIM_REMOVAL_WAIT : CLAIM_REMOVAL_SEND;
 }
 
-ClaimMoveCourse claim_course_of_move(const ClaimMoveState *state)
+ClaimMoveDecision claim_decide_move(const ClaimMoveState *state)
 {
         if (state->left && state->there)
                 return CLAIM_MOVE_TAKEN;

@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What comes next of a claim, a debt, a departure or a move, by what Placement answered. Pure:
- * agent/placing/task.c and agent/placing/settle.c do it. */
+/* What comes next of a claim, an owed write, a removal or a move, by what Placement answered. Pure:
+ * agent/placing/claiming.c, moving.c and settle.c do it. */
 
 #include "agent/guests/claim-share.h"
 #include "agent/placing/queue.h"
 
 /* Cannot Placement be asked now? result is that of a consumers call (report/consumers.h). */
-bool claim_course_is_away(int result);
+bool claim_decide_is_away(int result);
 
 /* Why allocations that nobody placed are not written, in words that end a sentence; NULL: they are.
  */
-const char *claim_course_refuses(ClaimMode mode, NovaMode nova);
+const char *claim_decide_refuses(ClaimMode mode, NovaMode nova);
 
-typedef enum ClaimWriteCourse {
+typedef enum ClaimWriteDecision {
         CLAIM_WRITE_DONE,
         CLAIM_WRITE_RACED,   /* somebody wrote meanwhile; it may be done all the same: a connection
                                 that breaks makes curl send it twice */
         CLAIM_WRITE_NO_ROOM, /* what was chosen went to somebody else; nothing was written */
         CLAIM_WRITE_REFUSED, /* nothing was written */
         CLAIM_WRITE_UNKNOWN, /* what became of it is not known, nor whether it still comes */
-} ClaimWriteCourse;
+} ClaimWriteDecision;
 
 /* Of PUT and POST /allocations. */
-ClaimWriteCourse claim_course_of_write(int result, int status);
+ClaimWriteDecision claim_decide_write(int result, int status);
 
-typedef enum ClaimDebtCourse {
-        CLAIM_DEBT_PAY,
-        CLAIM_DEBT_PAID,   /* what is there is ours */
-        CLAIM_DEBT_PLACED, /* somebody else placed it */
-} ClaimDebtCourse;
+typedef enum ClaimOwedDecision {
+        CLAIM_OWED_WRITE,
+        CLAIM_OWED_WRITTEN, /* what is there is ours */
+        CLAIM_OWED_PLACED,  /* somebody else placed it */
+} ClaimOwedDecision;
 
 /* here: the consumer holds something of this host; same: exactly what the claim has; gone: it holds
  * something elsewhere, and its guest, which was here, does not run here any more. */
-ClaimDebtCourse claim_course_of_debt(ClaimStanding standing, bool here, bool same, bool gone);
+ClaimOwedDecision claim_decide_owed(ClaimStanding standing, bool here, bool same, bool gone);
 
-typedef enum ClaimDepartureCourse {
-        CLAIM_DEPARTURE_END,
-        CLAIM_DEPARTURE_REMOVE,
-        CLAIM_DEPARTURE_KEEP, /* end it, and leave what somebody else put there */
-        CLAIM_DEPARTURE_WAIT, /* a write of ours may still arrive, or its guest still lives */
-} ClaimDepartureCourse;
+typedef enum ClaimRemovalDecision {
+        CLAIM_REMOVAL_END,
+        CLAIM_REMOVAL_SEND,
+        CLAIM_REMOVAL_KEEP, /* end it, and leave what somebody else put there */
+        CLAIM_REMOVAL_WAIT, /* a write of ours may still arrive, or its guest still lives */
+} ClaimRemovalDecision;
 
-typedef struct ClaimDepartureState {
+typedef struct ClaimRemovalState {
         bool here;         /* the consumer holds something of this host */
         bool ours;         /* claim_share_is_ours() */
         bool inherited;    /* another claim of the consumer has it */
@@ -51,17 +51,17 @@ typedef struct ClaimDepartureState {
         bool unsure;       /* what became of the claim's write was not known */
         bool lives;        /* its guest is here, and gets a claim that has this share */
         uint64_t age_usec; /* since the claim ended */
-} ClaimDepartureState;
+} ClaimRemovalState;
 
 /* How long a write that was given up may take to arrive. */
 #define CLAIM_WRITE_LATE_USEC (CLAIM_WRITE_LATE_SEC * USEC_PER_SEC)
 
 /* How soon after its end a claim's share is taken for what the claim left. */
-#define CLAIM_DEPARTURE_SOON_USEC (5 * USEC_PER_SEC)
+#define CLAIM_REMOVAL_SOON_USEC (5 * USEC_PER_SEC)
 
-ClaimDepartureCourse claim_course_of_departure(const ClaimDepartureState *state);
+ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state);
 
-typedef enum ClaimMoveCourse {
+typedef enum ClaimMoveDecision {
         CLAIM_MOVE_SEND,
         CLAIM_MOVE_DONE,       /* by somebody else, or Placement knows of neither */
         CLAIM_MOVE_ARRIVED,    /* ours did */
@@ -69,13 +69,13 @@ typedef enum ClaimMoveCourse {
         CLAIM_MOVE_GIVE_UP,    /* nothing is there that could be moved */
         CLAIM_MOVE_TAKEN,      /* both hold something of this host */
         CLAIM_MOVE_NOT_PLACED, /* it is not ours to do */
-} ClaimMoveCourse;
+} ClaimMoveDecision;
 
 typedef struct ClaimMoveState {
         bool left, there; /* of this host: from holds something, to does */
         bool sent;        /* by us, and what became of it is not known */
         bool repairs;     /* nobody waits for it */
-        bool refused;     /* claim_course_refuses() */
+        bool refused;     /* claim_decide_refuses() */
 } ClaimMoveState;
 
-ClaimMoveCourse claim_course_of_move(const ClaimMoveState *state);
+ClaimMoveDecision claim_decide_move(const ClaimMoveState *state);

@@ -29,93 +29,93 @@
 #include "report/session/session.h"
 
 /* Beside ClaimOutcome. */
-typedef enum ClaimDeskOutcome {
-        CLAIM_DESK_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* nobody placed it, and we may not */
-        CLAIM_DESK_E_PLACEMENT, /* Placement is away, or refuses us: reterr has the words */
-        CLAIM_DESK_E_REFUSED,   /* it is not ours to write ([agent] nova) */
-        _CLAIM_DESK_OUTCOME_MAX,
-} ClaimDeskOutcome;
+typedef enum ClaimQueueOutcome {
+        CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* nobody placed it, and we may not */
+        CLAIM_QUEUE_E_PLACEMENT, /* Placement is away, or refuses us: reterr has the words */
+        CLAIM_QUEUE_E_REFUSED,   /* it is not ours to write ([agent] nova) */
+        _CLAIM_QUEUE_OUTCOME_MAX,
+} ClaimQueueOutcome;
 
-typedef struct ClaimDesk ClaimDesk;
+typedef struct ClaimQueue ClaimQueue;
 
-/* result: 0, a ClaimOutcome, a ClaimDeskOutcome or a negative errno, with words unless 0. claim is
- * borrowed, NULL unless 0; told: it was promised just now. */
-typedef void (*ClaimDeskDone)(int result, const Claim *claim, bool told, const Error *error,
-                              void *userdata);
+/* result: 0, a ClaimOutcome, a ClaimQueueOutcome or a negative errno, with words unless 0. claim is
+ * borrowed, NULL unless 0; is_new: it was promised just now. */
+typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, const Error *error,
+                               void *userdata);
 
 /* The session to use now; NULL: there is none yet. */
-typedef Session *(*ClaimDeskSession)(void *userdata);
+typedef Session *(*ClaimQueueSession)(void *userdata);
 
 /* The service is borrowed. root: the host's root provider. -ENOMEM. */
-int claim_desk_new(ClaimDesk **ret, sd_event *event, ClaimService *service, const Uuid *root,
-                   ClaimDeskSession session, void *userdata);
+int claim_queue_new(ClaimQueue **ret, sd_event *event, ClaimService *service, const Uuid *root,
+                    ClaimQueueSession session, void *userdata);
 
 /* Forgets what is under way, without a callback. */
-ClaimDesk *claim_desk_free(ClaimDesk *desk);
-DEFINE_CLEANUP(ClaimDesk *, claim_desk_free);
+ClaimQueue *claim_queue_free(ClaimQueue *queue);
+DEFINE_CLEANUP(ClaimQueue *, claim_queue_free);
 
 /* with_placement false: standalone, and all is local. */
-void claim_desk_set_mode(ClaimDesk *desk, ClaimMode mode, NovaMode nova, bool with_placement);
+void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool with_placement);
 
 /* Whether the last cycle found Placement away: then nobody waits for it who need not
  * (CLAIM_MODE_AUTO). */
-void claim_desk_set_away(ClaimDesk *desk, bool away);
+void claim_queue_set_away(ClaimQueue *queue, bool away);
 
-/* Asks for a look at what guests have, see claim_desk_looked(). Negative errno with words. */
-typedef int (*ClaimDeskLook)(void *userdata, Error *reterr);
+/* Asks for a look at what guests have, see claim_queue_looked(). Negative errno with words. */
+typedef int (*ClaimQueueLook)(void *userdata, Error *reterr);
 
 /* Before a claim gets a device the guests that do not run are read again: they are edited without a
  * word to us (virsh attach-device --config). Without a look at them (LOOK_PATIENCE_USEC) such a
  * claim is refused; others do not wait. NULL, as at first: claims go by what is known. */
-void claim_desk_set_look(ClaimDesk *desk, ClaimDeskLook look);
+void claim_queue_set_look(ClaimQueue *queue, ClaimQueueLook look);
 
 /* What guests had at this time (CLOCK_MONOTONIC) is known, or, with an error, is not to be known.
  */
-void claim_desk_looked(ClaimDesk *desk, uint64_t began_usec, const Error *error);
+void claim_queue_looked(ClaimQueue *queue, uint64_t began_usec, const Error *error);
 
 /* The look alone that a claim of the request would wait for: then what is known is what the claim
  * would go by. done gets no claim. Everything of request is borrowed until done. */
-void claim_desk_look(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDone done,
-                     void *userdata);
+void claim_queue_look(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
+                      void *userdata);
 
 /* Everything of request is borrowed until done. */
-void claim_desk_claim(ClaimDesk *desk, const ClaimRequest *request, ClaimDeskDone done,
-                      void *userdata);
+void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
+                       void *userdata);
 
 /* The claim of one consumer, and all it holds in Placement, becomes another's: one POST
  * /allocations. to_type NULL: "MIGRATION" from an instance, "INSTANCE" from all others. Once more
  * is no error. */
-void claim_desk_move(ClaimDesk *desk, const Uuid *from, const Uuid *to, const char *to_type,
-                     ClaimDeskDone done, void *userdata);
+void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
+                      ClaimQueueDone done, void *userdata);
 
 /* Finishes what is owed to Placement, one after the other; stops at the first failure. To be called
  * at the end of each cycle, and when something was released. */
-void claim_desk_settle(ClaimDesk *desk);
+void claim_queue_settle(ClaimQueue *queue);
 
 /* The same when the loop runs again. */
-void claim_desk_settle_soon(ClaimDesk *desk);
+void claim_queue_settle_soon(ClaimQueue *queue);
 
 /* Told when a round of settling ended in which there was something to settle. */
-typedef void (*ClaimDeskSettled)(void *userdata);
-void claim_desk_watch(ClaimDesk *desk, ClaimDeskSettled settled, void *userdata);
+typedef void (*ClaimQueueSettled)(void *userdata);
+void claim_queue_watch(ClaimQueue *queue, ClaimQueueSettled settled, void *userdata);
 
 /* Nothing while the claim database cannot be read. Blocks on the disk. */
-ClaimDebts claim_desk_count_debts(const ClaimDesk *desk);
+ClaimsOwed claim_queue_count_owed(const ClaimQueue *queue);
 
 /* Why the last round did not settle all; "" when it did. Borrowed until the loop runs again. */
-const char *claim_desk_get_trouble(const ClaimDesk *desk);
+const char *claim_queue_get_trouble(const ClaimQueue *queue);
 
 /* Ends a claim, as claims_release(); everywhere: also what Placement has of it on this host, though
  * somebody else wrote it there. What is to be removed is settled later. */
-int claim_desk_release(ClaimDesk *desk, int64_t id, const char *reason, bool everywhere,
-                       Error *reterr);
+int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
+                        Error *reterr);
 
 /* A placed guest is refused for want of room: polls the host and asks Placement once more, for a
- * claim whose guest is gone may have it; claim_desk_searched() follows, never from inside the call.
- * cancel: it need not. < 0: there is nothing to be learnt now. */
-typedef int (*ClaimDeskSearch)(void *task, bool cancel, void *userdata);
-void claim_desk_set_search(ClaimDesk *desk, ClaimDeskSearch search);
-void claim_desk_searched(void *task);
+ * claim whose guest is gone may have it; claim_queue_searched() follows, never from inside the
+ * call. cancel: it need not. < 0: there is nothing to be learnt now. */
+typedef int (*ClaimQueueSearch)(void *task, bool cancel, void *userdata);
+void claim_queue_set_search(ClaimQueue *queue, ClaimQueueSearch search);
+void claim_queue_searched(void *task);
 
 /* The session goes away: ends what is under way with words. */
-void claim_desk_dismiss(ClaimDesk *desk, const char *why);
+void claim_queue_dismiss(ClaimQueue *queue, const char *why);

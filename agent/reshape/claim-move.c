@@ -17,7 +17,7 @@ typedef struct Follow {
         Uuid *ids; /* that each claim goes by: a guest may have two */
         ReshapeAlias *aliases;
         Allocations *before, *after;
-        StoreMove *moves;
+        StoreShift *moves;
         size_t n_moves, n_allocated;
 } Follow;
 
@@ -85,7 +85,7 @@ static int add_claim(Follow *follow, size_t index)
 static int read_claims(Follow *follow, Error *reterr)
 {
         size_t n;
-        int r = claims_list(follow->claims, false, &follow->list, reterr);
+        int r = claims_list(follow->claims, CLAIMS_LIVING, NULL, &follow->list, reterr);
 
         if (r != 0)
                 return r;
@@ -160,14 +160,14 @@ static int write_moves(Follow *follow, const ProviderTree *tree, size_t *ret_n_m
                 const Consumer *after = allocations_find(follow->after, &follow->ids[i]);
                 size_t n = follow->n_moves;
 
-                if (claims_make_moves(follow->list.claims[i]->id, before, after, &follow->moves,
-                                      &follow->n_moves, &follow->n_allocated) < 0)
+                if (claims_make_shifts(follow->list.claims[i]->id, before, after, &follow->moves,
+                                       &follow->n_moves, &follow->n_allocated) < 0)
                         return error_oom(reterr);
                 n_moved += follow->n_moves > n;
         }
         if (n_moved == 0)
                 return 0;
-        r = claims_move(follow->claims, tree, follow->moves, follow->n_moves, reterr);
+        r = claims_shift(follow->claims, tree, follow->moves, follow->n_moves, reterr);
         if (r == 0)
                 *ret_n_moved = n_moved;
         return r;
@@ -189,7 +189,7 @@ static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *s
         behind = provider_tree_find(view->tree, &maker->root) && is_behind(view, tree);
         /* The reshape wrote consumers. */
         if (behind || reshaped)
-                r = claims_forget_told(claims, reterr);
+                r = claims_forget_reported(claims, reterr);
         if (r != 0 || !behind)
                 return r;
         r = claims_host(claims, &view, reterr);

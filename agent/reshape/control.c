@@ -123,7 +123,7 @@ static ReshapeAlias *find_aliases(const Allocations *consumers, const Snapshot *
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         ReshapeAlias *aliases = NULL;
 
-        if (claims && claims_list(claims, false, &list, NULL) != 0)
+        if (claims && claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
                 log_debug("Claims could not be read; migrations are told by their size alone.");
         if (migration_match(consumers, snapshot, &list, &aliases, ret_n) < 0)
                 *ret_n = 0;
@@ -186,18 +186,18 @@ static void note_end(ReshapeControl *control, int result, const Error *error)
         }
         control->error = result == 0 ? ERROR_NULL : *error;
         if (result != 0) {
-                log_event(LOG_ERR, MESSAGE_RESHAPE_FAILED,
-                          LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text),
-                          "The provider tree keeps its old shape: %s. It is tried again at the "
-                          "next start, or with \"computectl reshape\".",
-                          error_text(error, result));
+                log_event(
+                        LOG_ERR, MESSAGE_RESHAPE_FAILED,
+                        LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text),
+                        "The provider tree keeps its old shape: %s. It is tried again at the next start, or with \"computectl reshape\".",
+                        error_text(error, result));
                 return;
         }
         log_done(control, image);
         log_problems(control, verdict);
         if (string_set_copy(&control->kept, &verdict->kept) < 0)
-                log_warning("Out of memory: which classes could not be moved is forgotten, "
-                            "ignoring.");
+                log_warning(
+                        "Out of memory: which classes could not be moved is forgotten, ignoring.");
 }
 
 static void on_ended(Reshaper *reshaper, int result, const Error *error, void *userdata)

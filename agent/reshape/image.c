@@ -268,10 +268,10 @@ static int check_stranger(const ProviderTree *current, const ProviderTree *tree,
                         const char *name = held->resources.items[j].resource_class;
 
                         if (!after || !provider_find_inventory(after, name))
-                                return error_setf(reterr, EBUSY,
-                                                  "Consumer %s came after the reshape and holds "
-                                                  "%.60s of %s: move it away first",
-                                                  consumer->uuid.text, name, here->name);
+                                return error_setf(
+                                        reterr, EBUSY,
+                                        "Consumer %s came after the reshape and holds %.60s of %s: move it away first",
+                                        consumer->uuid.text, name, here->name);
                 }
         }
         return 0;

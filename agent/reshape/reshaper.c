@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 
 #include "agent/formats/documents.h"
 #include "agent/state/state-file.h"
+#include "base/clock.h"
 #include "base/jitter.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -67,14 +67,6 @@ int reshaper_cancel(Reshaper *reshaper)
                 return -EBUSY;
         reshaper->cancelled = true;
         return 0;
-}
-
-static uint64_t clock_usec(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
 /* The pre-image */

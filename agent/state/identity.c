@@ -64,10 +64,10 @@ static int read_file(const char *path, Uuid *ret, Error *reterr)
                                   r == -EINVAL ? "Not a regular file" : strerror(-r),
                                   r == -EACCES ? "; let the user compute-agent read it" : "");
         if (parse_content(text, n, ret) < 0)
-                return error_setf(reterr, EINVAL,
-                                  "%s holds no uuid; write the uuid of this host's root provider "
-                                  "into it, or remove it when the host was never published",
-                                  path);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s holds no uuid; write the uuid of this host's root provider into it, or remove it when the host was never published",
+                        path);
         return 1;
 }
 
@@ -90,10 +90,10 @@ static int look(Found *found, const char *folder, size_t n_folder, Error *reterr
         if (r <= 0)
                 return r;
         if (found->found && !uuid_equal(&found->uuid, &uuid))
-                return error_setf(reterr, EINVAL,
-                                  "%s and %s differ; remove the one that is not the uuid of this "
-                                  "host's root provider",
-                                  found->path, path);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s and %s differ; remove the one that is not the uuid of this host's root provider",
+                        found->path, path);
         if (!found->found) {
                 memcpy(found->path, path, sizeof(path));
                 found->uuid = uuid;
@@ -194,11 +194,11 @@ static int create(const char *state_path, const Uuid *uuid, bool replace, Error 
                 return error_setf(reterr, r, "%s/" FILE_NAME " cannot be made: %s; make room",
                                   state_path, strerror(-r));
         default:
-                return error_setf(reterr, r,
-                                  "%s/" FILE_NAME " cannot be made: %s; make the folder writable, "
-                                  "or put the file, with the uuid of this host's root provider, "
-                                  "beside the configuration file",
-                                  state_path, strerror(-r));
+                return error_setf(
+                        reterr, r,
+                        "%s/" FILE_NAME
+                        " cannot be made: %s; make the folder writable, or put the file, with the uuid of this host's root provider, beside the configuration file",
+                        state_path, strerror(-r));
         }
 }
 
@@ -219,8 +219,8 @@ int identity_load(const char *const *config_files, const char *state_path, Uuid 
                         r = look(&found, state_path, strlen(state_path), reterr);
                         if (r == 0 && !found.found)
                                 r = error_setf(reterr, EAGAIN,
-                                               "%s/" FILE_NAME " was made and removed by somebody "
-                                               "else",
+                                               "%s/" FILE_NAME
+                                               " was made and removed by somebody else",
                                                state_path);
                 }
                 if (r < 0)
@@ -259,10 +259,10 @@ int identity_replace(const char *const *config_files, const char *state_path, co
         if (snprintf(own, sizeof(own), "%s/" FILE_NAME, state_path) >= (int)sizeof(own))
                 return error_setf(reterr, ENAMETOOLONG, "%.200s: the path is too long", state_path);
         if (found.found && strcmp(found.path, own) != 0)
-                return error_setf(reterr, EEXIST,
-                                  "%s is where an operator put it, and is not written by the "
-                                  "agent: write %s into it, or remove it",
-                                  found.path, uuid->text);
+                return error_setf(
+                        reterr, EEXIST,
+                        "%s is where an operator put it, and is not written by the agent: write %s into it, or remove it",
+                        found.path, uuid->text);
         r = create(state_path, uuid, found.found, reterr);
         return r == -EEXIST ? error_setf(reterr, r, "%s was made by somebody else just now", own)
                             : r;

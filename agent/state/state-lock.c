@@ -16,10 +16,10 @@ static int tell_busy(const char *path, pid_t pid, Error *reterr)
 
         if (pid > 0)
                 snprintf(who, sizeof(who), "Process %d", (int)pid);
-        return error_setf(reterr, EBUSY,
-                          "%s uses this state folder already (%.200s is locked): two agents of one "
-                          "folder would take back each other's claims",
-                          who, path);
+        return error_setf(
+                reterr, EBUSY,
+                "%s uses this state folder already (%.200s is locked): two agents of one folder would take back each other's claims",
+                who, path);
 }
 
 static int lock_file(int fd, const char *path, Error *reterr)

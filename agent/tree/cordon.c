@@ -357,10 +357,10 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
                 return error_setf(reterr, EINVAL, "That is too long: at most %d bytes of reason",
                                   CORDON_TEXT_MAX);
         if (device[0] && tree && !find_provider(tree, root, device))
-                return error_setf(reterr, ENODEV,
-                                  "\"%.60s\" is no device of this host that has a provider; "
-                                  "\"computectl tree\" shows them",
-                                  device);
+                return error_setf(
+                        reterr, ENODEV,
+                        "\"%.60s\" is no device of this host that has a provider; \"computectl tree\" shows them",
+                        device);
         if (!entry && add_entry(cordon, device, "", "", &entry) < 0)
                 return error_oom(reterr);
         kept = *entry;

@@ -87,6 +87,16 @@ static int add_device(DeviceLedger *ledger, LedgerDevice **ret)
         return 0;
 }
 
+/* But for texts and sets. */
+static bool is_as_before(const LedgerDevice *a, const LedgerDevice *b)
+{
+        return uuid_equal(&a->provider, &b->provider) && uuid_equal(&a->parent, &b->parent) &&
+               uuid_equal(&a->boot, &b->boot) && uuid_equal(&a->config, &b->config) &&
+               a->total == b->total && a->reserved == b->reserved && a->missing == b->missing &&
+               a->held == b->held && a->withheld == b->withheld && a->since_usec == b->since_usec &&
+               a->n_soon == b->n_soon;
+}
+
 /* JSON */
 
 static json_t *device_to_json(const LedgerDevice *device)
@@ -366,14 +376,41 @@ static bool is_used(const Update *update, const LedgerDevice *device)
         return false;
 }
 
-static int replace_text(char **text, const char *value)
+static int note_class(Update *update, LedgerDevice *device, const char *resource_class)
 {
-        char *copy = strdup(value);
+        char *copy;
 
+        if (device->resource_class && strcmp(device->resource_class, resource_class) == 0)
+                return 0;
+        copy = strdup(resource_class);
         if (!copy)
                 return -ENOMEM;
-        free(*text);
-        *text = copy;
+        free(device->resource_class);
+        device->resource_class = copy;
+        update->ledger->changed = true;
+        return 0;
+}
+
+static int note_traits(Update *update, LedgerDevice *device, const StringSet *traits)
+{
+        if (string_set_equal(&device->traits, traits))
+                return 0;
+        update->ledger->changed = true;
+        return string_set_copy(&device->traits, traits);
+}
+
+static int note_members(Update *update, LedgerDevice *device, const SnapshotDevice *there)
+{
+        _cleanup_(string_set_done) StringSet members = STRING_SET_INIT;
+        StringSet before = device->members;
+
+        if (list_members(update, there, &members) < 0)
+                return -ENOMEM;
+        if (string_set_equal(&before, &members))
+                return 0;
+        update->ledger->changed = true;
+        device->members = members;
+        members = before;
         return 0;
 }
 
@@ -424,23 +461,24 @@ static void settle(Update *update, LedgerDevice *device, Inventory *record)
 static int note_present(Update *update, const Provider *provider, const SnapshotDevice *there)
 {
         InventoryRecord *record = &provider->inventories[0];
-        LedgerDevice *device = find_device(update, provider->name);
+        LedgerDevice *device = find_device(update, provider->name), before;
 
         if (!device &&
             (add_device(update->ledger, &device) < 0 || !(device->name = strdup(provider->name))))
                 return -ENOMEM;
+        before = *device;
         device->total = record->inventory.total;
         settle(update, device, &record->inventory);
         device->provider = provider->uuid;
         device->parent = provider->parent;
         device->boot = update->moment->boot;
         device->config = update->moment->config;
-        if (replace_text(&device->resource_class, record->resource_class) < 0 ||
-            string_set_copy(&device->traits, &provider->traits) < 0)
-                return -ENOMEM;
-        string_set_done(&device->members);
-        device->members = STRING_SET_INIT;
-        return list_members(update, there, &device->members);
+        /* One that was added has another provider now. */
+        update->ledger->changed |= !is_as_before(device, &before);
+        return note_class(update, device, record->resource_class) < 0 ||
+                               note_traits(update, device, &provider->traits) < 0
+                       ? -ENOMEM
+                       : note_members(update, device, there);
 }
 
 static int note_all_present(Update *update)
@@ -538,14 +576,17 @@ static int handle_missing(Update *update, Error *reterr)
 
         for (size_t i = 0; i < ledger->n_devices; i++) {
                 LedgerDevice *device = &ledger->devices[i];
+                const LedgerDevice before = *device;
                 bool present = is_present(update, device);
 
                 if (!present && !is_expected(update, device)) {
                         device_done(device);
+                        ledger->changed = true;
                         continue;
                 }
                 if (!present && r == 0)
                         r = withhold(update, device, reterr);
+                ledger->changed |= !is_as_before(device, &before);
                 if (n != i) {
                         ledger->devices[n] = *device;
                         *device = (LedgerDevice){ 0 };

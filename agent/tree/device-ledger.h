@@ -48,6 +48,7 @@ typedef struct DeviceLedger {
         LedgerDevice *devices;
         size_t n_devices;
         size_t n_allocated;
+        bool changed; /* by an update, since somebody cleared this */
 } DeviceLedger;
 
 #define DEVICE_LEDGER_INIT ((DeviceLedger){ 0 })

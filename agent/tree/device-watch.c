@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/state/read-file.h"
 #include "agent/state/state-file.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -20,7 +20,7 @@ struct DeviceWatch {
         DeviceMoment moment; /* but for its time */
         DeviceLedger ledger;
         size_t n_missing;
-        json_t *saved;
+        bool saved;      /* the file has the ledger as it was before it changed */
         int write_error; /* of the last write, so that each is told once */
 };
 
@@ -29,7 +29,6 @@ DeviceWatch *device_watch_free(DeviceWatch *watch)
         if (!watch)
                 return NULL;
         device_ledger_done(&watch->ledger);
-        json_decref(watch->saved);
         free(watch->state_file);
         free(watch);
         return NULL;
@@ -113,41 +112,36 @@ static void load(DeviceWatch *watch)
         if (r < 0)
                 log_warning("The list of expected devices begins anew: %s", error.text);
         else
-                watch->saved = TAKE_PTR(json);
+                watch->saved = true;
 }
 
 static void save(DeviceWatch *watch)
 {
-        json_t *json = device_ledger_to_json(&watch->ledger);
+        _cleanup_json_ json_t *json = NULL;
         Error error;
         int r;
 
-        if (!json || watch->read_only || (watch->saved && json_equal(json, watch->saved))) {
-                json_decref(json);
+        if (watch->read_only || (watch->saved && !watch->ledger.changed))
                 return;
-        }
+        json = device_ledger_to_json(&watch->ledger);
+        if (!json)
+                return;
         r = state_file_write(watch->state_file, json, &error);
-        if (r < 0) {
-                if (r != watch->write_error)
-                        log_warning("The list of expected devices cannot be kept: %s; retrying.",
-                                    error.text);
-                watch->write_error = r;
-                json_decref(json);
+        if (r < 0 && r != watch->write_error)
+                log_warning("The list of expected devices cannot be kept: %s; retrying.",
+                            error.text);
+        watch->write_error = MIN(r, 0);
+        if (r < 0)
                 return;
-        }
-        watch->write_error = 0;
-        json_decref(watch->saved);
-        watch->saved = json;
+        watch->saved = true;
+        watch->ledger.changed = false;
 }
 
 static DeviceMoment now(const DeviceWatch *watch)
 {
         DeviceMoment moment = watch->moment;
-        struct timespec time;
 
-        clock_gettime(CLOCK_BOOTTIME, &time);
-        moment.now_usec =
-                (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
+        moment.now_usec = clock_usec(CLOCK_BOOTTIME);
         return moment;
 }
 

@@ -195,9 +195,9 @@ static int merge_into(Merge *merge, const ProviderYamlEntry *entry, Provider *pr
         }
         for (size_t i = 0; i < entry->n_inventories; i++)
                 if (is_foreign(provider, entry->inventories[i].resource_class)) {
-                        complain(merge, entry,
-                                 "the provider has an inventory of this class "
-                                 "that is not from here");
+                        complain(
+                                merge, entry,
+                                "the provider has an inventory of this class that is not from here");
                         return 0;
                 }
         return add_all(merge, entry, provider);

@@ -362,8 +362,7 @@ static bool check_version(const Reader *reader, const yaml_node_t *root)
 
         if (!text || is_plain(node)) {
                 complain(reader, node,
-                         "meta: schema_version must be a text in quotes, such as "
-                         "'1.0'");
+                         "meta: schema_version must be a text in quotes, such as '1.0'");
                 return false;
         }
         if (strncmp(text, "1.", 2) != 0 || !minor[0] ||
@@ -373,8 +372,7 @@ static bool check_version(const Reader *reader, const yaml_node_t *root)
         }
         if (strcmp(minor, "0") != 0)
                 complain(reader, node,
-                         "schema_version %.20s is newer than 1.0: what is new in it "
-                         "is ignored",
+                         "schema_version %.20s is newer than 1.0: what is new in it is ignored",
                          text);
         return true;
 }

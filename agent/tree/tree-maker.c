@@ -15,18 +15,15 @@ static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr
         if (strcmp(root->name, maker->nodename) != 0)
                 return error_setf(
                         reterr, EEXIST,
-                        "This host's provider %s is named \"%.60s\" in Placement, but the host is "
-                        "now \"%.60s\": give the host its old name back, or \"computectl identity "
-                        "rename\"",
+                        "This host's provider %s is named \"%.60s\" in Placement, but the host is now \"%.60s\": give the host its old name back, or \"computectl identity rename\"",
                         root->uuid.text, root->name, maker->nodename);
         if (!uuid_empty(&root->parent)) {
                 const Provider *parent = provider_tree_find(tree, &root->parent);
 
-                return error_setf(reterr, EINVAL,
-                                  "This host's provider %s was put below \"%.60s\" in Placement: "
-                                  "make it a root again (a PUT of it with parent_provider_uuid "
-                                  "null)",
-                                  root->uuid.text, parent ? parent->name : root->parent.text);
+                return error_setf(
+                        reterr, EINVAL,
+                        "This host's provider %s was put below \"%.60s\" in Placement: make it a root again (a PUT of it with parent_provider_uuid null)",
+                        root->uuid.text, parent ? parent->name : root->parent.text);
         }
         return 0;
 }

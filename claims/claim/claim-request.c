@@ -110,11 +110,10 @@ static int check_layout_of_groups(const ResourceRequest *request, Error *reterr)
 
                 for (size_t j = 0; group->suffix[0] && j < group->resources.n_items; j++)
                         if (is_laid_out(group->resources.items[j].resource_class))
-                                return error_setf(reterr, EINVAL,
-                                                  "Group \"%.70s\" asks for %s: of a guest with a "
-                                                  "layout the group without a suffix does",
-                                                  group->suffix,
-                                                  group->resources.items[j].resource_class);
+                                return error_setf(
+                                        reterr, EINVAL,
+                                        "Group \"%.70s\" asks for %s: of a guest with a layout the group without a suffix does",
+                                        group->suffix, group->resources.items[j].resource_class);
         }
         return 0;
 }
@@ -138,9 +137,9 @@ static int check_layout(const ResourceRequest *request, Error *reterr)
             resources_get(&group->resources, "PCPU") != n_dedicated ||
             resources_get(&group->resources, "VCPU") != n_cpus - n_dedicated ||
             resources_get(&group->resources, "MEMORY_MB") != memory_mb)
-                return error_setf(reterr, EINVAL,
-                                  "The layout is not that of the CPUs and the memory that are "
-                                  "asked for");
+                return error_setf(
+                        reterr, EINVAL,
+                        "The layout is not that of the CPUs and the memory that are asked for");
         return check_layout_of_groups(request, reterr);
 }
 

@@ -188,6 +188,12 @@ bool claim_has_mdev(const Claim *claim, const Uuid *mdev)
         return false;
 }
 
+bool claim_is_of_guest_alone(const Claim *claim)
+{
+        return strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0 &&
+               !(claim->was_read && claim->standing == CLAIM_STANDING_NONE);
+}
+
 uint64_t claim_sum(const Claim *claim, const char *resource_class)
 {
         uint64_t sum = 0;
@@ -209,6 +215,12 @@ bool claim_binds(const Claim *claim, const char *resource_class)
                             resources_get(&claim->allocations[i].resources, resource_class) > 0)
                                 return true;
         return claim->layout.n_cells > 0 && claim_sum(claim, resource_class) > 0;
+}
+
+void claim_move_done(ClaimMove *move)
+{
+        free(move->to_type);
+        *move = (ClaimMove){ 0 };
 }
 
 int claim_list_add(ClaimList *list, Claim *claim)

@@ -39,7 +39,7 @@ ClaimState claim_state_from_text(const char *text);
 /* What Placement was told of a claim by this agent. */
 typedef enum ClaimStanding {
         CLAIM_STANDING_NONE,    /* nothing: there is no Placement, or somebody else wrote there */
-        CLAIM_STANDING_PENDING, /* it may have been told; nobody was promised anything yet */
+        CLAIM_STANDING_PENDING, /* it may have been reported; nobody was promised anything yet */
         CLAIM_STANDING_WRITTEN, /* the allocations are ours to remove */
         CLAIM_STANDING_OWED,    /* promised without it: Placement is to be told */
         CLAIM_STANDING_SENT,    /* the same, and what is there may be ours */
@@ -51,27 +51,48 @@ const char *claim_standing_to_text(ClaimStanding standing); /* "", "pending", "w
                                                              */
 ClaimStanding claim_standing_from_text(const char *text);
 
-/* What Placement is still to be told. */
-typedef struct ClaimDebts {
-        uint64_t n_claims;      /* to be written */
-        uint64_t n_departures;  /* ended: what is there is to be removed */
-        uint64_t n_handovers;   /* to be another consumer's */
-        int64_t last_departure; /* the highest id of one; 0: there is none */
-} ClaimDebts;
+/* What is still to be reported to Placement. */
+typedef struct ClaimsOwed {
+        uint64_t n_writes;    /* to be written */
+        uint64_t n_removals;  /* ended: what is there is to be removed */
+        uint64_t n_moves;     /* to be another consumer's */
+        int64_t last_removal; /* the highest id of one; 0: there is none */
+        uint64_t n_unheld;    /* no part of the sum: claims of guests that nobody told Placement of,
+                                 and nobody is to */
+} ClaimsOwed;
 
-static inline uint64_t claim_debts_sum(const ClaimDebts *debts)
+static inline uint64_t claims_owed_sum(const ClaimsOwed *owed)
 {
-        return debts->n_claims + debts->n_departures + debts->n_handovers;
+        return owed->n_writes + owed->n_removals + owed->n_moves;
 }
 
 /* How Placement had a consumer when it was told of its claim, or read last before that: what tells
  * whether somebody else wrote it since. Whoever tells Placement knows what they mean
  * (agent/guests/claim-share.h). */
-typedef struct ClaimTold {
+typedef struct ClaimReported {
         int64_t generation; /* of the consumer */
         Uuid elsewhere;     /* stands for the providers that are not of this host; "": not known */
-        uint64_t until_sec; /* by Placement's clock: it was written until then; 0: not known */
-} ClaimTold;
+        uint64_t until_sec; /* by Placement's clock: it was written until then, one that was read
+                             * just then; 0: not known */
+} ClaimReported;
+
+/* A claim that ended while it was pending or written: what Placement has of it is to be removed. */
+typedef struct ClaimRemoval {
+        int64_t id;
+        int64_t claim; /* that ended */
+        Uuid consumer;
+        ClaimReported reported;
+        bool unsure; /* it is not known whether what was written for the claim arrived */
+} ClaimRemoval;
+
+/* A claim that is to be another consumer's: a migration's, or the instance's again. */
+typedef struct ClaimMove {
+        int64_t id;
+        Uuid from, to;
+        char *to_type; /* "MIGRATION"; owned */
+} ClaimMove;
+
+void claim_move_done(ClaimMove *move);
 
 /* A device that a claim has for itself: a mediated device, which exists or is to be made, or a
  * whole PCI device: no type and no mdev then. */
@@ -93,6 +114,7 @@ typedef struct Claim {
         ClaimStanding standing; /* NONE of an ended one */
         bool resize_target;     /* stands beside the first claim of the same consumer */
         bool was_read;          /* what Placement has of the consumer was read for it */
+        bool is_unheld;         /* and nobody had written it there */
         char *host, *node;
         char *project_id, *user_id; /* "" when not given */
         char *consumer_type;        /* "" when not given */
@@ -134,12 +156,29 @@ bool claim_has_pci(const Claim *claim, const char *address);
 /* True when the claim has that mdev. */
 bool claim_has_mdev(const Claim *claim, const Uuid *mdev);
 
+/* Was it made of its guest alone? Then it is over when that stops. Not where somebody else wrote
+ * what the guest has: who placed it speaks for it, running or not. */
+bool claim_is_of_guest_alone(const Claim *claim);
+
 /* The sum of a class over all providers. */
 uint64_t claim_sum(const Claim *claim, const char *resource_class);
 
 /* Do the claim's devices or cells say from which provider it has the class? What nothing binds is
  * where Placement has it. */
 bool claim_binds(const Claim *claim, const char *resource_class);
+
+/* Which claims are listed. */
+typedef enum ClaimsWhich {
+        CLAIMS_LIVING,
+        CLAIMS_ENDED,     /* the newest CLAIM_HISTORY_MAX */
+        CLAIMS_ALL,       /* both */
+        CLAIMS_PENDING,   /* the living ones that are pending */
+        CLAIMS_OF_DEVICE, /* that live and have the device: libvirt's name or PCI address of it, or
+                             the uuid of the mdev */
+        CLAIMS_OF_GUEST,  /* that live and are of the guest with that uuid: its own, and what was
+                             handed to a migration */
+        _CLAIMS_WHICH_MAX,
+} ClaimsWhich;
 
 typedef struct ClaimList {
         Claim **claims;

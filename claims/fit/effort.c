@@ -4,25 +4,19 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/macros.h"
 
 /* So much work, well below a millisecond, between two looks at the clock. */
 #define WORK_BETWEEN_LOOKS 1024
 
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 FitEffort fit_effort_begin(uint64_t patience_usec)
 {
         return (FitEffort){ .patience_usec = patience_usec,
-                            .until_usec = patience_usec > 0 ? now_usec() + patience_usec : 0 };
+                            .until_usec = patience_usec > 0 ? clock_usec(CLOCK_THREAD_CPUTIME_ID) +
+                                                                      patience_usec
+                                                            : 0 };
 }
 
 bool fit_effort_spend(FitEffort *effort, uint64_t work)
@@ -30,7 +24,8 @@ bool fit_effort_spend(FitEffort *effort, uint64_t work)
         effort->work += work;
         if (effort->until_usec > 0 && effort->work - effort->looked_at >= WORK_BETWEEN_LOOKS) {
                 effort->looked_at = effort->work;
-                effort->late = effort->late || now_usec() >= effort->until_usec;
+                effort->late =
+                        effort->late || clock_usec(CLOCK_THREAD_CPUTIME_ID) >= effort->until_usec;
         }
         return !fit_effort_is_spent(effort);
 }

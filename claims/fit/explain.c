@@ -31,26 +31,6 @@ static const RequestGroup *item_group(const FitProblem *problem, const FitItem *
         return &problem->request->groups[item->group];
 }
 
-static bool find_bad_trait(const FitProblem *problem, const FitItem *item, size_t provider,
-                           Failure *failure)
-{
-        const RequestGroup *group = item_group(problem, item);
-        const StringSet *traits = &problem->view->tree->providers[provider]->traits;
-
-        for (size_t i = 0; i < group->forbidden.n_items; i++)
-                if (string_set_contains(traits, group->forbidden.items[i])) {
-                        failure->trait = group->forbidden.items[i];
-                        failure->forbidden = true;
-                        return true;
-                }
-        for (size_t i = 0; item->suffixed && i < group->required.n_items; i++)
-                if (!string_set_contains(traits, group->required.items[i])) {
-                        failure->trait = group->required.items[i];
-                        return true;
-                }
-        return false;
-}
-
 static Failure find_failure(const FitProblem *problem, const FitItem *item, size_t provider)
 {
         Failure failure = { .hurdle = HURDLE_NONE };
@@ -76,7 +56,9 @@ static Failure find_failure(const FitProblem *problem, const FitItem *item, size
         if (!fit_problem_usable(problem, provider) ||
             !fit_problem_tree_allows(problem, item, provider))
                 failure.hurdle = HURDLE_HOST;
-        else if (find_bad_trait(problem, item, provider, &failure))
+        else if ((failure.trait = fit_bad_trait(problem->view->tree->providers[provider],
+                                                item_group(problem, item), item->suffixed,
+                                                &failure.forbidden)))
                 failure.hurdle = HURDLE_TRAIT;
         return failure;
 }
@@ -180,20 +162,6 @@ static bool class_exists(const FitProblem *problem, size_t resource_class)
         return false;
 }
 
-/* How many items of this kind one provider could take. */
-static uint64_t count_places(const FitProblem *problem, const FitItem *item, size_t provider)
-{
-        uint64_t places = UINT64_MAX;
-
-        for (size_t i = 0; i < item->n_needs; i++) {
-                const FitRoom *room =
-                        fit_problem_room(problem, provider, item->needs[i].resource_class);
-
-                places = MIN(places, room->limit / item->needs[i].amount);
-        }
-        return problem->request->isolate && item->suffixed ? MIN(places, 1u) : places;
-}
-
 static int explain_kind(const FitProblem *problem, const FitItem *item, Error *reterr)
 {
         _cleanup_free_ char *resources = NULL;
@@ -203,7 +171,7 @@ static int explain_kind(const FitProblem *problem, const FitItem *item, Error *r
         for (size_t i = 0; i < problem->n_items; i++)
                 n += problem->items[i].kind == item->kind;
         for (size_t i = 0; i < item->n_candidates && places < n; i++) {
-                uint64_t more = count_places(problem, item, item->candidates[i]);
+                uint64_t more = fit_problem_places(problem, item, item->candidates[i], NULL, 0);
 
                 places += MIN(more, n);
         }

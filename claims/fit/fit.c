@@ -124,21 +124,11 @@ static size_t *failed_at(const Search *search, const FitItem *item, size_t provi
 /* How many more items like this one the provider takes. */
 static uint64_t count_places(const Search *search, const FitItem *item, size_t provider)
 {
-        const FitProblem *problem = search->problem;
-        uint64_t places = UINT64_MAX;
-
-        if (*failed_at(search, item, provider) > 0)
-                return 0;
-        for (size_t i = 0; i < item->n_needs; i++) {
-                const FitNeed *need = &item->needs[i];
-                uint64_t limit = fit_problem_room(problem, provider, need->resource_class)->limit;
-                uint64_t placed = *placed_at(search, provider, need->resource_class);
-
-                places = MIN(places, (limit - MIN(placed, limit)) / need->amount);
-        }
-        if (problem->request->isolate && item->suffixed)
-                places = search->n_suffixed[provider] > 0 ? 0 : MIN(places, 1u);
-        return places;
+        return *failed_at(search, item, provider) > 0
+                       ? 0
+                       : fit_problem_places(search->problem, item, provider,
+                                            placed_at(search, provider, 0),
+                                            search->n_suffixed[provider]);
 }
 
 static void place(Search *search, const FitItem *item, size_t provider)
@@ -402,6 +392,7 @@ static void search_clean(Search *search)
 static int search_fit(Search *search, Fit *ret, Error *reterr)
 {
         const FitProblem *problem = search->problem;
+        uint64_t lacking;
 
         search_begin(search);
         if (is_promising(search, 0, problem->given_traits) &&
@@ -413,9 +404,11 @@ static int search_fit(Search *search, Fit *ret, Error *reterr)
         }
         if (fit_effort_is_spent(problem->effort))
                 return too_hard(problem, reterr);
-        if ((search->reachable[0] | problem->given_traits) != problem->wanted_traits)
+        lacking = problem->wanted_traits & ~(search->reachable[0] | problem->given_traits);
+        if (lacking)
                 error_setf(reterr, ENOSPC,
-                           "The providers that have room lack a required trait of the request");
+                           "No provider that has room for the request has the required trait %s",
+                           problem->traits->items[__builtin_ctzll(lacking)]);
         else
                 error_setf(reterr, ENOSPC,
                            "Each part of the request fits alone, but not all of them together");

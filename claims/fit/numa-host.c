@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "claims/fit/problem.h"
 
 #define CELL_TRAIT "HW_NUMA_ROOT"
 
@@ -287,13 +288,13 @@ static bool fit_cpus(const NumaRoom *room, NumaThreads threads, uint64_t n_share
                          room->n_free);
         } else if (n_dedicated > n_usable) {
                 fail(ret, "threads", "PCPU", n_dedicated, n_usable);
-                snprintf(ret->text, sizeof(ret->text),
-                         threads == NUMA_THREADS_ISOLATE
-                                 ? "asks for %" PRIu64 " cores (isolate), free are %" PRIu64
-                                 : "asks for %" PRIu64
-                                   " CPUs on cores with two free threads (require), free are "
-                                   "%" PRIu64,
-                         n_dedicated, n_usable);
+                snprintf(
+                        ret->text, sizeof(ret->text),
+                        threads == NUMA_THREADS_ISOLATE
+                                ? "asks for %" PRIu64 " cores (isolate), free are %" PRIu64
+                                : "asks for %" PRIu64
+                                  " CPUs on cores with two free threads (require), free are %" PRIu64,
+                        n_dedicated, n_usable);
         }
         return !ret->term;
 }
@@ -480,22 +481,21 @@ static bool fit_provider(const NumaHost *host, const NumaRoom *room, const Resou
                          const uint64_t amounts[static _NUMA_CLASS_MAX], NumaVerdict *ret)
 {
         const RequestGroup *group = find_group(request);
+        const char *trait;
 
         for (size_t i = 0; i < _NUMA_CLASS_MAX; i++) {
                 if (!host->by_cell[i] || amounts[i] == 0)
                         continue;
                 if (!fit_inventory(host, room, numa_class_names[i], amounts[i], ret))
                         return false;
-                for (size_t j = 0; j < group->forbidden.n_items; j++)
-                        if (string_set_contains(
-                                    &host->view->tree->providers[room->provider]->traits,
-                                    group->forbidden.items[j])) {
-                                fail(ret, "trait", numa_class_names[i], amounts[i], 0);
-                                snprintf(ret->text, sizeof(ret->text),
-                                         "has the forbidden trait %.100s",
-                                         group->forbidden.items[j]);
-                                return false;
-                        }
+                trait = fit_bad_trait(host->view->tree->providers[room->provider], group, false,
+                                      NULL);
+                if (trait) {
+                        fail(ret, "trait", numa_class_names[i], amounts[i], 0);
+                        snprintf(ret->text, sizeof(ret->text), "has the forbidden trait %.100s",
+                                 trait);
+                        return false;
+                }
         }
         return true;
 }
@@ -637,8 +637,7 @@ int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size
         if (!chosen || cpu_set_copy(&cell->vcpus, &asked->vcpus) < 0 ||
             choose_cpus(host, room, numa->threads, n, chosen, &layout->held) < 0)
                 return -ENOMEM;
-        CPU_SET_FOREACH(vcpu, &asked->vcpus)
-        {
+        CPU_SET_FOREACH(vcpu, &asked->vcpus) {
                 LayoutCpu *cpu = layout_add_cpu(layout);
 
                 cpu->vcpu = vcpu;

@@ -537,9 +537,9 @@ static void explain_cells(const NumaSearch *search, Error *reterr)
                 error_setf(reterr, ENOSPC, "The guest has %zu cells, the host %zu", n_cells,
                            n_rooms);
         else
-                error_setf(reterr, ENOSPC,
-                           "Each cell of the guest fits a cell of the host, but not each one of "
-                           "its own");
+                error_setf(
+                        reterr, ENOSPC,
+                        "Each cell of the guest fits a cell of the host, but not each one of its own");
 }
 
 static int explain(const NumaSearch *search, Error *reterr)

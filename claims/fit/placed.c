@@ -6,13 +6,7 @@
 #include <string.h>
 
 #include "claims/claim/host-facts.h"
-#include "claims/fit/group-match.h"
-
-void placed_done(Placed *placed)
-{
-        resource_request_done(&placed->request);
-        *placed = PLACED_NULL;
-}
+#include "claims/fit/problem.h"
 
 /* What is held of this host, of all that is held. */
 typedef struct Share {
@@ -201,41 +195,58 @@ void placed_bind_groups(ResourceRequest *request, const RequestMappings *mapping
                                 request->groups[j].provider = mappings->items[i].provider;
 }
 
-static int bind(const Share *share, const RequestMappings *mappings, Placed *placed, Error *reterr)
-{
-        int r;
-
-        if (mappings)
-                placed_bind_groups(&placed->request, mappings);
-        r = group_match(share->view, share->holding, &placed->request);
-        /* What the fit finds is one way of maybe several. */
-        placed->ambiguous = r == GROUP_MATCH_AMBIGUOUS || r == GROUP_MATCH_E_NONE;
-        return r < 0 ? error_oom(reterr) : 0;
-}
-
 int placed_make(const HostView *view, const char *node, const ResourceRequest *request,
-                const Consumer *holding, const RequestMappings *mappings, Placed *ret,
+                const Consumer *holding, const RequestMappings *mappings, ResourceRequest *ret,
                 Error *reterr)
 {
         _cleanup_(share_done) Share share = { .view = view, .holding = holding };
-        _cleanup_(placed_done) Placed placed = PLACED_NULL;
+        _cleanup_(resource_request_done) ResourceRequest bound = RESOURCE_REQUEST_INIT;
         int r;
 
-        if (add_up(&share, node) < 0 || resource_request_copy(&placed.request, request) < 0 ||
-            take_out_others(&share, mappings, &placed.request) < 0)
+        if (add_up(&share, node) < 0 || resource_request_copy(&bound, request) < 0 ||
+            take_out_others(&share, mappings, &bound) < 0)
                 return error_oom(reterr);
         if (share.sum.n_items == 0) {
                 error_setf(reterr, ESTALE, "Consumer %s holds nothing of this host",
                            holding->uuid.text);
                 return PLACED_E_OTHER;
         }
-        if ((r = compare_sums(&share, &placed.request, reterr)) != 0 ||
-            (r = check_rooms(&share, reterr)) != 0 ||
-            (r = bind(&share, mappings, &placed, reterr)) != 0)
+        if ((r = compare_sums(&share, &bound, reterr)) != 0 ||
+            (r = check_rooms(&share, reterr)) != 0)
                 return r;
-        *ret = placed;
-        placed = PLACED_NULL;
-        return 0;
+        if (mappings)
+                placed_bind_groups(&bound, mappings);
+        *ret = bound;
+        bound = RESOURCE_REQUEST_INIT;
+        return PLACED_DONE;
+}
+
+/* Where the fit has a group that nobody bound; NULL: it is bound, or has no resources. */
+static const Provider *find_chosen(const HostView *view, const RequestGroup *group, size_t index,
+                                   const Fit *fit)
+{
+        for (size_t i = 0; group->suffix[0] && uuid_empty(&group->provider) && i < fit->n_pieces;
+             i++)
+                if (fit->pieces[i].group == index)
+                        return view->tree->providers[fit->pieces[i].provider];
+        return NULL;
+}
+
+bool placed_is_ambiguous(const HostView *view, const ResourceRequest *bound, const Fit *fit)
+{
+        for (size_t i = 0; i < bound->n_groups; i++)
+                for (size_t j = 0; j < i; j++) {
+                        const RequestGroup *a = &bound->groups[i], *b = &bound->groups[j];
+                        const Provider *of_a = find_chosen(view, a, i, fit),
+                                       *of_b = find_chosen(view, b, j, fit);
+
+                        if (of_a && of_b && of_a != of_b &&
+                            resources_equal(&a->resources, &b->resources) &&
+                            !fit_bad_trait(of_b, a, true, NULL) &&
+                            !fit_bad_trait(of_a, b, true, NULL))
+                                return true;
+                }
+        return false;
 }
 
 int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr)
@@ -256,10 +267,10 @@ int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, 
 
                 if (held && resources_equal(held, &taken->allocations[i].resources))
                         continue;
-                error_setf(reterr, ESTALE,
-                           "Consumer %s holds something else of provider %s than the layout takes "
-                           "there",
-                           holding->uuid.text, taken->allocations[i].provider.text);
+                error_setf(
+                        reterr, ESTALE,
+                        "Consumer %s holds something else of provider %s than the layout takes there",
+                        holding->uuid.text, taken->allocations[i].provider.text);
                 return PLACED_E_OTHER;
         }
         return PLACED_DONE;

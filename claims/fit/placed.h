@@ -18,24 +18,18 @@ typedef enum PlacedOutcome {
         _PLACED_OUTCOME_MAX,
 } PlacedOutcome;
 
-/* A request bound to what was placed. */
-typedef struct Placed {
-        ResourceRequest request;
-        bool ambiguous; /* groups could have got other providers, as far as the amounts tell */
-} Placed;
-
-#define PLACED_NULL ((Placed){ 0 })
-
-void placed_done(Placed *placed);
-
 /* Each suffixed group that the mappings name comes from its provider there, or not at all. */
 void placed_bind_groups(ResourceRequest *request, const RequestMappings *mappings);
 
-/* mappings NULL: not told. ret must be PLACED_NULL. -ENOMEM. */
+/* mappings NULL: not known; then the fit finds which group is where from the amounts. ret, which is
+ * the request bound to what was placed, must be empty. -ENOMEM. */
 int placed_make(const HostView *view, const char *node, const ResourceRequest *request,
-                const Consumer *holding, const RequestMappings *mappings, Placed *ret,
+                const Consumer *holding, const RequestMappings *mappings, ResourceRequest *ret,
                 Error *reterr);
 
 /* Does a fit of the bound request take all that was placed? PLACED_E_OTHER when it does not: a
  * layout has its own mind about cells. */
 int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr);
+
+/* Could two groups that the mappings did not name have each other's provider? */
+bool placed_is_ambiguous(const HostView *view, const ResourceRequest *bound, const Fit *fit);

@@ -126,16 +126,23 @@ static int collect_rooms(FitProblem *problem, const Consumer *placed)
         return 0;
 }
 
-static bool traits_allow(const Provider *provider, const RequestGroup *group, bool suffixed)
+const char *fit_bad_trait(const Provider *provider, const RequestGroup *group, bool whole,
+                          bool *ret_forbidden)
 {
-        for (size_t i = 0; i < group->forbidden.n_items; i++)
+        bool forbidden = true;
+        const char *bad = NULL;
+
+        for (size_t i = 0; i < group->forbidden.n_items && !bad; i++)
                 if (string_set_contains(&provider->traits, group->forbidden.items[i]))
-                        return false;
-        /* The unsuffixed group has its required traits from all its providers together. */
-        for (size_t i = 0; suffixed && i < group->required.n_items; i++)
-                if (!string_set_contains(&provider->traits, group->required.items[i]))
-                        return false;
-        return true;
+                        bad = group->forbidden.items[i];
+        for (size_t i = 0; whole && i < group->required.n_items && !bad; i++)
+                if (!string_set_contains(&provider->traits, group->required.items[i])) {
+                        bad = group->required.items[i];
+                        forbidden = false;
+                }
+        if (bad && ret_forbidden)
+                *ret_forbidden = forbidden;
+        return bad;
 }
 
 /* The provider at the top of its tree. */
@@ -168,8 +175,8 @@ bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, siz
 static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t provider)
 {
         if (!problem->usable[provider] || !fit_problem_tree_allows(problem, item, provider) ||
-            !traits_allow(problem->view->tree->providers[provider],
-                          &problem->request->groups[item->group], item->suffixed))
+            fit_bad_trait(problem->view->tree->providers[provider],
+                          &problem->request->groups[item->group], item->suffixed, NULL))
                 return false;
         for (size_t i = 0; i < item->n_needs; i++) {
                 const FitRoom *room =
@@ -321,6 +328,7 @@ static int collect_traits(FitProblem *problem)
         for (size_t i = 0; i < request->n_groups; i++)
                 if (request->groups[i].suffix[0] == '\0')
                         group = &request->groups[i];
+        problem->traits = group ? &group->required : NULL;
         for (size_t i = 0; group && i < group->required.n_items && i < FIT_TRAITS_MAX; i++) {
                 problem->wanted_traits |= UINT64_C(1) << i;
                 for (size_t j = 0; j < problem->n_providers; j++)

@@ -49,14 +49,15 @@ typedef struct FitProblem {
         FitItem *items; /* the hardest to place first */
         size_t n_items;
         size_t n_kinds;
-        size_t root;            /* SIZE_MAX: none */
-        size_t *ranks;          /* by provider: its place in the order of names */
-        size_t *twins;          /* by provider: equal for providers that no item can tell apart */
-        bool *takes;            /* provider * n_items + item, before these are sorted: a candidate?
-                                   NULL when there are subtrees */
-        uint64_t *trait_bits;   /* by provider: which of the unsuffixed group's required traits */
-        uint64_t wanted_traits; /* the bits of all of them */
-        uint64_t given_traits;  /* those that are there before anything is placed, in this try */
+        size_t root;             /* SIZE_MAX: none */
+        size_t *ranks;           /* by provider: its place in the order of names */
+        size_t *twins;           /* by provider: equal for providers that no item can tell apart */
+        bool *takes;             /* provider * n_items + item, before these are sorted: a candidate?
+                                    NULL when there are subtrees */
+        uint64_t *trait_bits;    /* by provider: which of the unsuffixed group's required traits */
+        uint64_t wanted_traits;  /* the bits of all of them */
+        const StringSet *traits; /* their names by bit; NULL: there is no such group */
+        uint64_t given_traits;   /* those that are there before anything is placed, in this try */
 } FitProblem;
 
 /* Required traits of one group; claim_request_check() refuses more. */
@@ -82,8 +83,35 @@ static inline bool fit_problem_usable(const FitProblem *problem, size_t provider
  */
 bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, size_t provider);
 
+/* The first trait that keeps a group from a provider: one that is forbidden, or that a group which
+ * takes it all from there (whole) requires; the others have their required traits from all their
+ * providers together. NULL: none does. ret_forbidden (may be NULL) is written with a trait alone.
+ */
+const char *fit_bad_trait(const Provider *provider, const RequestGroup *group, bool whole,
+                          bool *ret_forbidden);
+
 static inline const FitRoom *fit_problem_room(const FitProblem *problem, size_t provider,
                                               size_t resource_class)
 {
         return &problem->rooms[provider * problem->n_classes + resource_class];
+}
+
+/* How many more items like this one the provider takes, beside what is placed there (by class;
+ * NULL: nothing) and the suffixed groups that are on it. */
+static inline uint64_t fit_problem_places(const FitProblem *problem, const FitItem *item,
+                                          size_t provider, const uint64_t *placed,
+                                          size_t n_suffixed)
+{
+        uint64_t places = UINT64_MAX;
+
+        for (size_t i = 0; i < item->n_needs; i++) {
+                size_t resource_class = item->needs[i].resource_class;
+                uint64_t limit = fit_problem_room(problem, provider, resource_class)->limit;
+                uint64_t taken = placed ? placed[resource_class] : 0;
+
+                places = MIN(places, (limit - MIN(taken, limit)) / item->needs[i].amount);
+        }
+        if (problem->request->isolate && item->suffixed)
+                places = n_suffixed > 0 ? 0 : MIN(places, 1u);
+        return places;
 }

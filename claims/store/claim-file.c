@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "claims/store/schema.h"
 
 #define LOCK_POLL_USEC UINT64_C(5000)
@@ -22,14 +23,6 @@ typedef struct ClaimFile {
         uint64_t busy_usec;
         int folder; /* locked while the file is opened */
 } ClaimFile;
-
-static uint64_t now_usec(clockid_t clock)
-{
-        struct timespec time;
-
-        clock_gettime(clock, &time);
-        return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
-}
 
 static int open_folder(const char *path, Error *reterr)
 {
@@ -46,12 +39,12 @@ static int open_folder(const char *path, Error *reterr)
  * that both find the file damaged. */
 static int lock_folder(const ClaimFile *file, Error *reterr)
 {
-        uint64_t until = now_usec(CLOCK_MONOTONIC) + file->busy_usec;
+        uint64_t until = clock_usec(CLOCK_MONOTONIC) + file->busy_usec;
 
         while (flock(file->folder, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK && errno != EINTR)
                         return 0;
-                if (now_usec(CLOCK_MONOTONIC) >= until)
+                if (clock_usec(CLOCK_MONOTONIC) >= until)
                         return error_setf(
                                 reterr, EBUSY,
                                 "The claim database %s is being opened by another process",
@@ -80,7 +73,7 @@ static int sync_copy(const char *path, Error *reterr)
 /* PATH.KIND-20250820T120000Z, with a number when that is taken. NULL: out of memory. */
 static char *make_name(const char *path, const char *kind)
 {
-        time_t now = (time_t)(now_usec(CLOCK_REALTIME) / USEC_PER_SEC);
+        time_t now = (time_t)(clock_usec(CLOCK_REALTIME) / USEC_PER_SEC);
         char stamp[32] = "", number[16] = "";
         struct tm utc;
 
@@ -174,11 +167,11 @@ static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
         if (r < 0)
                 return r;
         if (*ret_version > SCHEMA_NEWEST)
-                return error_setf(reterr, EPROTONOSUPPORT,
-                                  "The claim database %s has version %" PRIi64
-                                  ", this program knows up to %d: install the newer program again, "
-                                  "or move the file away to begin without claims",
-                                  sqlite->path, *ret_version, SCHEMA_NEWEST);
+                return error_setf(
+                        reterr, EPROTONOSUPPORT,
+                        "The claim database %s has version %" PRIi64
+                        ", this program knows up to %d: install the program that made it again, or move the file away to begin without claims",
+                        sqlite->path, *ret_version, SCHEMA_NEWEST);
         return 0;
 }
 
@@ -213,11 +206,10 @@ static int open_and_read_version(const ClaimFile *file, bool has_log, Sqlite **r
         }
         if (r < 0)
                 return has_log && r != -EPROTONOSUPPORT && has_other_log(file)
-                               ? error_setf(reterr, EPROTONOSUPPORT,
-                                            "The log %s-wal is of another version of SQLite: "
-                                            "install that again, or move both files away to begin "
-                                            "without claims",
-                                            file->path)
+                               ? error_setf(
+                                         reterr, EPROTONOSUPPORT,
+                                         "The log %s-wal is of another version of SQLite: install that again, or move both files away to begin without claims",
+                                         file->path)
                                : r;
         *ret = TAKE_PTR(sqlite);
         return 0;

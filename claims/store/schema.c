@@ -22,17 +22,18 @@ static const char version_1[] = "CREATE TABLE versions (table_name TEXT, version
 
 /* - claims holds the living claims only, as in version 1. vcpus, memory_mb and disk_gb are the sums
  *   of the allocations (PCPU counts as vcpus), or what a claim of version 1 had while it is not
- *   placed.
- * - Ended claims move to ended_claims: no reader of the table takes them for promises, and the cost
- *   of a claim does not grow with the history. AUTOINCREMENT: an id is never used again.
- * - resource_class is the name: the specification's resource_class_id refers to a table of names
- *   that a single host does not need.
- * - usages is the sum over allocations, kept by triggers, so that no code can forget it and a claim
- *   need not add up 10,000 rows.
+ *   placed. pci: the addresses of the whole devices that a claim has, "0000:41:00.1, 0000:41:00.2",
+ *   kept by triggers; the specification leaves the form open.
+ * - standing: what Placement was told of a claim (ClaimStanding); told_*: ClaimReported. guest:
+ * whose the claim was before it was handed to a migration.
+ * - claim_counts: how many claims live; counting 10,000 rows for each change of a property would
+ *   make a claim dearer the more there are.
+ * - AUTOINCREMENT: an id is never used again.
+ * - A claim that ends while something of it may be in Placement leaves a removal, whatever ends
+ *   it: a trigger cannot forget. unsure: it is not known whether what was written arrived.
+ * - moves: a claim that is about to change hands.
  * - No table is WITHOUT ROWID: the integrity check of SQLite 3.40 takes the columns behind a
- * primary key that is not first for NULL, and such a file would be set aside.
- * - withheld: gone from the host while something of it is claimed. can_host: 0 for sharing
- *   providers. */
+ *   primary key that is not first for NULL, and such a file would be set aside. */
 static const char version_2_claims[] =
         "PRAGMA application_id = 1129074003;"
         "ALTER TABLE claims RENAME TO claims_1;"
@@ -52,37 +53,80 @@ static const char version_2_claims[] =
         " expires_usec INTEGER NOT NULL DEFAULT 0,"
         " project_id TEXT NOT NULL DEFAULT '',"
         " user_id TEXT NOT NULL DEFAULT '',"
+        " consumer_type TEXT NOT NULL DEFAULT '',"
         " request TEXT NOT NULL,"
         " boot_id TEXT NOT NULL DEFAULT '',"
         " placed INTEGER NOT NULL DEFAULT 1 CHECK (placed IN (0, 1)),"
+        " standing TEXT NOT NULL DEFAULT ''"
+        "  CHECK (standing IN ('', 'pending', 'written', 'owed', 'sent')),"
+        " told_generation INTEGER NOT NULL DEFAULT 0,"
+        " told_elsewhere TEXT NOT NULL DEFAULT '',"
+        " told_until INTEGER NOT NULL DEFAULT 0,"
+        " guest TEXT NOT NULL DEFAULT '',"
         " UNIQUE (instance_uuid, resize_target));"
         "CREATE INDEX claims_expires ON claims (expires_usec)"
         " WHERE state = 'claimed' AND expires_usec > 0;"
         "CREATE INDEX claims_unplaced ON claims (id) WHERE placed = 0;"
-        "CREATE TABLE ended_claims ("
-        " number INTEGER PRIMARY KEY AUTOINCREMENT,"
-        " id INTEGER NOT NULL UNIQUE,"
-        " host TEXT NOT NULL,"
-        " node TEXT NOT NULL,"
-        " instance_uuid TEXT NOT NULL,"
-        " resize_target INTEGER NOT NULL,"
-        " created_usec INTEGER NOT NULL,"
-        " expires_usec INTEGER NOT NULL,"
-        " project_id TEXT NOT NULL,"
-        " user_id TEXT NOT NULL,"
-        " request TEXT NOT NULL,"
-        " boot_id TEXT NOT NULL,"
-        " ended_usec INTEGER NOT NULL,"
-        " end_reason TEXT NOT NULL);"
-        "CREATE TABLE ended_allocations ("
-        " claim_id INTEGER NOT NULL REFERENCES ended_claims (id) ON DELETE CASCADE,"
-        " provider_uuid TEXT NOT NULL,"
-        " provider_name TEXT NOT NULL,"
-        " resource_class TEXT NOT NULL,"
-        " used INTEGER NOT NULL,"
-        " request_group TEXT NOT NULL,"
-        " PRIMARY KEY (claim_id, provider_uuid, resource_class, request_group));";
+        "CREATE INDEX claims_standing ON claims (standing)"
+        " WHERE standing IN ('pending', 'owed', 'sent');"
+        "CREATE INDEX claims_unheld ON claims (told_generation)"
+        " WHERE standing = '' AND told_generation < 0;"
+        "CREATE TABLE claim_counts (claims INTEGER NOT NULL CHECK (claims >= 0));"
+        "INSERT INTO claim_counts VALUES (0);"
+        "CREATE TRIGGER claims_insert AFTER INSERT ON claims BEGIN"
+        " UPDATE claim_counts SET claims = claims + 1;"
+        "END;"
+        "CREATE TRIGGER claims_delete AFTER DELETE ON claims BEGIN"
+        " UPDATE claim_counts SET claims = claims - 1;"
+        "END;"
+        "CREATE TABLE removals ("
+        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " claim_id INTEGER NOT NULL,"
+        " consumer TEXT NOT NULL,"
+        " told_generation INTEGER NOT NULL DEFAULT 0,"
+        " told_elsewhere TEXT NOT NULL DEFAULT '',"
+        " told_until INTEGER NOT NULL DEFAULT 0,"
+        " unsure INTEGER NOT NULL DEFAULT 0);"
+        "CREATE TRIGGER claims_leave_removal AFTER DELETE ON claims"
+        " WHEN OLD.standing IN ('pending', 'written', 'sent') BEGIN"
+        " INSERT INTO removals (claim_id, consumer, told_generation, told_elsewhere, told_until,"
+        "  unsure)"
+        "  VALUES (OLD.id, OLD.instance_uuid, OLD.told_generation, OLD.told_elsewhere,"
+        "  OLD.told_until, OLD.standing <> 'written');"
+        "END;"
+        "CREATE TABLE moves ("
+        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " from_consumer TEXT NOT NULL UNIQUE,"
+        " to_consumer TEXT NOT NULL UNIQUE,"
+        " to_type TEXT NOT NULL);";
 
+/* Ended claims move here: no reader of claims takes them for promises, and the cost of a claim does
+ * not grow with the history. What one held is lists of lists in JSON, since it is only ever read
+ * with its claim. */
+static const char version_2_ended[] = "CREATE TABLE ended_claims ("
+                                      " number INTEGER PRIMARY KEY AUTOINCREMENT,"
+                                      " id INTEGER NOT NULL UNIQUE,"
+                                      " host TEXT NOT NULL,"
+                                      " node TEXT NOT NULL,"
+                                      " instance_uuid TEXT NOT NULL,"
+                                      " resize_target INTEGER NOT NULL,"
+                                      " created_usec INTEGER NOT NULL,"
+                                      " expires_usec INTEGER NOT NULL,"
+                                      " project_id TEXT NOT NULL,"
+                                      " user_id TEXT NOT NULL,"
+                                      " request TEXT NOT NULL,"
+                                      " boot_id TEXT NOT NULL,"
+                                      " ended_usec INTEGER NOT NULL,"
+                                      " end_reason TEXT NOT NULL,"
+                                      " consumer_type TEXT NOT NULL,"
+                                      " allocations TEXT NOT NULL,"
+                                      " devices TEXT NOT NULL,"
+                                      " cells TEXT NOT NULL,"
+                                      " cpus TEXT NOT NULL);";
+
+/* resource_class is the name: the specification's resource_class_id refers to a table of names that
+ * a single host does not need. withheld: gone from the host while something of it is claimed.
+ * can_host: 0 for sharing providers. */
 static const char version_2_providers[] =
         "CREATE TABLE provider_epoch (epoch INTEGER NOT NULL);"
         "INSERT INTO provider_epoch VALUES (0);"
@@ -119,6 +163,8 @@ static const char version_2_providers[] =
         " aggregate TEXT NOT NULL,"
         " PRIMARY KEY (resource_provider_id, aggregate));";
 
+/* usages is the sum over allocations, kept by triggers, so that no code can forget it and a claim
+ * need not add up 10,000 rows. Allocations may change hands, and nothing else. */
 static const char version_2_allocations[] =
         "CREATE TABLE allocations ("
         " id INTEGER PRIMARY KEY,"
@@ -126,7 +172,7 @@ static const char version_2_allocations[] =
         " consumer_id TEXT NOT NULL,"
         " resource_class TEXT NOT NULL,"
         " used INTEGER NOT NULL CHECK (used > 0),"
-        " claim_id INTEGER NOT NULL REFERENCES claims (id),"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id) ON DELETE CASCADE,"
         " request_group TEXT NOT NULL DEFAULT '',"
         " UNIQUE (claim_id, resource_provider_id, resource_class, request_group));"
         "CREATE INDEX allocations_provider"
@@ -149,57 +195,22 @@ static const char version_2_allocations[] =
         "  AND resource_provider_id = OLD.resource_provider_id"
         "  AND resource_class = OLD.resource_class;"
         "END;"
-        "CREATE TRIGGER allocations_update BEFORE UPDATE ON allocations BEGIN"
+        "CREATE TRIGGER allocations_update BEFORE UPDATE OF"
+        " id, resource_provider_id, resource_class, used, claim_id, request_group"
+        " ON allocations BEGIN"
         " SELECT RAISE(ABORT, 'allocations are inserted and deleted, never updated');"
         "END;";
 
-#define HEX4           "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
-#define UUID_GLOB      "'" HEX4 HEX4 "-" HEX4 "-" HEX4 "-" HEX4 "-" HEX4 HEX4 HEX4 "'"
-#define AMOUNT(column) "min(max(CAST(ifnull(" column ", 0) AS INTEGER), 0), 2147483647)"
-
-/* A claim of version 1 has no provider and no request. It is confirmed, since version 1 knows no
- * other state, and not placed until the host's providers are known; its request is what an equal
- * one would be now. Rows without a uuid cannot be told from each other and stay in the copy of the
- * old file; of two rows of one instance and role the later one counts. */
-static const char version_2_rows[] =
-        "INSERT OR IGNORE INTO claims"
-        " SELECT id, ifnull(host, ''), ifnull(node, ''), uuid, vcpus, memory_mb, disk_gb,"
-        "  ifnull(pci, ''), resize_target, created_at,"
-        "  ifnull(CAST(strftime('%s', created_at) AS INTEGER), 0) * 1000000,"
-        "  'confirmed', 0, '', '',"
-        "  'resources=' || rtrim("
-        "   iif(disk_gb > 0, 'DISK_GB:' || disk_gb || ',', '') ||"
-        "   iif(memory_mb > 0, 'MEMORY_MB:' || memory_mb || ',', '') ||"
-        "   iif(vcpus > 0, 'VCPU:' || vcpus || ',', ''), ','),"
-        "  '', 0"
-        " FROM (SELECT id, host, node, lower(instance_uuid) AS uuid,"
-        "  " AMOUNT("vcpus") " AS vcpus, " AMOUNT(
-                "memory_mb") " AS memory_mb,"
-                             "  " AMOUNT("disk_gb") " AS disk_gb, pci, ifnull(resize_target, 0) <> "
-                                                    "0 AS resize_target,"
-                                                    "  ifnull(created_at, '') AS created_at FROM "
-                                                    "claims_1)"
-                                                    " WHERE uuid GLOB " UUID_GLOB
-                                                    " ORDER BY id DESC;"
-                                                    "DROP TABLE claims_1;";
-
-/* - claim_counts: how many claims live, kept by triggers; counting 10,000 rows for each change of a
- *   property would make a claim dearer the more there are.
- * - claim_devices: which device a claim has for itself. mdev_uuid '' means the
- *   whole device, for PCI passthrough. Two claims never have the same one.
- *   provider_uuid has no reference: the name of a device outlives its provider. */
-static const char version_3[] =
-        "CREATE TABLE claim_counts (claims INTEGER NOT NULL CHECK (claims >= 0));"
-        "INSERT INTO claim_counts SELECT count(*) FROM claims;"
-        "CREATE TRIGGER claims_insert AFTER INSERT ON claims BEGIN"
-        " UPDATE claim_counts SET claims = claims + 1;"
-        "END;"
-        "CREATE TRIGGER claims_delete AFTER DELETE ON claims BEGIN"
-        " UPDATE claim_counts SET claims = claims - 1;"
-        "END;"
+/* - claim_devices: which device a claim has for itself. mdev_uuid '' means the whole device, for
+ * PCI passthrough. Two claims never have the same one. provider_uuid has no reference: the name of
+ * a device outlives its provider.
+ * - claim_cells, claim_cpus: where a guest's memory and CPUs are. Sets of CPUs are text, "0-3,8".
+ * - claim_pins: host CPUs that a claim has for itself. Two claims never have the same one.
+ * - cell_usages: sums over claim_cells, kept by triggers as usages are. */
+static const char version_2_parts[] =
         "CREATE TABLE claim_devices ("
         " id INTEGER PRIMARY KEY,"
-        " claim_id INTEGER NOT NULL REFERENCES claims (id),"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id) ON DELETE CASCADE,"
         " provider_uuid TEXT NOT NULL,"
         " request_group TEXT NOT NULL,"
         " device TEXT NOT NULL,"
@@ -213,26 +224,21 @@ static const char version_3[] =
         "CREATE INDEX claim_devices_claim ON claim_devices (claim_id);"
         "CREATE INDEX claim_devices_device ON claim_devices (device);"
         "CREATE INDEX claim_devices_address ON claim_devices (address);"
-        "CREATE TABLE ended_devices ("
-        " id INTEGER PRIMARY KEY,"
-        " claim_id INTEGER NOT NULL REFERENCES ended_claims (id) ON DELETE CASCADE,"
-        " provider_uuid TEXT NOT NULL,"
-        " request_group TEXT NOT NULL,"
-        " device TEXT NOT NULL,"
-        " address TEXT NOT NULL,"
-        " mdev_type TEXT NOT NULL,"
-        " mdev_uuid TEXT NOT NULL);"
-        "CREATE INDEX ended_devices_claim ON ended_devices (claim_id);";
-
-/* - claim_cells, claim_cpus: where a guest's memory and CPUs are. Sets of CPUs are text, "0-3,8".
- * - claim_pins: host CPUs that a claim has for itself. Two claims never have the same one.
- * - cell_usages: sums over claim_cells, kept by triggers as usages are. */
-static const char version_4[] =
-        "ALTER TABLE claims ADD COLUMN consumer_type TEXT NOT NULL DEFAULT '';"
-        "ALTER TABLE ended_claims ADD COLUMN consumer_type TEXT NOT NULL DEFAULT '';"
+        "CREATE TRIGGER claim_devices_insert AFTER INSERT ON claim_devices"
+        " WHEN NEW.mdev_uuid = '' BEGIN"
+        " UPDATE claims SET pci = (SELECT ifnull(group_concat(address, ', '), '') FROM"
+        "  (SELECT address FROM claim_devices WHERE claim_id = NEW.claim_id AND mdev_uuid = ''"
+        "  ORDER BY address)) WHERE id = NEW.claim_id;"
+        "END;"
+        "CREATE TRIGGER claim_devices_delete AFTER DELETE ON claim_devices"
+        " WHEN OLD.mdev_uuid = '' BEGIN"
+        " UPDATE claims SET pci = (SELECT ifnull(group_concat(address, ', '), '') FROM"
+        "  (SELECT address FROM claim_devices WHERE claim_id = OLD.claim_id AND mdev_uuid = ''"
+        "  ORDER BY address)) WHERE id = OLD.claim_id;"
+        "END;"
         "CREATE TABLE claim_cells ("
         " id INTEGER PRIMARY KEY,"
-        " claim_id INTEGER NOT NULL REFERENCES claims (id),"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id) ON DELETE CASCADE,"
         " cell INTEGER NOT NULL,"
         " host_cell INTEGER NOT NULL,"
         " memory_mb INTEGER NOT NULL CHECK (memory_mb >= 0),"
@@ -243,14 +249,14 @@ static const char version_4[] =
         "CREATE INDEX claim_cells_host ON claim_cells (host_cell);"
         "CREATE TABLE claim_cpus ("
         " id INTEGER PRIMARY KEY,"
-        " claim_id INTEGER NOT NULL REFERENCES claims (id),"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id) ON DELETE CASCADE,"
         " vcpu INTEGER NOT NULL,"
         " dedicated INTEGER NOT NULL CHECK (dedicated IN (0, 1)),"
         " cpus TEXT NOT NULL,"
         " UNIQUE (claim_id, vcpu));"
         "CREATE TABLE claim_pins ("
         " cpu INTEGER PRIMARY KEY,"
-        " claim_id INTEGER NOT NULL REFERENCES claims (id));"
+        " claim_id INTEGER NOT NULL REFERENCES claims (id) ON DELETE CASCADE);"
         "CREATE INDEX claim_pins_claim ON claim_pins (claim_id);"
         "CREATE TABLE cell_usages ("
         " host_cell INTEGER NOT NULL,"
@@ -275,123 +281,45 @@ static const char version_4[] =
         "END;"
         "CREATE TRIGGER claim_cells_update BEFORE UPDATE ON claim_cells BEGIN"
         " SELECT RAISE(ABORT, 'cells are inserted and deleted, never updated');"
-        "END;"
-        "CREATE TABLE ended_cells ("
-        " id INTEGER PRIMARY KEY,"
-        " claim_id INTEGER NOT NULL REFERENCES ended_claims (id) ON DELETE CASCADE,"
-        " cell INTEGER NOT NULL,"
-        " host_cell INTEGER NOT NULL,"
-        " memory_mb INTEGER NOT NULL,"
-        " page_kib INTEGER NOT NULL,"
-        " vcpus TEXT NOT NULL,"
-        " n_shared INTEGER NOT NULL);"
-        "CREATE INDEX ended_cells_claim ON ended_cells (claim_id);"
-        "CREATE TABLE ended_cpus ("
-        " id INTEGER PRIMARY KEY,"
-        " claim_id INTEGER NOT NULL REFERENCES ended_claims (id) ON DELETE CASCADE,"
-        " vcpu INTEGER NOT NULL,"
-        " dedicated INTEGER NOT NULL,"
-        " cpus TEXT NOT NULL);"
-        "CREATE INDEX ended_cpus_claim ON ended_cpus (claim_id);";
-
-/* - standing: what Placement was told of a claim (ClaimStanding). A claim that ends while something
- *   of it may be there leaves a departure, whatever ends it: a trigger cannot forget.
- * - consumer_moves: a claim that is about to change hands.
- * - allocations may change hands, and nothing else. */
-static const char version_5[] =
-        "ALTER TABLE claims ADD COLUMN standing TEXT NOT NULL DEFAULT ''"
-        " CHECK (standing IN ('', 'pending', 'written', 'owed', 'sent'));"
-        "CREATE INDEX claims_standing ON claims (standing)"
-        " WHERE standing IN ('pending', 'owed', 'sent');"
-        "CREATE TABLE departures ("
-        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-        " claim_id INTEGER NOT NULL,"
-        " consumer TEXT NOT NULL);"
-        "CREATE TRIGGER claims_depart AFTER DELETE ON claims"
-        " WHEN OLD.standing IN ('pending', 'written', 'sent') BEGIN"
-        " INSERT INTO departures (claim_id, consumer) VALUES (OLD.id, OLD.instance_uuid);"
-        "END;"
-        "CREATE TABLE consumer_moves ("
-        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-        " from_consumer TEXT NOT NULL UNIQUE,"
-        " to_consumer TEXT NOT NULL UNIQUE,"
-        " to_type TEXT NOT NULL);"
-        "DROP TRIGGER allocations_update;"
-        "CREATE TRIGGER allocations_update BEFORE UPDATE OF"
-        " id, resource_provider_id, resource_class, used, claim_id, request_group"
-        " ON allocations BEGIN"
-        " SELECT RAISE(ABORT, 'allocations are inserted and deleted, never updated');"
         "END;";
 
-/* - guest: whose the claim was before it was handed to a migration.
- * - told_generation, told_elsewhere: ClaimTold. Whether what a departure leaves behind is still
- * what this agent wrote is told by them.
- * - unsure: it is not known whether what was written for the claim arrived. */
-static const char version_6[] =
-        "ALTER TABLE claims ADD COLUMN told_generation INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE claims ADD COLUMN told_elsewhere TEXT NOT NULL DEFAULT '';"
-        "ALTER TABLE claims ADD COLUMN guest TEXT NOT NULL DEFAULT '';"
-        "ALTER TABLE departures ADD COLUMN told_generation INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE departures ADD COLUMN told_elsewhere TEXT NOT NULL DEFAULT '';"
-        "ALTER TABLE departures ADD COLUMN unsure INTEGER NOT NULL DEFAULT 0;"
-        "DROP TRIGGER claims_depart;"
-        "CREATE TRIGGER claims_depart AFTER DELETE ON claims"
-        " WHEN OLD.standing IN ('pending', 'written', 'sent') BEGIN"
-        " INSERT INTO departures (claim_id, consumer, told_generation, told_elsewhere, unsure)"
-        "  VALUES (OLD.id, OLD.instance_uuid, OLD.told_generation, OLD.told_elsewhere,"
-        "  OLD.standing <> 'written');"
-        "END;";
+#define HEX4      "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
+#define UUID_GLOB "'" HEX4 HEX4 "-" HEX4 "-" HEX4 "-" HEX4 "-" HEX4 HEX4 HEX4 "'"
 
-/* - told_until: ClaimTold, as the other two. */
-static const char version_7[] =
-        "ALTER TABLE claims ADD COLUMN told_until INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE departures ADD COLUMN told_until INTEGER NOT NULL DEFAULT 0;"
-        "DROP TRIGGER claims_depart;"
-        "CREATE TRIGGER claims_depart AFTER DELETE ON claims"
-        " WHEN OLD.standing IN ('pending', 'written', 'sent') BEGIN"
-        " INSERT INTO departures (claim_id, consumer, told_generation, told_elsewhere, told_until,"
-        "  unsure)"
-        "  VALUES (OLD.id, OLD.instance_uuid, OLD.told_generation, OLD.told_elsewhere,"
-        "  OLD.told_until, OLD.standing <> 'written');"
-        "END;";
-
-/* - pci: the addresses of the whole devices that a claim has, "0000:41:00.1, 0000:41:00.2"; the
- *   specification leaves the form open. What a claim of version 1 says stays until it has some. */
-#define PCI_OF(id)                                                                             \
-        "UPDATE claims SET pci = (SELECT ifnull(group_concat(address, ', '), '') FROM (SELECT" \
-        " address FROM claim_devices WHERE claim_id = " id " AND mdev_uuid = ''"               \
-        " ORDER BY address)) WHERE id = " id ";"
-
-static const char version_8[] =
-        "CREATE TRIGGER claim_devices_insert AFTER INSERT ON claim_devices"
-        " WHEN NEW.mdev_uuid = '' BEGIN " PCI_OF(
-                "NEW.claim_id") "END;"
-                                "CREATE TRIGGER claim_devices_delete AFTER DELETE ON claim_devices"
-                                " WHEN OLD.mdev_uuid = '' BEGIN " PCI_OF(
-                                        "OLD.claim_id") "END;"
-                                                        "UPDATE claims SET pci = (SELECT "
-                                                        "group_concat(address, ', ') FROM (SELECT "
-                                                        "address"
-                                                        " FROM claim_devices WHERE claim_id = "
-                                                        "claims.id AND mdev_uuid = '' ORDER BY "
-                                                        "address))"
-                                                        " WHERE id IN (SELECT claim_id FROM "
-                                                        "claim_devices WHERE mdev_uuid = '');";
+/* A claim of version 1 has no provider and no request. It is confirmed, since version 1 knows no
+ * other state, and not placed until the host's providers are known; its request is what an equal
+ * one would be now. What it says in pci stays until it has devices. Rows without a uuid cannot be
+ * told from each other and stay in the copy of the old file; of two rows of one instance and role
+ * the later one counts. */
+static const char version_2_rows[] =
+        "INSERT OR IGNORE INTO claims (id, host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
+        "  resize_target, created_at, created_usec, state, request, placed)"
+        " SELECT id, ifnull(host, ''), ifnull(node, ''), uuid, vcpus, memory_mb, disk_gb,"
+        "  ifnull(pci, ''), resize_target, created_at,"
+        "  ifnull(CAST(strftime('%s', created_at) AS INTEGER), 0) * 1000000, 'confirmed',"
+        "  'resources=' || rtrim("
+        "   iif(disk_gb > 0, 'DISK_GB:' || disk_gb || ',', '') ||"
+        "   iif(memory_mb > 0, 'MEMORY_MB:' || memory_mb || ',', '') ||"
+        "   iif(vcpus > 0, 'VCPU:' || vcpus || ',', ''), ','), 0"
+        " FROM (SELECT id, host, node, lower(instance_uuid) AS uuid,"
+        "  min(max(CAST(ifnull(vcpus, 0) AS INTEGER), 0), 2147483647) AS vcpus,"
+        "  min(max(CAST(ifnull(memory_mb, 0) AS INTEGER), 0), 2147483647) AS memory_mb,"
+        "  min(max(CAST(ifnull(disk_gb, 0) AS INTEGER), 0), 2147483647) AS disk_gb,"
+        "  pci, ifnull(resize_target, 0) <> 0 AS resize_target,"
+        "  ifnull(created_at, '') AS created_at FROM claims_1)"
+        " WHERE uuid GLOB " UUID_GLOB " ORDER BY id DESC;"
+        "DROP TABLE claims_1;";
 
 static const char *const to_version_1[] = { version_1, NULL };
-static const char *const to_version_2[] = { version_2_claims, version_2_providers,
-                                            version_2_allocations, version_2_rows, NULL };
-static const char *const to_version_3[] = { version_3, NULL };
+static const char *const to_version_2[] = { version_2_claims,
+                                            version_2_ended,
+                                            version_2_providers,
+                                            version_2_allocations,
+                                            version_2_parts,
+                                            version_2_rows,
+                                            NULL };
 
-static const char *const to_version_4[] = { version_4, NULL };
-static const char *const to_version_5[] = { version_5, NULL };
-static const char *const to_version_6[] = { version_6, NULL };
-static const char *const to_version_7[] = { version_7, NULL };
-static const char *const to_version_8[] = { version_8, NULL };
-
-static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2, to_version_3,
-                                                         to_version_4, to_version_5, to_version_6,
-                                                         to_version_7, to_version_8 };
+static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2 };
 
 int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
 {

@@ -5,18 +5,15 @@
  *
  * Version 1 is the table of the persistent-claims specification, column for column, and its version
  * table with one row. Version 2 adds what this program needs and the provider model of the
- * base-models specification. Version 3 names the devices of a claim,
- * version 4 its CPUs, memory and kind of consumer, version 5 what Placement was told of it, version
- * 6 how Placement had the consumer then, and whose guest a migration is of, version 7 until when it
- * was written, version 8 keeps the column pci. A new file climbs the same ladder from 0, so that
- * each step is in use and tested.
+ * base-models specification. A new file climbs the same ladder from 0, so that each step is in use
+ * and tested.
  *
- * To change the schema: add a step and SCHEMA_NEWEST, never edit an old one; add a fixture of the
- * version that was newest to the tests. */
+ * To change the schema once version 2 was released: add a step and SCHEMA_NEWEST, never edit an old
+ * one; add a fixture of the version that was newest to the tests. */
 
 #include "claims/store/sqlite.h"
 
-#define SCHEMA_NEWEST 8
+#define SCHEMA_NEWEST 2
 
 /* "CLMS" in the header of each file from version 2 on. */
 #define SCHEMA_APPLICATION_ID INT64_C(0x434c4d53)

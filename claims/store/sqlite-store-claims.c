@@ -31,6 +31,7 @@ enum {
         COLUMN_STANDING,
         COLUMN_GUEST,
         COLUMN_WAS_READ,
+        COLUMN_IS_UNHELD,
 };
 
 static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
@@ -47,7 +48,7 @@ static int column_text(SqliteStore *store, sqlite3_stmt *statement, int column, 
         int r;
 
         r = sqlite_column(store->sqlite, statement, column, &text, reterr);
-        if (r < 0)
+        if (r < 0 || (*ret && strcmp(text, *ret) == 0)) /* most are empty, as they were made */
                 return r;
         copy = strdup(text);
         if (!copy)
@@ -131,6 +132,7 @@ static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, 
                 return damaged(store, claim->id, "the state", reterr);
         claim->resize_target = sqlite3_column_int64(statement, COLUMN_RESIZE_TARGET) != 0;
         claim->was_read = sqlite3_column_int64(statement, COLUMN_WAS_READ) != 0;
+        claim->is_unheld = sqlite3_column_int64(statement, COLUMN_IS_UNHELD) != 0;
         claim->created_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_CREATED_USEC);
         claim->expires_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_EXPIRES_USEC);
         claim->ended_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_ENDED_USEC);
@@ -175,7 +177,7 @@ static int read_allocation(SqliteStore *store, sqlite3_stmt *statement, Claim *c
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_device(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_device(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         const char *texts[6]; /* provider, group, device, address, type, mdev */
         ClaimDevice device;
@@ -197,27 +199,67 @@ static int read_device(SqliteStore *store, sqlite3_stmt *statement, Claim *claim
         return claim_add_device(claim, &device) < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_devices(SqliteStore *store, Claim *claim, Error *reterr)
-{
-        StatementId id = claim->state == CLAIM_STATE_RELEASED ? STATEMENT_READ_ENDED_DEVICES
-                                                              : STATEMENT_READ_DEVICES;
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r;
+/* How many claims that nobody asked for a query passes before it is asked anew. */
+#define CLAIMS_PASSED_MAX 16
 
-        r = sqlite_store_query(store, id, &statement, reterr, "i", claim->id);
-        if (r < 0)
-                return r;
-        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                r = read_device(store, statement, claim, reterr);
-                if (r < 0)
-                        return r;
+static int next_row(SqliteStore *store, struct SqlitePart *part, Error *reterr)
+{
+        int r = sqlite_step(store->sqlite, part->statement, reterr);
+
+        part->at = r == SQLITE_STEP_ROW
+                           ? sqlite3_column_int64(part->statement,
+                                                  sqlite3_column_count(part->statement) - 1)
+                           : INT64_MAX;
+        return MIN(r, 0);
+}
+
+int sqlite_store_read_part(SqliteStore *store, struct SqlitePart *part, StatementId id,
+                           Claim *claim, SqliteReadRow read_row, Error *reterr)
+{
+        bool goes_on = part->statement && claim->state != CLAIM_STATE_RELEASED &&
+                       claim->id > part->asked &&
+                       (part->at >= claim->id || claim->id - part->asked <= CLAIMS_PASSED_MAX);
+        int r = 0;
+
+        if (!goes_on) {
+                statement_resetp(&part->statement);
+                r = sqlite_store_query(store, id, &part->statement, reterr, "i", claim->id);
+                if (r >= 0)
+                        r = next_row(store, part, reterr);
+        }
+        part->asked = claim->id;
+        while (r >= 0 && part->at <= claim->id) {
+                if (part->at == claim->id)
+                        r = read_row(store, claim, part->statement, reterr);
+                if (r >= 0)
+                        r = next_row(store, part, reterr);
         }
         return r;
+}
+
+void sqlite_store_parts_done(SqliteParts *parts)
+{
+        statement_resetp(&parts->devices.statement);
+        statement_resetp(&parts->cells.statement);
+        statement_resetp(&parts->cpus.statement);
+        statement_resetp(&parts->pins.statement);
+}
+
+static int read_parts(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr)
+{
+        int r = sqlite_store_read_part(store, &parts->devices,
+                                       claim->state == CLAIM_STATE_RELEASED
+                                               ? STATEMENT_READ_ENDED_DEVICES
+                                               : STATEMENT_READ_DEVICES,
+                                       claim, read_device, reterr);
+
+        return r < 0 ? r : sqlite_store_read_layout(store, parts, claim, reterr);
 }
 
 /* Reads all claims of a query. */
 static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
+        _cleanup_(sqlite_store_parts_done) SqliteParts parts = { 0 };
         Claim *claim = NULL; /* of the list */
         int r;
 
@@ -231,8 +273,7 @@ static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *l
                         if (claim_list_add(list, next) < 0)
                                 return error_oom(reterr);
                         claim = TAKE_PTR(next);
-                        if ((r = read_devices(store, claim, reterr)) < 0 ||
-                            (r = sqlite_store_read_layout(store, claim, reterr)) < 0)
+                        if ((r = read_parts(store, &parts, claim, reterr)) < 0)
                                 return r;
                 }
                 r = read_allocation(store, statement, claim, reterr);
@@ -295,42 +336,44 @@ int sqlite_store_get(Store *base, int64_t id, Claim **ret, Error *reterr)
         return get_from(store, STATEMENT_GET_ENDED, id, ret, reterr);
 }
 
-/* text NULL: the query has no parameter. */
-static int add_from(SqliteStore *store, StatementId from, const char *text, ClaimList *list,
+/* of NULL: the query has no parameter. */
+static int add_from(SqliteStore *store, StatementId from, const char *of, ClaimList *list,
                     Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, from, &statement, reterr, text ? "s" : "", text);
+        int r = sqlite_store_query(store, from, &statement, reterr, of ? "s" : "", of);
 
         return r < 0 ? r : read_claims(store, statement, list, reterr);
 }
 
-static int list_from(Store *base, StatementId from, const char *text, ClaimList *ret, Error *reterr)
+/* One state, so that a claim that ends meanwhile is not listed twice. */
+static int add_all(SqliteStore *store, ClaimList *list, Error *reterr)
 {
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = add_from((SqliteStore *)base, from, text, &list, reterr);
+        int r = sqlite_begin_read(store->sqlite, reterr);
 
         if (r < 0)
                 return r;
-        *ret = list;
-        list = (ClaimList){ 0 };
-        return 0;
+        r = add_from(store, STATEMENT_LIST, NULL, list, reterr);
+        if (r == 0)
+                r = add_from(store, STATEMENT_LIST_ENDED, NULL, list, reterr);
+        sqlite_rollback(store->sqlite);
+        return r;
 }
 
-int sqlite_store_list(Store *base, bool history, ClaimList *ret, Error *reterr)
+int sqlite_store_list(Store *base, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
+        static const StatementId statements[_CLAIMS_WHICH_MAX] = {
+                [CLAIMS_LIVING] = STATEMENT_LIST,
+                [CLAIMS_ENDED] = STATEMENT_LIST_ENDED,
+                [CLAIMS_PENDING] = STATEMENT_LIST_PENDING,
+                [CLAIMS_OF_DEVICE] = STATEMENT_LIST_DEVICE,
+                [CLAIMS_OF_GUEST] = STATEMENT_LIST_GUEST,
+        };
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r;
+        int r = which == CLAIMS_ALL ? add_all(store, &list, reterr)
+                                    : add_from(store, statements[which], of, &list, reterr);
 
-        /* One state, so that a claim that ends meanwhile is not listed twice. */
-        r = sqlite_begin_read(store->sqlite, reterr);
-        if (r < 0)
-                return r;
-        r = add_from(store, STATEMENT_LIST, NULL, &list, reterr);
-        if (r == 0 && history)
-                r = add_from(store, STATEMENT_LIST_ENDED, NULL, &list, reterr);
-        sqlite_rollback(store->sqlite);
         if (r < 0)
                 return r;
         *ret = list;
@@ -338,29 +381,60 @@ int sqlite_store_list(Store *base, bool history, ClaimList *ret, Error *reterr)
         return 0;
 }
 
-int sqlite_store_list_device(Store *base, const char *device, ClaimList *ret, Error *reterr)
+/* Of STATEMENT_LIST_WITH_DEVICES, behind what read_device() reads. */
+enum {
+        COLUMN_DEVICE_CLAIM = 6,
+        COLUMN_DEVICE_CONSUMER,
+};
+
+static int add_owner(SqliteStore *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
-        return list_from(base, STATEMENT_LIST_DEVICE, device, ret, reterr);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        const char *consumer;
+        int r = sqlite_column(store->sqlite, statement, COLUMN_DEVICE_CONSUMER, &consumer, reterr);
+
+        if (r < 0)
+                return r;
+        if (claim_new(&claim) < 0)
+                return error_oom(reterr);
+        claim->id = sqlite3_column_int64(statement, COLUMN_DEVICE_CLAIM);
+        if (uuid_from_text(consumer, &claim->consumer) < 0)
+                return damaged(store, claim->id, "the uuid", reterr);
+        if (claim_list_add(list, claim) < 0)
+                return error_oom(reterr);
+        TAKE_PTR(claim);
+        return 0;
 }
 
 int sqlite_store_list_with_devices(Store *base, ClaimList *ret, Error *reterr)
 {
-        return list_from(base, STATEMENT_LIST_WITH_DEVICES, NULL, ret, reterr);
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = sqlite_store_query(store, STATEMENT_LIST_WITH_DEVICES, &statement, reterr, "");
+
+        if (r < 0)
+                return r;
+        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
+                int64_t id = sqlite3_column_int64(statement, COLUMN_DEVICE_CLAIM);
+
+                if (list.n_claims == 0 || list.claims[list.n_claims - 1]->id != id)
+                        r = add_owner(store, statement, &list, reterr);
+                if (r >= 0)
+                        r = read_device(store, list.claims[list.n_claims - 1], statement, reterr);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+        *ret = list;
+        list = (ClaimList){ 0 };
+        return 0;
 }
 
-int sqlite_store_list_guest(Store *base, const char *guest, ClaimList *ret, Error *reterr)
+int sqlite_store_next_write(Store *base, int64_t after, Claim **ret, Error *reterr)
 {
-        return list_from(base, STATEMENT_LIST_GUEST, guest, ret, reterr);
-}
-
-int sqlite_store_list_pending(Store *base, ClaimList *ret, Error *reterr)
-{
-        return list_from(base, STATEMENT_LIST_PENDING, NULL, ret, reterr);
-}
-
-int sqlite_store_next_debt(Store *base, int64_t after, Claim **ret, Error *reterr)
-{
-        return get_from((SqliteStore *)base, STATEMENT_NEXT_DEBT, after, ret, reterr);
+        return get_from((SqliteStore *)base, STATEMENT_NEXT_WRITE, after, ret, reterr);
 }
 
 int sqlite_store_list_some(Store *base, int64_t after, ClaimList *ret, Error *reterr)
@@ -378,11 +452,6 @@ int sqlite_store_list_some(Store *base, int64_t after, ClaimList *ret, Error *re
         *ret = list;
         list = (ClaimList){ 0 };
         return 0;
-}
-
-int sqlite_store_list_ended(Store *base, ClaimList *ret, Error *reterr)
-{
-        return list_from(base, STATEMENT_LIST_ENDED, NULL, ret, reterr);
 }
 
 static int add_taken(SqliteStore *store, sqlite3_stmt *statement, Taken *taken, Error *reterr)

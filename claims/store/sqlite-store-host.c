@@ -490,7 +490,7 @@ static int write_changes(SqliteStore *store, const HostView *seen, const HostVie
         }
         /* A provider that moved must still be read after its parent. */
         for (size_t i = 0; i < wanted->n_providers; i++) {
-                r = sqlite_store_run(store, STATEMENT_MOVE_PROVIDER, NULL, reterr, "is", (int64_t)i,
+                r = sqlite_store_run(store, STATEMENT_SET_POSITION, NULL, reterr, "is", (int64_t)i,
                                      wanted->tree->providers[i]->uuid.text);
                 if (r < 0)
                         return r;

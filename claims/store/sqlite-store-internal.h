@@ -22,7 +22,7 @@ typedef enum StatementId {
         STATEMENT_INSERT_PROVIDER,
         STATEMENT_UPDATE_PROVIDER,
         STATEMENT_DELETE_PROVIDER,
-        STATEMENT_MOVE_PROVIDER,
+        STATEMENT_SET_POSITION,
         STATEMENT_DELETE_INVENTORIES,
         STATEMENT_INSERT_INVENTORY,
         STATEMENT_DELETE_TRAITS,
@@ -45,7 +45,6 @@ typedef enum StatementId {
         STATEMENT_USAGE,
         STATEMENT_NEXT_EXPIRED,
         STATEMENT_END_CLAIM,
-        STATEMENT_END_ALLOCATIONS,
         STATEMENT_BUMP_OF_CLAIM,
         STATEMENT_DELETE_ALLOCATIONS,
         STATEMENT_DELETE_CLAIM,
@@ -62,7 +61,7 @@ typedef enum StatementId {
         STATEMENT_READ_PART,
         STATEMENT_DELETE_PART,
         STATEMENT_INSERT_PART,
-        STATEMENT_MOVE_DEVICES,
+        STATEMENT_SHIFT_DEVICES,
         STATEMENT_LIST_SOME,
         STATEMENT_INSERT_CELL,
         STATEMENT_INSERT_CPU,
@@ -75,27 +74,20 @@ typedef enum StatementId {
         STATEMENT_READ_ENDED_CPUS,
         STATEMENT_READ_CELL_USAGES,
         STATEMENT_READ_ALL_PINS,
-        STATEMENT_END_CELLS,
-        STATEMENT_END_CPUS,
-        STATEMENT_DELETE_CELLS,
-        STATEMENT_DELETE_CPUS,
-        STATEMENT_DELETE_PINS,
         STATEMENT_SET_BOOT,
-        STATEMENT_END_DEVICES,
-        STATEMENT_DELETE_DEVICES,
         STATEMENT_SET_STANDING,
         STATEMENT_FORGET_TOLD,
-        STATEMENT_FORGET_DEPARTED,
+        STATEMENT_FORGET_REMOVALS,
         STATEMENT_LIST_PENDING,
-        STATEMENT_NEXT_DEBT,
-        STATEMENT_COUNT_DEBTS,
-        STATEMENT_NEXT_DEPARTURE,
-        STATEMENT_END_DEPARTURE,
-        STATEMENT_BEGIN_HANDOVER,
-        STATEMENT_NEXT_HANDOVER,
-        STATEMENT_END_HANDOVER,
+        STATEMENT_NEXT_WRITE,
+        STATEMENT_COUNT_OWED,
+        STATEMENT_NEXT_REMOVAL,
+        STATEMENT_END_REMOVAL,
+        STATEMENT_BEGIN_MOVE,
+        STATEMENT_NEXT_MOVE,
+        STATEMENT_END_MOVE,
         STATEMENT_HAND_OVER,
-        STATEMENT_DEPART,
+        STATEMENT_ADD_REMOVAL,
         STATEMENT_HAND_OVER_ALLOCATIONS,
         STATEMENT_PROBE,
         _STATEMENT_MAX,
@@ -128,14 +120,11 @@ int sqlite_store_end(SqliteStore *store, int result, Error *reterr);
 int sqlite_store_find(Store *store, const Uuid *consumer, bool resize_target, Claim **ret,
                       Error *reterr);
 int sqlite_store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
-int sqlite_store_list(Store *store, bool history, ClaimList *ret, Error *reterr);
-int sqlite_store_list_device(Store *store, const char *device, ClaimList *ret, Error *reterr);
+int sqlite_store_list(Store *store, ClaimsWhich which, const char *of, ClaimList *ret,
+                      Error *reterr);
 int sqlite_store_list_with_devices(Store *store, ClaimList *ret, Error *reterr);
-int sqlite_store_list_guest(Store *store, const char *guest, ClaimList *ret, Error *reterr);
 int sqlite_store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr);
-int sqlite_store_list_ended(Store *store, ClaimList *ret, Error *reterr);
-int sqlite_store_list_pending(Store *store, ClaimList *ret, Error *reterr);
-int sqlite_store_next_debt(Store *store, int64_t after, Claim **ret, Error *reterr);
+int sqlite_store_next_write(Store *store, int64_t after, Claim **ret, Error *reterr);
 int sqlite_store_taken(Store *store, Taken *ret, Error *reterr);
 int sqlite_store_count(Store *store, uint64_t *ret, Error *reterr);
 int sqlite_store_usage(Store *store, Allocations **ret, Error *reterr);
@@ -143,30 +132,51 @@ int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, 
 
 /* What Placement is told: sqlite-store-placement.c. */
 int sqlite_store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
-                              const ClaimTold *told, Error *reterr);
-int sqlite_store_forget_told(Store *store, Error *reterr);
-int sqlite_store_count_debts(Store *store, ClaimDebts *ret, Error *reterr);
-int sqlite_store_next_departure(Store *store, int64_t after, const Uuid *consumer,
-                                StoreDeparture *ret, Error *reterr);
-int sqlite_store_end_departure(Store *store, int64_t id, Error *reterr);
-int sqlite_store_begin_handover(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
-                                int64_t *ret_id, Error *reterr);
-int sqlite_store_next_handover(Store *store, int64_t after, StoreHandover *ret, Error *reterr);
-int sqlite_store_end_handover(Store *store, const StoreHandover *handover, const ClaimTold *told,
-                              bool ours, Error *reterr);
+                              const ClaimReported *reported, Error *reterr);
+int sqlite_store_forget_reported(Store *store, Error *reterr);
+int sqlite_store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr);
+int sqlite_store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
+                              Error *reterr);
+int sqlite_store_end_removal(Store *store, int64_t id, Error *reterr);
+int sqlite_store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
+                            int64_t *ret_id, Error *reterr);
+int sqlite_store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr);
+int sqlite_store_end_move(Store *store, const ClaimMove *move, const ClaimReported *reported,
+                          bool ours, Error *reterr);
 
 /* A claim's layout, within a transaction. write: STORE_E_EXISTS when another claim has one of the
  * host CPUs that are held. read: into a claim that has none. */
 int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr);
 int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *reterr);
-int sqlite_store_read_layout(SqliteStore *store, Claim *claim, Error *reterr);
+
+/* What lies beside the claims, in rows by claim: while claims are read by ascending numbers each
+ * query goes on where it was, so that thousands of claims cost one query and not one each. Zeroed
+ * before the first claim; sqlite_store_parts_done() ends the queries. */
+typedef struct SqliteParts {
+        struct SqlitePart {
+                sqlite3_stmt *statement;
+                int64_t asked; /* for the rows of that claim */
+                int64_t at;    /* the claim of the row that comes next; INT64_MAX: there is none */
+        } devices, cells, cpus, pins;
+} SqliteParts;
+
+typedef int (*SqliteReadRow)(SqliteStore *store, Claim *claim, sqlite3_stmt *statement,
+                             Error *reterr);
+
+/* Calls read_row for each row of the claim's. id: a query of the rows of the claims from a number
+ * on (?1) by ascending numbers, or of an ended claim's; the number is its last column. */
+int sqlite_store_read_part(SqliteStore *store, struct SqlitePart *part, StatementId id,
+                           Claim *claim, SqliteReadRow read_row, Error *reterr);
+void sqlite_store_parts_done(SqliteParts *parts);
+
+int sqlite_store_read_layout(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr);
 
 /* What all claims have of cells and CPUs, in place of what the view had of it. */
 int sqlite_store_read_cell_usages(SqliteStore *store, HostView *view, Error *reterr);
 
 int sqlite_store_load_view(Store *store, HostView **view, Error *reterr);
-int sqlite_store_move(Store *store, const HostView *seen, const HostView *wanted,
-                      const StoreMove *moves, size_t n_moves, Error *reterr);
+int sqlite_store_shift(Store *store, const HostView *seen, const HostView *wanted,
+                       const StoreShift *shifts, size_t n_shifts, Error *reterr);
 
 /* Makes wanted the host, within a transaction. STORE_E_RACE. */
 int sqlite_store_write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,

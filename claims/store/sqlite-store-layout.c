@@ -71,8 +71,7 @@ int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layo
         for (size_t i = 0; i < layout->n_cpus; i++)
                 if ((r = write_cpu(store, id, &layout->cpus[i], reterr)) < 0)
                         return r;
-        CPU_SET_FOREACH(cpu, &layout->held)
-        {
+        CPU_SET_FOREACH(cpu, &layout->held) {
                 r = sqlite_store_run(store, STATEMENT_INSERT_PIN, NULL, reterr, "ii", (int64_t)cpu,
                                      id);
                 if (r < 0)
@@ -150,37 +149,23 @@ static int read_pin(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, E
         return add_cpu(store, statement, &claim->layout.held, reterr);
 }
 
-typedef int (*ReadRow)(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr);
-
-static int read_rows(SqliteStore *store, StatementId id, Claim *claim, ReadRow read_row,
-                     Error *reterr)
-{
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, id, &statement, reterr, "i", claim->id);
-
-        if (r < 0)
-                return r;
-        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                r = read_row(store, claim, statement, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return r;
-}
-
-int sqlite_store_read_layout(SqliteStore *store, Claim *claim, Error *reterr)
+int sqlite_store_read_layout(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr)
 {
         bool ended = claim->state == CLAIM_STATE_RELEASED;
         int r;
 
-        r = read_rows(store, ended ? STATEMENT_READ_ENDED_CELLS : STATEMENT_READ_CELLS, claim,
-                      read_cell, reterr);
+        r = sqlite_store_read_part(store, &parts->cells,
+                                   ended ? STATEMENT_READ_ENDED_CELLS : STATEMENT_READ_CELLS, claim,
+                                   read_cell, reterr);
         /* Most claims say nothing about where they are, and cost no more than this. */
         if (r < 0 || claim->layout.n_cells == 0)
                 return r;
-        r = read_rows(store, ended ? STATEMENT_READ_ENDED_CPUS : STATEMENT_READ_CPUS, claim,
-                      read_cpu, reterr);
-        return r < 0 || ended ? r : read_rows(store, STATEMENT_READ_PINS, claim, read_pin, reterr);
+        r = sqlite_store_read_part(store, &parts->cpus,
+                                   ended ? STATEMENT_READ_ENDED_CPUS : STATEMENT_READ_CPUS, claim,
+                                   read_cpu, reterr);
+        return r < 0 || ended ? r
+                              : sqlite_store_read_part(store, &parts->pins, STATEMENT_READ_PINS,
+                                                       claim, read_pin, reterr);
 }
 
 static int read_cell_usage(SqliteStore *store, HostView *view, sqlite3_stmt *statement,

@@ -9,12 +9,12 @@
 #include "claims/store/sqlite-store-internal.h"
 
 /* The first row of what is to be moved. STORE_E_NOT_FOUND. */
-static int read_row(SqliteStore *store, const StoreMove *move, char **ret_group, uint64_t *ret_used,
-                    Error *reterr)
+static int read_row(SqliteStore *store, const StoreShift *shift, char **ret_group,
+                    uint64_t *ret_used, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_query(store, STATEMENT_READ_SHARE, &statement, reterr, "iss",
-                                   move->claim, move->from.text, move->from_class);
+                                   shift->claim, shift->from.text, shift->from_class);
 
         if (r < 0)
                 return r;
@@ -54,50 +54,50 @@ static int write_used(SqliteStore *store, int64_t claim, const Uuid *provider,
 }
 
 /* Moves up to amount of one row, and tells how much it was. */
-static int move_row(SqliteStore *store, const StoreMove *move, uint64_t amount, uint64_t *ret_moved,
-                    Error *reterr)
+static int move_row(SqliteStore *store, const StoreShift *shift, uint64_t amount,
+                    uint64_t *ret_moved, Error *reterr)
 {
         _cleanup_free_ char *group = NULL;
         uint64_t used, there, part;
-        int r = read_row(store, move, &group, &used, reterr);
+        int r = read_row(store, shift, &group, &used, reterr);
 
         if (r != 0)
                 return r;
         part = MIN(used, amount);
-        r = read_used(store, move->claim, &move->to, move->to_class, group, &there, reterr);
+        r = read_used(store, shift->claim, &shift->to, shift->to_class, group, &there, reterr);
         if (r == 0)
-                r = write_used(store, move->claim, &move->from, move->from_class, group,
+                r = write_used(store, shift->claim, &shift->from, shift->from_class, group,
                                used - part, reterr);
         if (r == 0)
-                r = write_used(store, move->claim, &move->to, move->to_class, group, there + part,
-                               reterr);
-        if (r == 0 && !uuid_equal(&move->from, &move->to))
-                r = sqlite_store_run(store, STATEMENT_MOVE_DEVICES, NULL, reterr, "isssi",
-                                     move->claim, move->from.text, move->to.text, group,
+                r = write_used(store, shift->claim, &shift->to, shift->to_class, group,
+                               there + part, reterr);
+        if (r == 0 && !uuid_equal(&shift->from, &shift->to))
+                r = sqlite_store_run(store, STATEMENT_SHIFT_DEVICES, NULL, reterr, "isssi",
+                                     shift->claim, shift->from.text, shift->to.text, group,
                                      (int64_t)part);
         *ret_moved = part;
         return r;
 }
 
-static int move_one(SqliteStore *store, const StoreMove *move, Error *reterr)
+static int move_one(SqliteStore *store, const StoreShift *shift, Error *reterr)
 {
-        uint64_t left = move->amount, moved;
+        uint64_t left = shift->amount, moved;
         int r;
 
-        r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", move->claim);
+        r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", shift->claim);
         while (r == 0 && left > 0) {
-                r = move_row(store, move, left, &moved, reterr);
+                r = move_row(store, shift, left, &moved, reterr);
                 if (r == STORE_E_NOT_FOUND)
                         break;
                 left -= r == 0 ? moved : 0;
         }
         if (r < 0)
                 return r;
-        return sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", move->claim);
+        return sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", shift->claim);
 }
 
-int sqlite_store_move(Store *base, const HostView *seen, const HostView *wanted,
-                      const StoreMove *moves, size_t n_moves, Error *reterr)
+int sqlite_store_shift(Store *base, const HostView *seen, const HostView *wanted,
+                       const StoreShift *shifts, size_t n_shifts, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         int r;
@@ -106,7 +106,7 @@ int sqlite_store_move(Store *base, const HostView *seen, const HostView *wanted,
         if (r < 0)
                 return r;
         r = sqlite_store_write_changes(store, seen, wanted, reterr);
-        for (size_t i = 0; r == 0 && i < n_moves; i++)
-                r = move_one(store, &moves[i], reterr);
+        for (size_t i = 0; r == 0 && i < n_shifts; i++)
+                r = move_one(store, &shifts[i], reterr);
         return sqlite_store_end(store, r, reterr);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What Placement was told of claims, and what is still to be told: see versions 5 to 7 in
- * schema.c. */
+/* What Placement was told of claims, and what is still to be told: see schema.c. */
 
 #include <string.h>
 
 #include "claims/store/sqlite-store-internal.h"
 
 int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, ClaimStanding to,
-                              const ClaimTold *told, Error *reterr)
+                              const ClaimReported *reported, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         int changed, r;
@@ -18,14 +17,15 @@ int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, Claim
                 return r;
         r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
                              claim_standing_to_text(from), claim_standing_to_text(to),
-                             told ? told->generation : (int64_t)0, told ? told->elsewhere.text : "",
-                             told ? (int64_t)told->until_sec : (int64_t)0);
+                             reported ? reported->generation : (int64_t)0,
+                             reported ? reported->elsewhere.text : "",
+                             reported ? (int64_t)reported->until_sec : (int64_t)0);
         if (r == 0 && changed == 0)
                 r = STORE_E_NOT_FOUND;
         return sqlite_store_end(store, r, reterr);
 }
 
-int sqlite_store_forget_told(Store *base, Error *reterr)
+int sqlite_store_forget_reported(Store *base, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
@@ -34,7 +34,7 @@ int sqlite_store_forget_told(Store *base, Error *reterr)
                 return r;
         r = sqlite_store_run(store, STATEMENT_FORGET_TOLD, NULL, reterr, "");
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_FORGET_DEPARTED, NULL, reterr, "");
+                r = sqlite_store_run(store, STATEMENT_FORGET_REMOVALS, NULL, reterr, "");
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -53,11 +53,11 @@ static int read_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, Uu
         return 0;
 }
 
-int sqlite_store_count_debts(Store *base, ClaimDebts *ret, Error *reterr)
+int sqlite_store_count_owed(Store *base, ClaimsOwed *ret, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, STATEMENT_COUNT_DEBTS, &statement, reterr, "");
+        int r = sqlite_store_query(store, STATEMENT_COUNT_OWED, &statement, reterr, "");
 
         if (r >= 0)
                 r = sqlite_step(store->sqlite, statement, reterr);
@@ -66,35 +66,37 @@ int sqlite_store_count_debts(Store *base, ClaimDebts *ret, Error *reterr)
         if (r == SQLITE_STEP_DONE)
                 return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (no count)",
                                   store->sqlite->path);
-        *ret = (ClaimDebts){ .n_claims = (uint64_t)sqlite3_column_int64(statement, 0),
-                             .n_departures = (uint64_t)sqlite3_column_int64(statement, 1),
-                             .n_handovers = (uint64_t)sqlite3_column_int64(statement, 2),
-                             .last_departure = sqlite3_column_int64(statement, 3) };
+        *ret = (ClaimsOwed){ .n_writes = (uint64_t)sqlite3_column_int64(statement, 0),
+                             .n_removals = (uint64_t)sqlite3_column_int64(statement, 1),
+                             .n_moves = (uint64_t)sqlite3_column_int64(statement, 2),
+                             .last_removal = sqlite3_column_int64(statement, 3),
+                             .n_unheld = (uint64_t)sqlite3_column_int64(statement, 4) };
         return 0;
 }
 
-/* Of a departure. */
-static int read_told(SqliteStore *store, sqlite3_stmt *statement, ClaimTold *ret, Error *reterr)
+/* Of a removal. */
+static int read_reported(SqliteStore *store, sqlite3_stmt *statement, ClaimReported *ret,
+                         Error *reterr)
 {
         const char *elsewhere;
         int r = sqlite_column(store->sqlite, statement, 4, &elsewhere, reterr);
 
-        *ret = (ClaimTold){ .generation = sqlite3_column_int64(statement, 3),
-                            .until_sec = (uint64_t)sqlite3_column_int64(statement, 6) };
+        *ret = (ClaimReported){ .generation = sqlite3_column_int64(statement, 3),
+                                .until_sec = (uint64_t)sqlite3_column_int64(statement, 6) };
         if (r < 0 || !elsewhere[0])
                 return r;
         return read_uuid(store, statement, 4, &ret->elsewhere, reterr);
 }
 
-int sqlite_store_next_departure(Store *base, int64_t after, const Uuid *consumer,
-                                StoreDeparture *ret, Error *reterr)
+int sqlite_store_next_removal(Store *base, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
+                              Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        StoreDeparture departure;
+        ClaimRemoval removal;
         int r;
 
-        r = sqlite_store_query(store, STATEMENT_NEXT_DEPARTURE, &statement, reterr, "is", after,
+        r = sqlite_store_query(store, STATEMENT_NEXT_REMOVAL, &statement, reterr, "is", after,
                                consumer ? consumer->text : "");
         if (r >= 0)
                 r = sqlite_step(store->sqlite, statement, reterr);
@@ -102,26 +104,26 @@ int sqlite_store_next_departure(Store *base, int64_t after, const Uuid *consumer
                 return r;
         if (r == SQLITE_STEP_DONE)
                 return STORE_E_NOT_FOUND;
-        departure.id = sqlite3_column_int64(statement, 0);
-        departure.claim = sqlite3_column_int64(statement, 1);
-        departure.unsure = sqlite3_column_int64(statement, 5) != 0;
-        r = read_uuid(store, statement, 2, &departure.consumer, reterr);
+        removal.id = sqlite3_column_int64(statement, 0);
+        removal.claim = sqlite3_column_int64(statement, 1);
+        removal.unsure = sqlite3_column_int64(statement, 5) != 0;
+        r = read_uuid(store, statement, 2, &removal.consumer, reterr);
         if (r == 0)
-                r = read_told(store, statement, &departure.told, reterr);
+                r = read_reported(store, statement, &removal.reported, reterr);
         if (r < 0)
                 return r;
-        *ret = departure;
+        *ret = removal;
         return 0;
 }
 
-int sqlite_store_end_departure(Store *base, int64_t id, Error *reterr)
+int sqlite_store_end_removal(Store *base, int64_t id, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
                 return r;
-        r = sqlite_store_run(store, STATEMENT_END_DEPARTURE, NULL, reterr, "i", id);
+        r = sqlite_store_run(store, STATEMENT_END_REMOVAL, NULL, reterr, "i", id);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -133,8 +135,8 @@ static int has_claim(Store *base, const Uuid *consumer, Error *reterr)
         return r < 0 ? r : r == 0;
 }
 
-int sqlite_store_begin_handover(Store *base, const Uuid *from, const Uuid *to, const char *to_type,
-                                int64_t *ret_id, Error *reterr)
+int sqlite_store_begin_move(Store *base, const Uuid *from, const Uuid *to, const char *to_type,
+                            int64_t *ret_id, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         int changed, r;
@@ -146,7 +148,7 @@ int sqlite_store_begin_handover(Store *base, const Uuid *from, const Uuid *to, c
         if (r > 0)
                 r = STORE_E_EXISTS;
         if (r == 0) {
-                r = sqlite_store_run(store, STATEMENT_BEGIN_HANDOVER, &changed, reterr, "sss",
+                r = sqlite_store_run(store, STATEMENT_BEGIN_MOVE, &changed, reterr, "sss",
                                      from->text, to->text, to_type);
                 if (r == -EEXIST)
                         r = STORE_E_EXISTS;
@@ -158,53 +160,53 @@ int sqlite_store_begin_handover(Store *base, const Uuid *from, const Uuid *to, c
         return sqlite_store_end(store, r, reterr);
 }
 
-int sqlite_store_next_handover(Store *base, int64_t after, StoreHandover *ret, Error *reterr)
+int sqlite_store_next_move(Store *base, int64_t after, ClaimMove *ret, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        StoreHandover handover = { 0 };
+        ClaimMove move = { 0 };
         const char *type;
         int r;
 
-        r = sqlite_store_query(store, STATEMENT_NEXT_HANDOVER, &statement, reterr, "i", after);
+        r = sqlite_store_query(store, STATEMENT_NEXT_MOVE, &statement, reterr, "i", after);
         if (r >= 0)
                 r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
                 return STORE_E_NOT_FOUND;
-        handover.id = sqlite3_column_int64(statement, 0);
-        if ((r = read_uuid(store, statement, 1, &handover.from, reterr)) < 0 ||
-            (r = read_uuid(store, statement, 2, &handover.to, reterr)) < 0 ||
+        move.id = sqlite3_column_int64(statement, 0);
+        if ((r = read_uuid(store, statement, 1, &move.from, reterr)) < 0 ||
+            (r = read_uuid(store, statement, 2, &move.to, reterr)) < 0 ||
             (r = sqlite_column(store->sqlite, statement, 3, &type, reterr)) < 0)
                 return r;
-        handover.to_type = strdup(type);
-        if (!handover.to_type)
+        move.to_type = strdup(type);
+        if (!move.to_type)
                 return error_oom(reterr);
-        *ret = handover;
+        *ret = move;
         return 0;
 }
 
-int sqlite_store_end_handover(Store *base, const StoreHandover *handover, const ClaimTold *told,
-                              bool ours, Error *reterr)
+int sqlite_store_end_move(Store *base, const ClaimMove *move, const ClaimReported *reported,
+                          bool ours, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
                 return r;
-        r = sqlite_store_run(store, STATEMENT_END_HANDOVER, NULL, reterr, "i", handover->id);
-        if (r == 0 && told)
+        r = sqlite_store_run(store, STATEMENT_END_MOVE, NULL, reterr, "i", move->id);
+        if (r == 0 && reported)
                 r = sqlite_store_run(store, STATEMENT_HAND_OVER, &changed, reterr, "sssisii",
-                                     handover->from.text, handover->to.text, handover->to_type,
-                                     told->generation, told->elsewhere.text, (int64_t)ours,
-                                     (int64_t)told->until_sec);
-        if (r == 0 && told && ours && changed == 0)
-                r = sqlite_store_run(store, STATEMENT_DEPART, NULL, reterr, "sisi",
-                                     handover->to.text, told->generation, told->elsewhere.text,
-                                     (int64_t)told->until_sec);
+                                     move->from.text, move->to.text, move->to_type,
+                                     reported->generation, reported->elsewhere.text, (int64_t)ours,
+                                     (int64_t)reported->until_sec);
+        if (r == 0 && reported && ours && changed == 0)
+                r = sqlite_store_run(store, STATEMENT_ADD_REMOVAL, NULL, reterr, "sisi",
+                                     move->to.text, reported->generation, reported->elsewhere.text,
+                                     (int64_t)reported->until_sec);
         if (r == 0 && changed > 0)
                 r = sqlite_store_run(store, STATEMENT_HAND_OVER_ALLOCATIONS, NULL, reterr, "s",
-                                     handover->to.text);
+                                     move->to.text);
         return sqlite_store_end(store, r, reterr);
 }

@@ -2,20 +2,32 @@
 
 #include "claims/store/sqlite-store-internal.h"
 
+/* With that of the index claims_unheld: read, and not there. */
+#define IS_UNHELD(c) c "standing = '' AND " c "told_generation < 0"
+
 /* The columns that sqlite-store-claims.c reads, in its order. */
 #define CLAIM_COLUMNS                                                                    \
         "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"       \
         " p.uuid, p.name, a.resource_class, a.used, a.request_group, c.consumer_type,"   \
-        " c.standing, c.guest, c.told_elsewhere <> ''"                                   \
-        " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"                    \
-        " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
+        " c.standing, c.guest, c.told_elsewhere <> '', " IS_UNHELD(                      \
+                "c.") " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"      \
+                      " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
 #define ENDED_COLUMNS                                                                       \
         "c.id, c.instance_uuid, 'released', c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, c.ended_usec,"   \
-        " c.end_reason, a.provider_uuid, a.provider_name, a.resource_class, a.used,"        \
-        " a.request_group, c.consumer_type, '', '', 1"                                      \
-        " FROM ended_claims c LEFT JOIN ended_allocations a ON a.claim_id = c.id"
+        " c.end_reason, json_extract(a.value, '$[0]'), json_extract(a.value, '$[1]'),"      \
+        " json_extract(a.value, '$[2]'), json_extract(a.value, '$[3]'),"                    \
+        " json_extract(a.value, '$[4]'), c.consumer_type, '', '', 1, 0"                     \
+        " FROM ended_claims c LEFT JOIN json_each(c.allocations) a"
+
+/* The items of a list, in the columns in which a living claim has them. */
+#define THREE_ITEMS                                                        \
+        "SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]')," \
+        " json_extract(value, '$[2]')"
+#define SIX_ITEMS                                                                 \
+        THREE_ITEMS ", json_extract(value, '$[3]'), json_extract(value, '$[4]')," \
+                    " json_extract(value, '$[5]')"
 
 /* Allocations of a claim, a provider and a class. */
 #define OF_PROVIDER                                                   \
@@ -51,7 +63,7 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " withheld = ?6, uuid = ?7 WHERE id = ?1 AND generation = ?2",
         [STATEMENT_DELETE_PROVIDER] =
                 "DELETE FROM resource_providers WHERE id = ?1 AND generation = ?2",
-        [STATEMENT_MOVE_PROVIDER] =
+        [STATEMENT_SET_POSITION] =
                 "UPDATE resource_providers SET position = ?1 WHERE uuid = ?2 AND position <> ?1",
         [STATEMENT_DELETE_INVENTORIES] = "DELETE FROM inventories WHERE resource_provider_id = ?1",
         [STATEMENT_INSERT_INVENTORY] =
@@ -105,15 +117,20 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_END_CLAIM] =
                 "INSERT INTO ended_claims (id, host, node, instance_uuid, resize_target,"
                 " created_usec, expires_usec, project_id, user_id, request, boot_id, ended_usec,"
-                " end_reason, consumer_type)"
+                " end_reason, consumer_type, allocations, devices, cells, cpus)"
                 " SELECT id, host, node, instance_uuid, resize_target, created_usec, expires_usec,"
-                " project_id, user_id, request, boot_id, ?2, ?3, consumer_type FROM claims"
-                " WHERE id = ?1 AND (?4 = 0 OR state = 'claimed')",
-        [STATEMENT_END_ALLOCATIONS] =
-                "INSERT INTO ended_allocations SELECT a.claim_id, p.uuid, p.name,"
-                " a.resource_class, a.used, a.request_group FROM allocations a"
-                " JOIN resource_providers p ON p.id = a.resource_provider_id"
-                " WHERE a.claim_id = ?1",
+                " project_id, user_id, request, boot_id, ?2, ?3, consumer_type,"
+                " (SELECT json_group_array(json_array(p.uuid, p.name, a.resource_class, a.used,"
+                "  a.request_group)) FROM allocations a JOIN resource_providers p"
+                "  ON p.id = a.resource_provider_id WHERE a.claim_id = ?1),"
+                " (SELECT json_group_array(json_array(provider_uuid, request_group, device,"
+                "  address, mdev_type, mdev_uuid)) FROM"
+                "  (SELECT * FROM claim_devices WHERE claim_id = ?1 ORDER BY id)),"
+                " (SELECT json_group_array(json_array(cell, host_cell, memory_mb, page_kib, vcpus,"
+                "  n_shared)) FROM (SELECT * FROM claim_cells WHERE claim_id = ?1 ORDER BY cell)),"
+                " (SELECT json_group_array(json_array(vcpu, dedicated, cpus)) FROM"
+                "  (SELECT * FROM claim_cpus WHERE claim_id = ?1 ORDER BY vcpu))"
+                " FROM claims WHERE id = ?1 AND (?4 = 0 OR state = 'claimed')",
         [STATEMENT_BUMP_OF_CLAIM] =
                 "UPDATE resource_providers SET generation = generation + 1 WHERE id IN"
                 " (SELECT resource_provider_id FROM allocations WHERE claim_id = ?1)",
@@ -126,11 +143,11 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "INSERT INTO claim_devices (claim_id, provider_uuid, request_group, device,"
                 " address, mdev_type, mdev_uuid) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         [STATEMENT_READ_DEVICES] = "SELECT provider_uuid, request_group, device, address,"
-                                   " mdev_type, mdev_uuid FROM claim_devices"
-                                   " WHERE claim_id = ?1 ORDER BY id",
-        [STATEMENT_READ_ENDED_DEVICES] = "SELECT provider_uuid, request_group, device, address,"
-                                         " mdev_type, mdev_uuid FROM ended_devices"
-                                         " WHERE claim_id = ?1 ORDER BY id",
+                                   " mdev_type, mdev_uuid, claim_id FROM claim_devices"
+                                   " WHERE claim_id >= ?1 ORDER BY claim_id, id",
+        [STATEMENT_READ_ENDED_DEVICES] =
+                SIX_ITEMS ", ended_claims.id FROM ended_claims, json_each(devices)"
+                          " WHERE ended_claims.id = ?1",
         [STATEMENT_TAKEN] = "SELECT mdev_uuid, device, address FROM claim_devices"
                             " ORDER BY mdev_uuid, address",
         [STATEMENT_LIST_DEVICE] =
@@ -138,8 +155,9 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " WHERE device = ?1 OR address = ?1 OR (mdev_uuid = ?1 AND mdev_uuid <> ''))"
                 " ORDER BY c.id",
         [STATEMENT_LIST_WITH_DEVICES] =
-                "SELECT " CLAIM_COLUMNS
-                " WHERE c.id IN (SELECT claim_id FROM claim_devices) ORDER BY c.id",
+                "SELECT d.provider_uuid, d.request_group, d.device, d.address, d.mdev_type,"
+                " d.mdev_uuid, d.claim_id, c.instance_uuid FROM claim_devices d"
+                " JOIN claims c ON c.id = d.claim_id ORDER BY d.claim_id, d.id",
         [STATEMENT_LIST_GUEST] =
                 "SELECT " CLAIM_COLUMNS " WHERE c.instance_uuid = ?1 OR c.guest = ?1 ORDER BY c.id",
         [STATEMENT_READ_SHARE] = "SELECT a.request_group, a.used FROM allocations a" OF_PROVIDER
@@ -155,7 +173,7 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " claim_id, request_group) SELECT p.id, c.instance_uuid, ?3, ?5, c.id, ?4"
                 " FROM claims c, resource_providers p WHERE c.id = ?1 AND p.uuid = ?2",
         /* of one of the two providers it is the device: a name ends with its device's */
-        [STATEMENT_MOVE_DEVICES] =
+        [STATEMENT_SHIFT_DEVICES] =
                 "UPDATE claim_devices SET provider_uuid = ?3 WHERE id IN"
                 " (SELECT DISTINCT d.id FROM claim_devices d, resource_providers p"
                 " WHERE d.claim_id = ?1 AND d.provider_uuid = ?2 AND d.request_group = ?4"
@@ -172,76 +190,62 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                                  " VALUES (?1, ?2, ?3, ?4)",
         [STATEMENT_INSERT_PIN] = "INSERT INTO claim_pins (cpu, claim_id) VALUES (?1, ?2)",
         [STATEMENT_HAS_CELLS] = "SELECT 1 FROM claim_cells WHERE claim_id = ?1 LIMIT 1",
-        [STATEMENT_READ_CELLS] = "SELECT cell, host_cell, memory_mb, page_kib, vcpus, n_shared"
-                                 " FROM claim_cells WHERE claim_id = ?1 ORDER BY cell",
-        [STATEMENT_READ_CPUS] = "SELECT vcpu, dedicated, cpus FROM claim_cpus"
-                                " WHERE claim_id = ?1 ORDER BY vcpu",
-        [STATEMENT_READ_PINS] = "SELECT cpu FROM claim_pins WHERE claim_id = ?1",
+        [STATEMENT_READ_CELLS] =
+                "SELECT cell, host_cell, memory_mb, page_kib, vcpus, n_shared, claim_id"
+                " FROM claim_cells WHERE claim_id >= ?1 ORDER BY claim_id, cell",
+        [STATEMENT_READ_CPUS] = "SELECT vcpu, dedicated, cpus, claim_id FROM claim_cpus"
+                                " WHERE claim_id >= ?1 ORDER BY claim_id, vcpu",
+        [STATEMENT_READ_PINS] =
+                "SELECT cpu, claim_id FROM claim_pins WHERE claim_id >= ?1 ORDER BY claim_id",
         [STATEMENT_READ_ENDED_CELLS] =
-                "SELECT cell, host_cell, memory_mb, page_kib, vcpus, n_shared"
-                " FROM ended_cells WHERE claim_id = ?1 ORDER BY cell",
-        [STATEMENT_READ_ENDED_CPUS] = "SELECT vcpu, dedicated, cpus FROM ended_cpus"
-                                      " WHERE claim_id = ?1 ORDER BY vcpu",
+                SIX_ITEMS ", ended_claims.id FROM ended_claims, json_each(cells)"
+                          " WHERE ended_claims.id = ?1",
+        [STATEMENT_READ_ENDED_CPUS] =
+                THREE_ITEMS ", ended_claims.id FROM ended_claims, json_each(cpus)"
+                            " WHERE ended_claims.id = ?1",
         [STATEMENT_READ_CELL_USAGES] =
                 "SELECT host_cell, page_kib, memory_mb, n_shared FROM cell_usages",
         [STATEMENT_READ_ALL_PINS] = "SELECT cpu FROM claim_pins",
-        [STATEMENT_END_CELLS] =
-                "INSERT INTO ended_cells (claim_id, cell, host_cell, memory_mb, page_kib, vcpus,"
-                " n_shared) SELECT claim_id, cell, host_cell, memory_mb, page_kib, vcpus, n_shared"
-                " FROM claim_cells WHERE claim_id = ?1",
-        [STATEMENT_END_CPUS] = "INSERT INTO ended_cpus (claim_id, vcpu, dedicated, cpus)"
-                               " SELECT claim_id, vcpu, dedicated, cpus FROM claim_cpus"
-                               " WHERE claim_id = ?1",
-        [STATEMENT_DELETE_CELLS] = "DELETE FROM claim_cells WHERE claim_id = ?1",
-        [STATEMENT_DELETE_CPUS] = "DELETE FROM claim_cpus WHERE claim_id = ?1",
-        [STATEMENT_DELETE_PINS] = "DELETE FROM claim_pins WHERE claim_id = ?1",
         [STATEMENT_SET_BOOT] = "UPDATE claims SET boot_id = ?2 WHERE id = ?1",
-        [STATEMENT_END_DEVICES] =
-                "INSERT INTO ended_devices (claim_id, provider_uuid, request_group, device,"
-                " address, mdev_type, mdev_uuid)"
-                " SELECT claim_id, provider_uuid, request_group, device, address, mdev_type,"
-                " mdev_uuid FROM claim_devices WHERE claim_id = ?1 ORDER BY id",
-        [STATEMENT_DELETE_DEVICES] = "DELETE FROM claim_devices WHERE claim_id = ?1",
         [STATEMENT_SET_STANDING] = "UPDATE claims SET standing = ?3,"
                                    " told_generation = iif(?5 = '', told_generation, ?4),"
                                    " told_elsewhere = iif(?5 = '', told_elsewhere, ?5),"
                                    " told_until = iif(?5 = '', told_until, ?6)"
                                    " WHERE id = ?1 AND standing = ?2",
         [STATEMENT_FORGET_TOLD] = "UPDATE claims SET told_elsewhere = ''",
-        [STATEMENT_FORGET_DEPARTED] = "UPDATE departures SET told_elsewhere = ''",
+        [STATEMENT_FORGET_REMOVALS] = "UPDATE removals SET told_elsewhere = ''",
         [STATEMENT_LIST_PENDING] = "SELECT " CLAIM_COLUMNS " WHERE c.standing = 'pending'"
                                    " AND c." IS_UNDER_WAY " ORDER BY c.id",
-        [STATEMENT_NEXT_DEBT] = "SELECT " CLAIM_COLUMNS " WHERE c.id = (SELECT min(id) FROM"
-                                " (SELECT min(id) AS id FROM claims WHERE standing = 'owed'"
-                                " AND " IS_UNDER_WAY " AND id > ?1 UNION ALL"
-                                " SELECT min(id) FROM claims WHERE standing = 'sent'"
-                                " AND " IS_UNDER_WAY " AND id > ?1))",
-        [STATEMENT_COUNT_DEBTS] =
-                "SELECT (SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY
-                " AND standing <> 'pending'),"
-                " (SELECT COUNT(*) FROM departures), (SELECT COUNT(*) FROM consumer_moves),"
-                " (SELECT ifnull(max(id), 0) FROM departures)",
-        [STATEMENT_NEXT_DEPARTURE] = "SELECT id, claim_id, consumer, told_generation,"
-                                     " told_elsewhere, unsure, told_until FROM departures"
-                                     " WHERE id > ?1"
-                                     " AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1",
-        [STATEMENT_END_DEPARTURE] = "DELETE FROM departures WHERE id = ?1",
-        [STATEMENT_BEGIN_HANDOVER] =
-                "INSERT INTO consumer_moves (from_consumer, to_consumer, to_type)"
+        [STATEMENT_NEXT_WRITE] = "SELECT " CLAIM_COLUMNS " WHERE c.id = (SELECT min(id) FROM"
+                                 " (SELECT min(id) AS id FROM claims WHERE standing = 'owed'"
+                                 " AND " IS_UNDER_WAY " AND id > ?1 UNION ALL"
+                                 " SELECT min(id) FROM claims WHERE standing = 'sent'"
+                                 " AND " IS_UNDER_WAY " AND id > ?1))",
+        [STATEMENT_COUNT_OWED] = "SELECT (SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY
+                                 " AND standing <> 'pending'),"
+                                 " (SELECT COUNT(*) FROM removals), (SELECT COUNT(*) FROM moves),"
+                                 " (SELECT ifnull(max(id), 0) FROM removals),"
+                                 " (SELECT COUNT(*) FROM claims WHERE " IS_UNHELD("") ")",
+        [STATEMENT_NEXT_REMOVAL] = "SELECT id, claim_id, consumer, told_generation,"
+                                   " told_elsewhere, unsure, told_until FROM removals"
+                                   " WHERE id > ?1"
+                                   " AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1",
+        [STATEMENT_END_REMOVAL] = "DELETE FROM removals WHERE id = ?1",
+        [STATEMENT_BEGIN_MOVE] =
+                "INSERT INTO moves (from_consumer, to_consumer, to_type)"
                 " SELECT instance_uuid, ?2, ?3 FROM claims WHERE instance_uuid = ?1"
                 " AND resize_target = 0 AND standing <> 'pending'",
-        [STATEMENT_NEXT_HANDOVER] =
-                "SELECT id, from_consumer, to_consumer, to_type FROM consumer_moves"
-                " WHERE id > ?1 ORDER BY id LIMIT 1",
-        [STATEMENT_END_HANDOVER] = "DELETE FROM consumer_moves WHERE id = ?1",
+        [STATEMENT_NEXT_MOVE] = "SELECT id, from_consumer, to_consumer, to_type FROM moves"
+                                " WHERE id > ?1 ORDER BY id LIMIT 1",
+        [STATEMENT_END_MOVE] = "DELETE FROM moves WHERE id = ?1",
         [STATEMENT_HAND_OVER] =
                 "UPDATE claims SET instance_uuid = ?2, consumer_type = ?3,"
                 " guest = CASE guest WHEN ?2 THEN '' WHEN '' THEN ?1 ELSE guest"
                 " END, told_generation = ?4, told_elsewhere = ?5,"
                 " told_until = ?7, standing = iif(?6 AND standing = '', 'written', standing)"
                 " WHERE instance_uuid = ?1 AND resize_target = 0",
-        [STATEMENT_DEPART] = "INSERT INTO departures (claim_id, consumer, told_generation,"
-                             " told_elsewhere, told_until) VALUES (0, ?1, ?2, ?3, ?4)",
+        [STATEMENT_ADD_REMOVAL] = "INSERT INTO removals (claim_id, consumer, told_generation,"
+                                  " told_elsewhere, told_until) VALUES (0, ?1, ?2, ?3, ?4)",
         [STATEMENT_HAND_OVER_ALLOCATIONS] =
                 "UPDATE allocations SET consumer_id = ?1 WHERE claim_id IN"
                 " (SELECT id FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)",

@@ -177,7 +177,8 @@ static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_
                 request->user_id, claim->request_text, claim->boot_id,
                 claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED),
                 request->consumer_type, claim_standing_to_text(claim->standing),
-                claim->told.generation, claim->told.elsewhere.text, (int64_t)claim->told.until_sec);
+                claim->reported.generation, claim->reported.elsewhere.text,
+                (int64_t)claim->reported.until_sec);
         if (r == -EEXIST)
                 return STORE_E_EXISTS;
         if (r < 0)
@@ -389,12 +390,6 @@ static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice
 static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const char *reason,
                      uint64_t ended_usec, Error *reterr)
 {
-        static const StatementId steps[] = {
-                STATEMENT_END_ALLOCATIONS, STATEMENT_END_DEVICES,   STATEMENT_END_CELLS,
-                STATEMENT_END_CPUS,        STATEMENT_BUMP_OF_CLAIM, STATEMENT_DELETE_ALLOCATIONS,
-                STATEMENT_DELETE_DEVICES,  STATEMENT_DELETE_CELLS,  STATEMENT_DELETE_CPUS,
-                STATEMENT_DELETE_PINS,     STATEMENT_DELETE_CLAIM
-        };
         int changed, r;
 
         r = sqlite_store_run(store, STATEMENT_END_CLAIM, &changed, reterr, "iisi", id,
@@ -403,11 +398,10 @@ static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const ch
                 return r;
         if (changed == 0)
                 return STORE_E_NOT_FOUND;
-        for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-                r = sqlite_store_run(store, steps[i], NULL, reterr, "i", id);
-                if (r < 0)
-                        return r;
-        }
+        /* what it held goes with it */
+        if ((r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", id)) < 0 ||
+            (r = sqlite_store_run(store, STATEMENT_DELETE_CLAIM, NULL, reterr, "i", id)) < 0)
+                return r;
         r = promote(store, id, reterr);
         if (r != 0)
                 return r;
@@ -473,10 +467,10 @@ static int expire_all(SqliteStore *store, uint64_t now_usec, const char *reason,
                 if (r < 0)
                         return r;
                 if (r > 0)
-                        return error_setf(reterr, EUCLEAN,
-                                          "The claim database %s is damaged "
-                                          "(a claim is listed but not there)",
-                                          store->sqlite->path);
+                        return error_setf(
+                                reterr, EUCLEAN,
+                                "The claim database %s is damaged (a claim is listed but not there)",
+                                store->sqlite->path);
                 (*n)++;
         }
         return r;
@@ -550,7 +544,7 @@ static const StoreEngine sqlite_engine = {
         .drop_turn = drop_turn,
         .load_view = sqlite_store_load_view,
         .write_host = sqlite_store_write_host,
-        .move = sqlite_store_move,
+        .shift = sqlite_store_shift,
         .insert = insert,
         .place = place,
         .settle = settle,
@@ -563,23 +557,19 @@ static const StoreEngine sqlite_engine = {
         .find = sqlite_store_find,
         .get = sqlite_store_get,
         .list = sqlite_store_list,
-        .list_device = sqlite_store_list_device,
         .list_with_devices = sqlite_store_list_with_devices,
-        .list_guest = sqlite_store_list_guest,
         .list_some = sqlite_store_list_some,
-        .list_ended = sqlite_store_list_ended,
         .taken = sqlite_store_taken,
         .renew = renew,
         .set_standing = sqlite_store_set_standing,
-        .forget_told = sqlite_store_forget_told,
-        .list_pending = sqlite_store_list_pending,
-        .next_debt = sqlite_store_next_debt,
-        .count_debts = sqlite_store_count_debts,
-        .next_departure = sqlite_store_next_departure,
-        .end_departure = sqlite_store_end_departure,
-        .begin_handover = sqlite_store_begin_handover,
-        .next_handover = sqlite_store_next_handover,
-        .end_handover = sqlite_store_end_handover,
+        .forget_reported = sqlite_store_forget_reported,
+        .next_write = sqlite_store_next_write,
+        .count_owed = sqlite_store_count_owed,
+        .next_removal = sqlite_store_next_removal,
+        .end_removal = sqlite_store_end_removal,
+        .begin_move = sqlite_store_begin_move,
+        .next_move = sqlite_store_next_move,
+        .end_move = sqlite_store_end_move,
         .probe = probe,
         .count = sqlite_store_count,
         .usage = sqlite_store_usage,
@@ -594,7 +584,7 @@ static int read_everything(SqliteStore *store, Error *reterr)
         r = sqlite_store_load_view(&store->store, &view, reterr);
         if (r < 0)
                 return r;
-        return sqlite_store_list(&store->store, true, &list, reterr);
+        return sqlite_store_list(&store->store, CLAIMS_ALL, NULL, &list, reterr);
 }
 
 /* Prepares each statement, which fails when a table or column is missing, and reads all rows. */

@@ -17,21 +17,21 @@ int sqlite_system_error(int code, const char *path, const char *doing, Error *re
         case ENOSPC:
         case EDQUOT:
         case EFBIG:
-                return error_setf(reterr, ENOSPC,
-                                  "No space left for the claim database %s: free some space in its "
-                                  "folder",
-                                  path);
+                return error_setf(
+                        reterr, ENOSPC,
+                        "No space left for the claim database %s: free some space in its folder",
+                        path);
         case EACCES:
         case EPERM:
-                return error_setf(reterr, EACCES,
-                                  "Cannot %s the claim database %s: permission denied; file and "
-                                  "folder must belong to the service's user",
-                                  doing, path);
+                return error_setf(
+                        reterr, EACCES,
+                        "Cannot %s the claim database %s: permission denied; file and folder must belong to the service's user",
+                        doing, path);
         case EROFS:
-                return error_setf(reterr, EROFS,
-                                  "Cannot %s the claim database %s: its file system is read-only; "
-                                  "remount it, or set state_path",
-                                  doing, path);
+                return error_setf(
+                        reterr, EROFS,
+                        "Cannot %s the claim database %s: its file system is read-only; remount it, or set state_path",
+                        doing, path);
         case ENOENT:
                 return error_setf(reterr, ENOENT,
                                   "Cannot %s the claim database %s: its folder does not exist",
@@ -57,8 +57,7 @@ static int readonly_error(const Sqlite *sqlite, int rc, Error *reterr)
         if (rc == SQLITE_READONLY_DBMOVED)
                 return error_setf(
                         reterr, ESTALE,
-                        "The claim database %s was moved or removed while in use: restart "
-                        "the service",
+                        "The claim database %s was moved or removed while in use: restart the service",
                         sqlite->path);
         if (access(sqlite->path, W_OK) == 0 && folder_writable(sqlite->path))
                 errno = EROFS;
@@ -287,8 +286,7 @@ int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *r
                 return r;
         if (r == SQLITE_STEP_DONE)
                 return error_setf(reterr, EUCLEAN,
-                                  "The claim database %s is damaged (a row is "
-                                  "missing)",
+                                  "The claim database %s is damaged (a row is missing)",
                                   sqlite->path);
         *ret = sqlite3_column_int64(statement, 0);
         return 0;

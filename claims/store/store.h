@@ -36,7 +36,7 @@ typedef struct StoreClaim {
         uint64_t created_usec, expires_usec;
         bool confirmed; /* of a guest that runs already */
         ClaimStanding standing;
-        ClaimTold told;
+        ClaimReported reported;
         const ClaimDevice *devices;
         size_t n_devices;
         const Layout *layout;
@@ -60,29 +60,13 @@ static inline void store_unplaced_done(StoreUnplaced *claim)
         *claim = (StoreUnplaced){ 0 };
 }
 
-/* A claim that ended while Placement may have had something of it. */
-typedef struct StoreDeparture {
-        int64_t id;
-        int64_t claim;
-        Uuid consumer;
-        ClaimTold told;
-        bool unsure;
-} StoreDeparture;
-
-/* A claim that is to change hands. */
-typedef struct StoreHandover {
-        int64_t id;
-        Uuid from, to;
-        char *to_type; /* owned by whoever reads it */
-} StoreHandover;
-
 /* An amount that a living claim holds, and where it goes. */
-typedef struct StoreMove {
+typedef struct StoreShift {
         int64_t claim;
         Uuid from, to;
         const char *from_class, *to_class; /* borrowed */
         uint64_t amount;
-} StoreMove;
+} StoreShift;
 
 typedef struct Store Store;
 
@@ -106,8 +90,8 @@ typedef struct StoreEngine {
 
         /* The same, and moves what claims hold from provider to provider. Whatever is not there to
          * be moved is passed over. STORE_E_RACE. */
-        int (*move)(Store *store, const HostView *seen, const HostView *wanted,
-                    const StoreMove *moves, size_t n_moves, Error *reterr);
+        int (*shift)(Store *store, const HostView *seen, const HostView *wanted,
+                     const StoreShift *shifts, size_t n_shifts, Error *reterr);
 
         /* Writes a claim and its allocations, and yields it as it was stored. STORE_E_RACE,
          * STORE_E_EXISTS. */
@@ -138,7 +122,7 @@ typedef struct StoreEngine {
         int (*release)(Store *store, int64_t id, bool only_claimed, const char *reason,
                        uint64_t ended_usec, Error *reterr);
 
-        /* Ends a claim that is pending, and leaves no departure. STORE_E_NOT_FOUND. */
+        /* Ends a claim that is pending, and leaves no removal. STORE_E_NOT_FOUND. */
         int (*withdraw)(Store *store, int64_t id, const char *reason, uint64_t ended_usec,
                         Error *reterr);
 
@@ -151,27 +135,16 @@ typedef struct StoreEngine {
                     Error *reterr);
         int (*get)(Store *store, int64_t id, Claim **ret, Error *reterr);
 
-        /* The living ones, oldest first; with history the ended ones too, last ended first. ret
-         * must be zeroed. Not within a turn. */
-        int (*list)(Store *store, bool history, ClaimList *ret, Error *reterr);
+        /* Oldest first; ended ones behind the living, last ended first. of: as ClaimsWhich says.
+         * ret must be zeroed. CLAIMS_ALL not within a turn. */
+        int (*list)(Store *store, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr);
 
-        /* Living claims that have a device: by its name, its PCI address, or the mdev's uuid. ret
+        /* Living claims that have devices, with their numbers, consumers and devices alone. ret
          * must be zeroed. */
-        int (*list_device)(Store *store, const char *device, ClaimList *ret, Error *reterr);
-
-        /* Living claims that have devices. ret must be zeroed. */
         int (*list_with_devices)(Store *store, ClaimList *ret, Error *reterr);
-
-        /* Living claims of a guest: its own, and what was handed to a migration. ret must be
-         * zeroed.
-         */
-        int (*list_guest)(Store *store, const char *guest, ClaimList *ret, Error *reterr);
 
         /* The next CLAIMS_LOT living claims behind that number. ret must be zeroed. */
         int (*list_some)(Store *store, int64_t after, ClaimList *ret, Error *reterr);
-
-        /* What has ended, as far as it is kept. ret must be zeroed. */
-        int (*list_ended)(Store *store, ClaimList *ret, Error *reterr);
 
         /* Adds every device that a living claim has. */
         int (*taken)(Store *store, Taken *ret, Error *reterr);
@@ -181,41 +154,38 @@ typedef struct StoreEngine {
         int (*renew)(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
                      size_t n_devices, const Layout *layout, Error *reterr);
 
-        /* What Placement was told of a living claim, if it is from; told NULL: that stays.
+        /* What Placement was told of a living claim, if it is from; reported NULL: that stays.
          * STORE_E_NOT_FOUND. */
         int (*set_standing)(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
-                            const ClaimTold *told, Error *reterr);
+                            const ClaimReported *reported, Error *reterr);
 
-        /* How Placement has the consumers of claims and departures is not known any more. */
-        int (*forget_told)(Store *store, Error *reterr);
-
-        /* The living claims that are pending. ret must be zeroed. */
-        int (*list_pending)(Store *store, ClaimList *ret, Error *reterr);
+        /* How Placement has the consumers of claims and removals is not known any more. */
+        int (*forget_reported)(Store *store, Error *reterr);
 
         /* The first one with an id above after that is owed or sent. STORE_E_NOT_FOUND. */
-        int (*next_debt)(Store *store, int64_t after, Claim **ret, Error *reterr);
+        int (*next_write)(Store *store, int64_t after, Claim **ret, Error *reterr);
 
-        /* How many claims are owed or sent, how many departures and handovers there are. */
-        int (*count_debts)(Store *store, ClaimDebts *ret, Error *reterr);
+        /* How many claims are owed or sent, how many removals and moves there are. */
+        int (*count_owed)(Store *store, ClaimsOwed *ret, Error *reterr);
 
-        /* The first departure with an id above after; those of a consumer come with after 0 and the
+        /* The first removal with an id above after; those of a consumer come with after 0 and the
          * consumer (else NULL). STORE_E_NOT_FOUND. */
-        int (*next_departure)(Store *store, int64_t after, const Uuid *consumer,
-                              StoreDeparture *ret, Error *reterr);
-        int (*end_departure)(Store *store, int64_t id, Error *reterr);
+        int (*next_removal)(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
+                            Error *reterr);
+        int (*end_removal)(Store *store, int64_t id, Error *reterr);
 
         /* Writes down that the first claim of a consumer is to be another's. STORE_E_NOT_FOUND:
          * there is none that is promised; STORE_E_EXISTS: one of them is on the way already, or to
          * has a claim. */
-        int (*begin_handover)(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
-                              int64_t *ret_id, Error *reterr);
-        int (*next_handover)(Store *store, int64_t after, StoreHandover *ret, Error *reterr);
+        int (*begin_move)(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
+                          int64_t *ret_id, Error *reterr);
+        int (*next_move)(Store *store, int64_t after, ClaimMove *ret, Error *reterr);
 
         /* It was done, and the claim is the other's from now on, told so; ours: what nobody wrote
-         * is written by this agent now. Has the claim ended, the other leaves a departure. told
+         * is written by this agent now. Has the claim ended, the other leaves a removal. told
          * NULL: it was not done. */
-        int (*end_handover)(Store *store, const StoreHandover *handover, const ClaimTold *told,
-                            bool ours, Error *reterr);
+        int (*end_move)(Store *store, const ClaimMove *move, const ClaimReported *reported,
+                        bool ours, Error *reterr);
 
         /* Writes, durably, what is there already: can anything be written? */
         int (*probe)(Store *store, Error *reterr);

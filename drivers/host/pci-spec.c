@@ -469,10 +469,10 @@ int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *rete
 {
         for (size_t i = 0; i < specs->n_items; i++) {
                 if (report_in_placement && specs->items[i]->devname)
-                        return error_setf(reterr, EINVAL,
-                                          "devname \"%.40s\": [pci] report_in_placement needs an "
-                                          "address in place of a name",
-                                          specs->items[i]->devname);
+                        return error_setf(
+                                reterr, EINVAL,
+                                "devname \"%.40s\": [pci] report_in_placement needs an address in place of a name",
+                                specs->items[i]->devname);
                 if (!report_in_placement && specs->items[i]->one_time_use)
                         return error_setf(reterr, EINVAL,
                                           "one_time_use needs [pci] report_in_placement = true");

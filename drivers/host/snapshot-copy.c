@@ -42,8 +42,7 @@ static int copy_mdev_types(SnapshotDevice *ret, const SnapshotDevice *device)
 
                 copy->available_instances = type->available_instances;
                 copy->created_instances = type->created_instances;
-                if (copy_text(&copy->id, type->id) < 0 || copy_text(&copy->name, type->name) < 0 ||
-                    copy_text(&copy->device_api, type->device_api) < 0)
+                if (copy_text(&copy->id, type->id) < 0 || copy_text(&copy->name, type->name) < 0)
                         return -ENOMEM;
         }
         return 0;

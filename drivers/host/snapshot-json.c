@@ -76,8 +76,6 @@ static const Field address_fields[] = { { .type = FIELD_ADDRESS } };
 static const Field cpu_fields[] = {
         CPU("id", SnapshotCpu, id),
         OPTIONAL("socket_id", FIELD_INT, SnapshotCpu, socket_id),
-        OPTIONAL("die_id", FIELD_INT, SnapshotCpu, die_id),
-        OPTIONAL("core_id", FIELD_INT, SnapshotCpu, core_id),
         OPTIONAL("siblings", FIELD_CPU_SET, SnapshotCpu, siblings),
 };
 
@@ -86,17 +84,11 @@ static const Field page_fields[] = {
         REQUIRED("count", FIELD_U64, PageSize, count),
 };
 
-static const Field distance_fields[] = {
-        REQUIRED("cell", FIELD_U32, CellDistance, cell),
-        REQUIRED("distance", FIELD_U32, CellDistance, distance),
-};
-
 static const Field cell_fields[] = {
         REQUIRED("id", FIELD_U32, SnapshotCell, id),
         OPTIONAL("memory_kib", FIELD_U64, SnapshotCell, memory_kib),
         ARRAY("cpus", SnapshotCell, cpus, cpu_fields),
         ARRAY("pages", SnapshotCell, pages, page_fields),
-        ARRAY("distances", SnapshotCell, distances, distance_fields),
 };
 
 static const Field emulator_fields[] = {
@@ -108,7 +100,6 @@ static const Field emulator_fields[] = {
         STRINGS("tpm_models", SnapshotEmulator, tpm_models),
         STRINGS("tpm_backends", SnapshotEmulator, tpm_backends),
         STRINGS("tpm_versions", SnapshotEmulator, tpm_versions),
-        OPTIONAL("uefi", FIELD_BOOL, SnapshotEmulator, uefi),
         OPTIONAL("secure_boot", FIELD_BOOL, SnapshotEmulator, secure_boot),
         OPTIONAL("sev", FIELD_BOOL, SnapshotEmulator, sev),
         OPTIONAL("sev_es", FIELD_BOOL, SnapshotEmulator, sev_es),
@@ -120,7 +111,6 @@ static const Field emulator_fields[] = {
 static const Field mdev_type_fields[] = {
         REQUIRED("id", FIELD_TEXT, MdevType, id),
         OPTIONAL("name", FIELD_TEXT, MdevType, name),
-        OPTIONAL("device_api", FIELD_TEXT, MdevType, device_api),
         REQUIRED("available_instances", FIELD_U64, MdevType, available_instances),
         OPTIONAL("created_instances", FIELD_U64, MdevType, created_instances),
 };
@@ -136,7 +126,6 @@ static const Field device_fields[] = {
         OPTIONAL("vendor", FIELD_TEXT, SnapshotDevice, vendor),
         OPTIONAL("product", FIELD_TEXT, SnapshotDevice, product),
         OPTIONAL("numa_node", FIELD_INT, SnapshotDevice, numa_node),
-        OPTIONAL("iommu_group", FIELD_INT, SnapshotDevice, iommu_group),
         OPTIONAL("physical_function", FIELD_TEXT, SnapshotDevice, physical_function),
         OPTIONAL("is_physical_function", FIELD_BOOL, SnapshotDevice, is_physical_function),
         OPTIONAL("max_virtual_functions", FIELD_U64, SnapshotDevice, max_virtual_functions),
@@ -169,7 +158,6 @@ static const Field domain_fields[] = {
         REQUIRED("uuid", FIELD_UUID, SnapshotDomain, uuid),
         OPTIONAL("name", FIELD_TEXT, SnapshotDomain, name),
         REQUIRED("state", FIELD_STATE, SnapshotDomain, state),
-        OPTIONAL("persistent", FIELD_BOOL, SnapshotDomain, persistent),
         OPTIONAL("unread", FIELD_BOOL, SnapshotDomain, unread),
         OPTIONAL("vcpus", FIELD_U64, SnapshotDomain, vcpus),
         OPTIONAL("memory_kib", FIELD_U64, SnapshotDomain, memory_kib),

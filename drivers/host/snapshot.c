@@ -6,6 +6,11 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "drivers/host/sysfs.h"
+
+#define CLASS_NETWORK     0x02
+#define CLASS_DISPLAY     0x03
+#define CLASS_ACCELERATOR 0x12
 
 #define EMULATOR_SETS(e)                                                                  \
         &(e)->disk_buses, &(e)->video_models, &(e)->filesystem_drivers, &(e)->tpm_models, \
@@ -36,7 +41,6 @@ void snapshot_cell_done(SnapshotCell *cell)
                 cpu_set_done(&cell->cpus[i].siblings);
         free(cell->cpus);
         free(cell->pages);
-        free(cell->distances);
         *cell = (SnapshotCell){ 0 };
 }
 
@@ -56,7 +60,6 @@ void snapshot_device_done(SnapshotDevice *device)
         for (size_t i = 0; i < device->n_mdev_types; i++) {
                 free(device->mdev_types[i].id);
                 free(device->mdev_types[i].name);
-                free(device->mdev_types[i].device_api);
         }
         free(device->mdev_types);
         free(device->name);
@@ -134,6 +137,17 @@ int snapshot_new(Snapshot **ret)
             !(snapshot->hypervisor = strdup("")))
                 return -ENOMEM;
         *ret = TAKE_PTR(snapshot);
+        return 0;
+}
+
+int snapshot_set_text(char **text, const char *value, Error *reterr)
+{
+        char *copy = strdup(value);
+
+        if (!copy)
+                return error_oom(reterr);
+        free(*text);
+        *text = copy;
         return 0;
 }
 
@@ -296,20 +310,32 @@ static int seal_domains(Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
-/* A virtual function may have no VPD of its own. */
-static void inherit_serial(const Snapshot *snapshot, SnapshotDevice *device)
+bool snapshot_device_changes_silently(const SnapshotDevice *device)
 {
-        char name[sizeof("pci_") + PCI_ADDRESS_SIZE];
+        uint32_t base_class = device->class_code >> 16;
+
+        if (device->n_mdev_types > 0)
+                return true;
+        if (device->physical_function[0] && device->driver[0])
+                return false;
+        return base_class == CLASS_DISPLAY || base_class == CLASS_ACCELERATOR ||
+               (device->is_physical_function && base_class != CLASS_NETWORK);
+}
+
+/* A virtual function may have no VPD of its own. */
+static int inherit_serial(const Snapshot *snapshot, SnapshotDevice *device)
+{
+        _cleanup_free_ char *name = NULL;
         const SnapshotDevice *parent;
 
         if (device->has_card_serial || !device->physical_function[0])
-                return;
-        snprintf(name, sizeof(name), "pci_%.*s", PCI_ADDRESS_SIZE - 1, device->physical_function);
-        for (char *c = name; *c; c++)
-                if (*c == ':' || *c == '.')
-                        *c = '_';
+                return 0;
+        name = sysfs_device_name("pci", device->physical_function);
+        if (!name)
+                return -ENOMEM;
         parent = snapshot_find_device(snapshot, name);
         device->has_card_serial = parent && parent->has_card_serial;
+        return 0;
 }
 
 int snapshot_seal(Snapshot *snapshot, Error *reterr)
@@ -333,7 +359,8 @@ int snapshot_seal(Snapshot *snapshot, Error *reterr)
                 SnapshotDevice *parent = &snapshot->devices[i];
                 const MdevType *type;
 
-                inherit_serial(snapshot, parent);
+                if (inherit_serial(snapshot, parent) < 0)
+                        return error_oom(reterr);
                 type = sort_unique(parent->mdev_types, parent->n_mdev_types, sizeof(MdevType),
                                    order_mdev_types);
                 if (type)

@@ -34,14 +34,9 @@ typedef struct PageSize {
 
 typedef struct SnapshotCpu {
         unsigned id;
-        int socket_id, die_id, core_id; /* -1 when unknown */
-        CpuSet siblings;                /* threads of the same core, itself included */
+        int socket_id;   /* -1 when unknown */
+        CpuSet siblings; /* threads of the same core, itself included */
 } SnapshotCpu;
-
-typedef struct CellDistance {
-        unsigned cell; /* id */
-        unsigned distance;
-} CellDistance;
 
 typedef struct SnapshotCell {
         unsigned id;         /* libvirt's, may be sparse */
@@ -50,14 +45,11 @@ typedef struct SnapshotCell {
         size_t n_cpus;
         PageSize *pages;
         size_t n_pages;
-        CellDistance *distances;
-        size_t n_distances;
 } SnapshotCell;
 
 typedef struct MdevType {
-        char *id;         /* "nvidia-35" */
-        char *name;       /* "GRID V100D-4Q", "" when unknown */
-        char *device_api; /* "vfio-pci" */
+        char *id;   /* "nvidia-35" */
+        char *name; /* "GRID V100D-4Q", "" when unknown */
         uint64_t available_instances;
         uint64_t created_instances; /* that are no mdevs: see is_vgpu_function */
 } MdevType;
@@ -74,7 +66,6 @@ typedef struct SnapshotDevice {
         uint32_t vendor_id, product_id, class_code;
         char *vendor, *product;    /* as libvirt names them, "" when unknown */
         int numa_node;             /* NUMA_NODE_NONE when it has none */
-        int iommu_group;           /* -1 when it has none */
         char *physical_function;   /* PCI address of its PF when it is a VF, else "" */
         bool is_physical_function; /* has, or can have, virtual functions */
         uint64_t max_virtual_functions;
@@ -82,7 +73,7 @@ typedef struct SnapshotDevice {
         bool has_card_serial;  /* its VPD, or else that of its physical function, tells the serial
                                   number of the card */
         bool is_vgpu_function; /* a VF that becomes a vGPU itself, without an mdev: its types say
-                                  into what (drivers/libvirt/vgpu-types.h) */
+                                  into what (drivers/host/vgpu-types.h) */
         MdevType *mdev_types;
         size_t n_mdev_types;
 } SnapshotDevice;
@@ -123,7 +114,6 @@ typedef struct SnapshotDomain {
         Uuid uuid;
         char *name;
         DomainState state;
-        bool persistent;
         bool unread;    /* it is there, but what it has could not be read: a problem says why */
         uint64_t vcpus; /* that it may have at most */
         uint64_t memory_kib; /* the same */
@@ -153,7 +143,7 @@ typedef struct SnapshotEmulator {
         StringSet tpm_models;   /* "tpm-tis" */
         StringSet tpm_backends; /* "emulator" */
         StringSet tpm_versions; /* "2.0"; empty with a libvirt that does not tell them */
-        bool uefi, secure_boot;
+        bool secure_boot;
         bool sev, sev_es, sev_snp;
         uint64_t sev_max_guests; /* INT64_MAX when not told */
         uint64_t sev_es_max_guests;
@@ -161,7 +151,7 @@ typedef struct SnapshotEmulator {
 
 typedef struct Snapshot {
         unsigned n_references; /* atomic; snapshot_ref() and snapshot_unref() */
-        char *driver;          /* "libvirt", "static" */
+        char *driver;          /* "libvirt", "linux", "static" */
         char *nodename;   /* the host's name as the hypervisor tells it: the root provider's name */
         char *arch;       /* "x86_64" */
         char *cpu_model;  /* "" when unknown */
@@ -193,6 +183,7 @@ typedef struct Snapshot {
         size_t n_mdevs;
         SnapshotDomain *domains;
         size_t n_domains;
+        bool guests_unknown; /* which guests there are is not told. Not in the JSON */
 } Snapshot;
 
 /* An empty snapshot with one reference, every string "", to be filled by a driver before it is
@@ -213,6 +204,9 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
  */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 
+/* Puts a copy of value in the place of one of the snapshot's texts. -ENOMEM. */
+int snapshot_set_text(char **text, const char *value, Error *reterr);
+
 /* Tells of a part that could not be read; beyond SNAPSHOT_PROBLEMS_MAX none is added. -ENOMEM. */
 int snapshot_add_problem(Snapshot *snapshot, const char *text);
 
@@ -230,6 +224,13 @@ void snapshot_emulator_done(SnapshotEmulator *emulator);
 void snapshot_device_done(SnapshotDevice *device);
 void snapshot_mdev_done(SnapshotMdev *mdev);
 void snapshot_domain_done(SnapshotDomain *domain);
+
+/* Whether something of it that guests are given may change without an event: a driver that is bound
+ * late brings mdev types and virtual functions, and an mdev less is one more to have. True of
+ * parents of mediated devices, of graphics cards and accelerators, and of physical functions. Not
+ * of network cards, of which there are many (their functions come and go with events), nor of a
+ * virtual function that has its driver. */
+bool snapshot_device_changes_silently(const SnapshotDevice *device);
 
 /* Deep copies. -ENOMEM, ret untouched. */
 int snapshot_device_copy(SnapshotDevice *ret, const SnapshotDevice *device);

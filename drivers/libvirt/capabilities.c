@@ -53,9 +53,8 @@ static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
         if (r < 0)
                 return r;
         cpu->id = (unsigned)id;
-        if ((r = read_optional_id(node, "socket_id", &cpu->socket_id, reterr)) < 0 ||
-            (r = read_optional_id(node, "die_id", &cpu->die_id, reterr)) < 0 ||
-            (r = read_optional_id(node, "core_id", &cpu->core_id, reterr)) < 0)
+        r = read_optional_id(node, "socket_id", &cpu->socket_id, reterr);
+        if (r < 0)
                 return r;
         r = cpu_set_parse(xml_attribute(node, "siblings"), &cpu->siblings, reterr);
         return r == -EINVAL ? error_setf(reterr, EBADMSG, "CPU %u: bad siblings", cpu->id) : r;
@@ -110,34 +109,6 @@ static int read_pages(const XmlNode *node, SnapshotCell *cell, Error *reterr)
         return 0;
 }
 
-static int read_distances(const XmlNode *node, SnapshotCell *cell, Error *reterr)
-{
-        const XmlNode *distances = xml_child(node, "distances");
-        size_t n = count_children(distances, "sibling");
-
-        if (n == 0)
-                return 0;
-        cell->distances = calloc(n, sizeof(CellDistance));
-        if (!cell->distances)
-                return error_oom(reterr);
-        XML_FOREACH(sibling, distances, "sibling") {
-                CellDistance *distance = &cell->distances[cell->n_distances++];
-                uint64_t id, value;
-                int r;
-
-                r = xml_number(xml_attribute(sibling, "id"), UINT32_MAX, "The id of a sibling cell",
-                               &id, reterr);
-                if (r < 0)
-                        return r;
-                r = xml_number(xml_attribute(sibling, "value"), UINT32_MAX, "A distance", &value,
-                               reterr);
-                if (r < 0)
-                        return r;
-                *distance = (CellDistance){ .cell = (unsigned)id, .distance = (unsigned)value };
-        }
-        return 0;
-}
-
 static int read_cell(const XmlNode *node, SnapshotCell *cell, Error *reterr)
 {
         uint64_t id;
@@ -148,8 +119,7 @@ static int read_cell(const XmlNode *node, SnapshotCell *cell, Error *reterr)
                 return r;
         cell->id = (unsigned)id;
         if ((r = xml_memory_kib(xml_child(node, "memory"), &cell->memory_kib, reterr)) < 0 ||
-            (r = read_pages(node, cell, reterr)) < 0 ||
-            (r = read_distances(node, cell, reterr)) < 0 || (r = read_cpus(node, cell, reterr)) < 0)
+            (r = read_pages(node, cell, reterr)) < 0 || (r = read_cpus(node, cell, reterr)) < 0)
                 return error_prefixf(reterr, r, "Cell %u", cell->id);
         return 0;
 }

@@ -7,8 +7,8 @@
 
 #include "base/array.h"
 #include "base/string-set.h"
+#include "drivers/host/vgpu-types.h"
 #include "drivers/libvirt/error.h"
-#include "drivers/libvirt/vgpu-types.h"
 
 typedef struct DevicePoll {
         virConnectPtr connection;

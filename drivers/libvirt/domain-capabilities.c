@@ -107,8 +107,7 @@ static int read_all(const XmlNode *root, SnapshotEmulator *emulator, Error *rete
         /* containers, and some other kinds, have no machine types */
         if (!emulator->arch[0])
                 return error_setf(reterr, EBADMSG, "No arch");
-        if ((r = enum_has(loader, "type", "pflash", &emulator->uefi, reterr)) < 0 ||
-            (r = enum_has(loader, "secure", "yes", &emulator->secure_boot, reterr)) < 0 ||
+        if ((r = enum_has(loader, "secure", "yes", &emulator->secure_boot, reterr)) < 0 ||
             (r = read_devices(xml_child(root, "devices"), emulator, reterr)) < 0)
                 return r;
         return read_sev(xml_child(root, "features"), emulator, reterr);

@@ -34,16 +34,10 @@ static DomainState translate_state(virDomainPtr handle, int state)
         }
 }
 
-/* What is listed as off is that, and is there to stay; the rest is asked for. */
-static int read_state(virDomainPtr handle, int *state, int *ret_persistent)
+/* What is listed as off is that; the rest is asked for. */
+static int read_state(virDomainPtr handle, int *state)
 {
-        *ret_persistent = 1;
-        if (*state == VIR_DOMAIN_SHUTOFF)
-                return 0;
-        if (virDomainGetState(handle, state, NULL, 0) < 0)
-                return -1;
-        *ret_persistent = virDomainIsPersistent(handle);
-        return *ret_persistent < 0 ? -1 : 0;
+        return *state == VIR_DOMAIN_SHUTOFF ? 0 : virDomainGetState(handle, state, NULL, 0);
 }
 
 /* As much as can be known of one that cannot be read. It is not kept: the next poll tries again. */
@@ -90,15 +84,14 @@ static int read_domain(DomainPoll *poll, virDomainPtr handle, int state, const c
 {
         _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
         _cleanup_free_ char *xml = NULL;
-        int persistent, r;
+        int r;
 
-        if (read_state(handle, &state, &persistent) < 0 || !(xml = virDomainGetXMLDesc(handle, 0)))
+        if (read_state(handle, &state) < 0 || !(xml = virDomainGetXMLDesc(handle, 0)))
                 return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Domain");
         r = domain_parse(xml, &domain, reterr);
         if (r < 0)
                 return r;
         domain.state = translate_state(handle, state);
-        domain.persistent = persistent == 1;
         return poll_cache_put_domain(poll->cache, uuid, &domain, ret) < 0 ? error_oom(reterr) : 1;
 }
 

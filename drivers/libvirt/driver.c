@@ -2,17 +2,12 @@
 
 /* Three threads take part:
  *
- *   main     sets "requested" under the lock and writes the order eventfd; takes from the mailbox.
- *   virt     sleeps in a read of that eventfd. For each order it connects if it is not connected,
- *            polls, and posts a snapshot or a failure. The only one that makes libvirt calls, so
- *            the only one that a hypervisor which hangs can stop.
- *   events   libvirt's own loop (drivers/libvirt/event-loop.h): sends keepalives, which end a hung
- * call on the virt thread, and runs the callbacks of drivers/libvirt/connection.c.
- *
- * Everything that the virt thread touches is in LibvirtState, with copies of the configuration, and
- * both it and the driver hold a reference. driver_free() waits two seconds for the thread; one that
- * is still in a call is left behind with its reference and cleans up if it ever returns. A driver
- * that takes another's place is served by the same thread, after it (virt-thread.h).
+ *   main     orders polls and takes from the mailbox (drivers/poll-thread.h).
+ *   virt     for each order connects if it is not connected, polls, and posts a snapshot or a
+ *            failure. The only one that makes libvirt calls, so the only one that a hypervisor
+ * which hangs can stop. events   libvirt's own loop (drivers/libvirt/event-loop.h): sends
+ * keepalives, which end a hung call on the virt thread, and runs the callbacks of
+ * drivers/libvirt/connection.c.
  *
  * LIMITATIONS: keepalive begins when a connection is open. Against a daemon that is stopped before
  * that, the poll hangs in the opening until the daemon goes on or its socket closes. */
@@ -20,20 +15,22 @@
 #include "drivers/libvirt/driver.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "drivers/libvirt/connection.h"
 #include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/facts.h"
 #include "drivers/libvirt/poll.h"
-#include "drivers/mailbox.h"
-#include "drivers/virt-thread.h"
+#include "drivers/poll-thread.h"
+
+/* The connection, and what is read once over each, and when everything is to be read. */
+typedef struct Link {
+        LibvirtConnection *connection;
+        LibvirtFacts *facts;
+        Error facts_error; /* why they could not be read anew when that was asked for */
+} Link;
 
 typedef struct LibvirtState {
-        unsigned n_references; /* atomic: the driver and the virt thread */
-        Mailbox *mailbox;
         char *uri;
         char *instances_path;
         char *images_storage_pool; /* NULL: none */
@@ -41,14 +38,7 @@ typedef struct LibvirtState {
         LibvirtFactsOptions facts_options;
         unsigned keepalive_interval;
         unsigned keepalive_count;
-        int order_fd;
-        VirtThread *thread;
-
-        pthread_mutex_t lock; /* guards what follows */
-        bool requested;       /* a poll is wanted that has not begun */
-        DriverPollKind kind;
-        bool polling;
-        bool stopping;
+        Link link; /* the virt thread's */
 } LibvirtState;
 
 static void free_strings(char **strings)
@@ -58,22 +48,17 @@ static void free_strings(char **strings)
         free(strings);
 }
 
-static LibvirtState *state_unref(LibvirtState *state)
+static void state_free(void *data)
 {
-        if (!state || __atomic_sub_fetch(&state->n_references, 1, __ATOMIC_ACQ_REL) > 0)
-                return NULL;
-        pthread_mutex_destroy(&state->lock);
-        closep(&state->order_fd);
-        mailbox_unref(state->mailbox);
+        LibvirtState *state = data;
+
         free(state->uri);
         free(state->instances_path);
         free(state->images_storage_pool);
         free_strings(state->cpu_models);
         free_strings(state->cpu_model_extra_flags);
         free(state);
-        return NULL;
 }
-DEFINE_CLEANUP(LibvirtState *, state_unref);
 
 /* The virt thread */
 
@@ -83,13 +68,6 @@ static LibvirtAddress get_address(const LibvirtState *state)
                                  .keepalive_interval = state->keepalive_interval,
                                  .keepalive_count = state->keepalive_count };
 }
-
-/* The connection, and what is read once over each, and when everything is to be read. */
-typedef struct Link {
-        LibvirtConnection *connection;
-        LibvirtFacts *facts;
-        Error facts_error; /* why they could not be read anew when that was asked for */
-} Link;
 
 static void link_done(Link *link)
 {
@@ -129,15 +107,16 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
         return 0;
 }
 
-static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kind, Error *reterr)
+static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kind, Mailbox *mailbox,
+                       Error *reterr)
 {
         const LibvirtAddress address = get_address(state);
         int r = 0;
 
         if (!link->connection || !libvirt_connection_is_alive(link->connection)) {
                 link_done(link);
-                r = libvirt_connection_open(&link->connection, &address, VIR_CONNECT_RO,
-                                            state->mailbox, reterr);
+                r = libvirt_connection_open(&link->connection, &address, VIR_CONNECT_RO, mailbox,
+                                            reterr);
         }
         if (r == 0 && (!link->facts || kind == DRIVER_POLL_ALL))
                 r = read_facts(state, link, reterr);
@@ -167,66 +146,29 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
         return 0;
 }
 
-static void poll_once(const LibvirtState *state, Link *link, DriverPollKind kind)
+static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
 {
+        LibvirtState *state = data;
+        Link *link = &state->link;
         Snapshot *snapshot;
         Error error = ERROR_NULL;
         int r;
 
-        r = ensure_link(state, link, kind, &error);
+        r = ensure_link(state, link, kind, mailbox, &error);
         if (r == 0)
                 r = poll_link(state, link, kind, &snapshot, &error);
         if (r < 0) {
                 error_prefixf(&error, r, "%.60s", state->uri);
-                mailbox_post_error(state->mailbox, DRIVER_EVENT_POLL_FAILED, &error);
+                mailbox_post_error(mailbox, DRIVER_EVENT_POLL_FAILED, &error);
                 return;
         }
-        mailbox_post_snapshot(state->mailbox, snapshot);
+        mailbox_post_snapshot(mailbox, snapshot);
         libvirt_connection_report_loss(link->connection);
 }
 
-/* Waits for an order. True when it is a poll, which is then under way; false to end. */
-static bool wait_for_order(LibvirtState *state, DriverPollKind *ret_kind)
+static void close_link(void *data)
 {
-        bool poll;
-
-        for (;;) {
-                eventfd_t count;
-                bool stop;
-
-                if (eventfd_read(state->order_fd, &count) < 0 && errno != EINTR)
-                        return false;
-                pthread_mutex_lock(&state->lock);
-                stop = state->stopping;
-                poll = state->requested && !stop;
-                state->polling = poll;
-                state->requested = false;
-                *ret_kind = state->kind;
-                state->kind = DRIVER_POLL_CHANGES;
-                pthread_mutex_unlock(&state->lock);
-                if (stop || poll)
-                        return poll;
-        }
-}
-
-static void serve(void *data)
-{
-        LibvirtState *state = data;
-        Link link = { 0 };
-        DriverPollKind kind;
-
-        while (wait_for_order(state, &kind)) {
-                poll_once(state, &link, kind);
-                pthread_mutex_lock(&state->lock);
-                state->polling = false;
-                pthread_mutex_unlock(&state->lock);
-        }
-        link_done(&link);
-}
-
-static void drop(void *data)
-{
-        state_unref(data);
+        link_done(&((LibvirtState *)data)->link);
 }
 
 /* The main thread */
@@ -271,49 +213,35 @@ static int copy_options(LibvirtState *state, const DriverConfig *config)
         return 0;
 }
 
-static int state_new(LibvirtState **ret, const DriverConfig *config)
+static LibvirtState *state_new(const DriverConfig *config)
 {
-        _cleanup_(state_unrefp) LibvirtState *state = NULL;
-        LibvirtState *bare = calloc(1, sizeof(LibvirtState));
-        int r;
+        LibvirtState *state = calloc(1, sizeof(LibvirtState));
 
-        if (!bare)
-                return -ENOMEM;
-        r = -pthread_mutex_init(&bare->lock, NULL);
-        if (r < 0) {
-                free(bare);
-                return r;
-        }
-        state = bare;
-        state->n_references = 1;
-        state->order_fd = eventfd(0, EFD_CLOEXEC);
-        if (state->order_fd < 0)
-                return -errno;
-        r = mailbox_new(&state->mailbox);
-        if (r < 0)
-                return r;
+        if (!state)
+                return NULL;
         state->keepalive_interval = (unsigned)MIN(config->keepalive_interval_sec, INT32_MAX);
         state->keepalive_count = (unsigned)MIN(config->keepalive_count, INT32_MAX);
         state->uri = strdup(config->connection_uri);
         state->instances_path = strdup(config->instances_path ? config->instances_path : "");
-        if (!state->uri || !state->instances_path || copy_options(state, config) < 0)
-                return -ENOMEM;
-        *ret = TAKE_PTR(state);
-        return 0;
+        if (state->uri && state->instances_path && copy_options(state, config) == 0)
+                return state;
+        state_free(state);
+        return NULL;
 }
 
 /* What hangs at one address need not hang at another. */
-static VirtThread *find_thread(const LibvirtState *state, const Driver *before)
+static bool asks_the_same(const LibvirtState *state, const Driver *before)
 {
-        const LibvirtState *other = before ? before->state : NULL;
+        const LibvirtState *other = before ? poll_thread_source(before) : NULL;
 
-        return other && strcmp(other->uri, state->uri) == 0 ? other->thread : NULL;
+        return other && strcmp(other->uri, state->uri) == 0;
 }
 
 static int libvirt_init(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr)
 {
-        _cleanup_(state_unrefp) LibvirtState *state = NULL;
-        VirtJob job = { .serve = serve, .drop = drop };
+        PollSource source = {
+                .poll = poll_once, .close = close_link, .free = state_free, .fd = -1
+        };
         int r;
 
         if (!config->connection_uri || !config->connection_uri[0])
@@ -321,66 +249,18 @@ static int libvirt_init(Driver *driver, const DriverConfig *config, Driver *befo
         r = libvirt_event_loop_start(reterr);
         if (r < 0)
                 return r;
-        r = state_new(&state, config);
-        if (r < 0)
-                return error_setf(reterr, r, "Cannot make the libvirt driver: %s", strerror(-r));
-        __atomic_add_fetch(&state->n_references, 1, __ATOMIC_RELAXED);
-        job.data = state;
-        r = virt_thread_enter(&state->thread, find_thread(state, before), &job);
-        if (r < 0) {
-                state_unref(state);
-                return error_setf(reterr, r, "Cannot start the virt thread: %s", strerror(-r));
-        }
-        driver->state = TAKE_PTR(state);
-        return 0;
-}
-
-static void libvirt_done(Driver *driver)
-{
-        LibvirtState *state = TAKE_PTR(driver->state);
-
-        pthread_mutex_lock(&state->lock);
-        state->stopping = true;
-        pthread_mutex_unlock(&state->lock);
-        (void)eventfd_write(state->order_fd, 1);
-        virt_thread_leave(state->thread, state, !driver->replaced);
-        state_unref(state);
-}
-
-static int libvirt_get_fd(Driver *driver)
-{
-        LibvirtState *state = driver->state;
-
-        return mailbox_get_fd(state->mailbox);
-}
-
-static int libvirt_request_poll(Driver *driver, DriverPollKind kind)
-{
-        LibvirtState *state = driver->state;
-        bool busy;
-
-        pthread_mutex_lock(&state->lock);
-        busy = state->polling || state->requested;
-        state->requested = true;
-        state->kind = MAX(state->kind, kind);
-        pthread_mutex_unlock(&state->lock);
-        if (eventfd_write(state->order_fd, 1) < 0)
-                return -errno;
-        return busy;
-}
-
-static int libvirt_take(Driver *driver, DriverEvent *ret)
-{
-        LibvirtState *state = driver->state;
-
-        return mailbox_take(state->mailbox, ret);
+        source.data = state_new(config);
+        if (!source.data)
+                return error_oom(reterr);
+        return poll_thread_new(driver, &source, asks_the_same(source.data, before) ? before : NULL,
+                               reterr);
 }
 
 const DriverOps libvirt_driver_ops = {
         .name = "libvirt",
         .init = libvirt_init,
-        .done = libvirt_done,
-        .get_fd = libvirt_get_fd,
-        .poll = libvirt_request_poll,
-        .take = libvirt_take,
+        .done = poll_thread_done,
+        .get_fd = poll_thread_get_fd,
+        .poll = poll_thread_poll,
+        .take = poll_thread_take,
 };

@@ -309,10 +309,10 @@ int libvirt_read_pool(virConnectPtr connection, const char *name, uint64_t *ret_
                 r = error_prefixf(reterr, libvirt_error(reterr, "Cannot get its size"),
                                   "[libvirt] images_storage_pool = %.60s", name);
         else if (info.state == VIR_STORAGE_POOL_INACTIVE)
-                r = error_setf(reterr, EIO,
-                               "[libvirt] images_storage_pool = %.60s: the pool is not started "
-                               "(virsh pool-start)",
-                               name);
+                r = error_setf(
+                        reterr, EIO,
+                        "[libvirt] images_storage_pool = %.60s: the pool is not started (virsh pool-start)",
+                        name);
         else
                 *ret_bytes = info.capacity;
         virStoragePoolFree(pool);

@@ -16,23 +16,10 @@ void node_device_done(NodeDevice *device)
         *device = (NodeDevice){ 0 };
 }
 
-#define CLASS_NETWORK     0x02
-#define CLASS_DISPLAY     0x03
-#define CLASS_ACCELERATOR 0x12
-
-bool node_device_changes_silently(const NodeDevice *node_device)
+bool node_device_changes_silently(const NodeDevice *device)
 {
-        const SnapshotDevice *device = &node_device->device;
-        uint32_t base_class = device->class_code >> 16;
-
-        if (node_device->kind != NODE_DEVICE_DEVICE)
-                return false;
-        if (device->n_mdev_types > 0)
-                return true;
-        if (device->physical_function[0] && device->driver[0])
-                return false;
-        return base_class == CLASS_DISPLAY || base_class == CLASS_ACCELERATOR ||
-               (device->is_physical_function && base_class != CLASS_NETWORK);
+        return device->kind == NODE_DEVICE_DEVICE &&
+               snapshot_device_changes_silently(&device->device);
 }
 
 static int read_address(const XmlNode *node, char ret[PCI_ADDRESS_SIZE], Error *reterr)
@@ -147,9 +134,7 @@ static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
             (r = read_id(xml_child(pci, "product"), "product", &device->product_id,
                          &device->product, reterr)) < 0 ||
             (r = read_small(xml_attribute(xml_child(pci, "numa"), "node"), "numa node",
-                            &device->numa_node, reterr)) < 0 ||
-            (r = read_small(xml_attribute(xml_child(pci, "iommuGroup"), "number"), "iommuGroup",
-                            &device->iommu_group, reterr)) < 0)
+                            &device->numa_node, reterr)) < 0)
                 return r;
         return read_functions(pci, device, reterr);
 }
@@ -159,9 +144,7 @@ static int read_mdev_type(const XmlNode *node, MdevType *type, Error *reterr)
         int r;
 
         if ((r = xml_copy(xml_attribute(node, "id"), "mdev type", &type->id, reterr)) < 0 ||
-            (r = xml_copy(xml_text(xml_child(node, "name")), "name", &type->name, reterr)) < 0 ||
-            (r = xml_copy(xml_text(xml_child(node, "deviceAPI")), "deviceAPI", &type->device_api,
-                          reterr)) < 0)
+            (r = xml_copy(xml_text(xml_child(node, "name")), "name", &type->name, reterr)) < 0)
                 return r;
         if (!type->id[0])
                 return error_setf(reterr, EBADMSG, "An mdev type has no id");
@@ -216,7 +199,6 @@ static int read_device(const XmlNode *root, NodeDevice *node_device, Error *rete
         if (!is_pci && !types)
                 return 0;
         device->numa_node = NUMA_NODE_NONE;
-        device->iommu_group = -1;
         r = xml_copy(xml_text(xml_child(xml_child(root, "driver"), "name")), "driver",
                      &device->driver, reterr);
         if (r < 0)

@@ -22,11 +22,7 @@ typedef struct NodeDevice {
 
 void node_device_done(NodeDevice *device);
 
-/* Whether something of it that guests are given may change without an event of libvirt's: a driver
- * that is bound late brings mdev types and virtual functions, and an mdev less is one more to have.
- * True of parents of mediated devices, of graphics cards and accelerators, and of physical
- * functions. Not of network cards, of which there are many (their functions come and go with
- * events), nor of a virtual function that has its driver. */
+/* Whether snapshot_device_changes_silently(), of what is one. */
 bool node_device_changes_silently(const NodeDevice *device);
 
 /* -EBADMSG with words, -ENOMEM. */

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <libvirt/virterror.h>
 #include <string.h>
-#include <sys/statvfs.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "drivers/host/sysfs.h"
 #include "drivers/libvirt/capabilities.h"
 #include "drivers/libvirt/devices.h"
 #include "drivers/libvirt/domains.h"
@@ -19,17 +19,6 @@ typedef struct Poll {
         virConnectPtr connection;
         Snapshot *snapshot;
 } Poll;
-
-static int replace_text(char **text, const char *value, Error *reterr)
-{
-        char *copy = strdup(value);
-
-        if (!copy)
-                return error_oom(reterr);
-        free(*text);
-        *text = copy;
-        return 0;
-}
 
 /* The host */
 
@@ -48,9 +37,9 @@ static int poll_names(Poll *poll, Error *reterr)
         /* fails where no emulator is installed */
         if (virConnectGetVersion(poll->connection, &version) < 0)
                 log_debug("No version of the hypervisor: %s", virGetLastErrorMessage());
-        if ((r = replace_text(&poll->snapshot->driver, "libvirt", reterr)) < 0 ||
-            (r = replace_text(&poll->snapshot->nodename, hostname, reterr)) < 0 ||
-            (r = replace_text(&poll->snapshot->hypervisor, type, reterr)) < 0)
+        if ((r = snapshot_set_text(&poll->snapshot->driver, "libvirt", reterr)) < 0 ||
+            (r = snapshot_set_text(&poll->snapshot->nodename, hostname, reterr)) < 0 ||
+            (r = snapshot_set_text(&poll->snapshot->hypervisor, type, reterr)) < 0)
                 return r;
         poll->snapshot->hypervisor_version = version;
         return 0;
@@ -66,8 +55,8 @@ static int poll_capabilities(Poll *poll, Error *reterr)
         if (!xml)
                 return libvirt_error(reterr, "Cannot get the capabilities of the host");
         if ((r = capabilities_parse(xml, &capabilities, reterr)) < 0 ||
-            (r = replace_text(&snapshot->arch, capabilities.arch, reterr)) < 0 ||
-            (r = replace_text(&snapshot->cpu_model, capabilities.cpu_model, reterr)) < 0)
+            (r = snapshot_set_text(&snapshot->arch, capabilities.arch, reterr)) < 0 ||
+            (r = snapshot_set_text(&snapshot->cpu_model, capabilities.cpu_model, reterr)) < 0)
                 return r;
         snapshot->cells = TAKE_PTR(capabilities.cells);
         snapshot->n_cells = capabilities.n_cells;
@@ -127,37 +116,6 @@ static int poll_host(Poll *poll, Error *reterr)
 
 /* The rest */
 
-/* A folder that is not there for a moment, as when its file system is mounted anew, costs no more
- * than the knowledge of its size. */
-static void poll_disk(const char *path, Snapshot *snapshot)
-{
-        struct statvfs fs;
-
-        if (!path || !path[0])
-                return;
-        if (statvfs(path, &fs) < 0)
-                error_setf(&snapshot->disk_error, errno, "[DEFAULT] instances_path: %.100s: %s",
-                           path, strerror(errno));
-        else if (u64_mul_overflow(fs.f_blocks, fs.f_frsize, &snapshot->disk_total_bytes))
-                snapshot->disk_total_bytes = INT64_MAX;
-}
-
-static uint64_t now_realtime_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
-static uint64_t now_monotonic_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 static int poll_all(Poll *poll, PollCache *cache, const char *instances_path, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
@@ -167,8 +125,8 @@ static int poll_all(Poll *poll, PollCache *cache, const char *instances_path, Er
             (r = libvirt_poll_devices(poll->connection, cache, snapshot, reterr)) < 0 ||
             (r = libvirt_poll_domains(poll->connection, cache, snapshot, reterr)) < 0)
                 return r;
-        poll_disk(instances_path, snapshot);
-        snapshot->taken_realtime_usec = now_realtime_usec();
+        (void)sysfs_read_disk(instances_path, &snapshot->disk_total_bytes, &snapshot->disk_error);
+        snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
         return snapshot_seal(snapshot, reterr);
 }
 
@@ -182,8 +140,8 @@ int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind
         if (snapshot_new(&snapshot) < 0)
                 return error_oom(reterr);
         poll.snapshot = snapshot;
-        snapshot->begun_realtime_usec = now_realtime_usec();
-        snapshot->began_usec = now_monotonic_usec();
+        snapshot->begun_realtime_usec = clock_usec(CLOCK_REALTIME);
+        snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
         poll_cache_begin(cache, snapshot->began_usec, kind);
         r = poll_all(&poll, cache, instances_path, reterr);
         poll_cache_end(cache, r >= 0);

@@ -305,9 +305,9 @@ static int place_cpus(const ReshapeHost *host, const ReshapeItem *item, const Gu
         if (here && provider_find_inventory(here, item->resource_class))
                 return convert_cpus(host, item, here, cells, parts, reterr);
         if (n_shared > 0 && !has_class_now(host, vcpu))
-                return error_setf(reterr, EINVAL,
-                                  "its guest is not pinned to dedicated CPUs, and there are no "
-                                  "others");
+                return error_setf(
+                        reterr, EINVAL,
+                        "its guest is not pinned to dedicated CPUs, and there are no others");
         if (n_dedicated > 0)
                 r = share_over_cells(host, item, pcpu,
                                      pins_dedicated ? &cells->dedicated : &cells->shared,
@@ -347,10 +347,10 @@ static int place_mdev(const ReshapeHost *host, const ReshapeItem *item, const Uu
         offer = mdev_plan_find(host->mdevs, mdev->parent);
         provider = offer ? mdev_providers_find(host->after, host->root, offer->device) : NULL;
         if (!provider)
-                return error_setf(reterr, EINVAL,
-                                  "its mediated device %s is on %.60s, which offers none by the "
-                                  "configuration",
-                                  uuid->text, mdev->parent);
+                return error_setf(
+                        reterr, EINVAL,
+                        "its mediated device %s is on %.60s, which offers none by the configuration",
+                        uuid->text, mdev->parent);
         return add_whole(item, provider, offer->type->mdev_class, 1, parts, reterr);
 }
 

@@ -34,10 +34,10 @@ static int add(ProviderTree *tree, const Provider *root, const Provider *parent,
         int r;
 
         if (renamed)
-                return error_setf(reterr, EEXIST,
-                                  "Provider %.60s was renamed to \"%.60s\" (%s): give it its name "
-                                  "back, or remove it",
-                                  name, renamed->name, uuid.text);
+                return error_setf(
+                        reterr, EEXIST,
+                        "Provider %.60s was renamed to \"%.60s\" (%s): give it its name back, or remove it",
+                        name, renamed->name, uuid.text);
         r = provider_tree_add(tree, &uuid, name, &parent->uuid, ret, reterr);
         return r < 0 ? error_prefixf(reterr, r, "Provider %.60s", name) : 0;
 }

@@ -52,11 +52,11 @@ static int check_options(const DriverConfig *config, Error *reterr)
         if (is_set(config->vcpu_pin_set))
                 return 0;
         if (config->reserved_host_cpus > 0 && (shared || dedicated))
-                return error_setf(reterr, EINVAL,
-                                  "reserved_host_cpus = %llu cannot stand beside %s: set it to 0, "
-                                  "and leave the host's own CPUs out of the set",
-                                  (unsigned long long)config->reserved_host_cpus,
-                                  dedicated ? DEDICATED : SHARED);
+                return error_setf(
+                        reterr, EINVAL,
+                        "reserved_host_cpus = %llu cannot stand beside %s: set it to 0, and leave the host's own CPUs out of the set",
+                        (unsigned long long)config->reserved_host_cpus,
+                        dedicated ? DEDICATED : SHARED);
         return 0;
 }
 
@@ -115,10 +115,10 @@ static int keep_there(const char *option, CpuSet *set, const CpuSet *there, cons
                 return error_oom(reterr);
         if (cpu_set_count(set) > 0)
                 reterr = problem && !problem->code ? problem : NULL;
-        (void)error_setf(reterr, EINVAL,
-                         "%s names CPU %.60s, but %s are %.60s: take it out of the set, or bring "
-                         "it online",
-                         option, missing_text, word, there_text);
+        (void)error_setf(
+                reterr, EINVAL,
+                "%s names CPU %.60s, but %s are %.60s: take it out of the set, or bring it online",
+                option, missing_text, word, there_text);
         return cpu_set_count(set) > 0 ? 0 : -EINVAL;
 }
 

@@ -106,11 +106,11 @@ int huge_pages_check(const DriverConfig *config, Error *reterr)
                 for (char **before = config->reserved_huge_pages; before < text; before++)
                         if (huge_pages_parse_reserve(*before, &other, NULL) == 0 &&
                             other.cell == reserve.cell && other.size_kib == reserve.size_kib)
-                                return error_setf(reterr, EINVAL,
-                                                  OPTION
-                                                  ": \"%.60s\" and \"%.60s\" are for the same "
-                                                  "pages: leave one of them",
-                                                  *before, *text);
+                                return error_setf(
+                                        reterr, EINVAL,
+                                        OPTION
+                                        ": \"%.60s\" and \"%.60s\" are for the same pages: leave one of them",
+                                        *before, *text);
         }
         return 0;
 }

@@ -10,7 +10,7 @@
 
 #include "drivers/driver.h"
 
-/* A function that becomes a vGPU without an mdev (drivers/libvirt/vgpu-types.h) is a device as any
+/* A function that becomes a vGPU without an mdev (drivers/host/vgpu-types.h) is a device as any
  * other, of which one can be made. */
 typedef struct MdevOffer {
         const SnapshotDevice *device; /* of the snapshot */

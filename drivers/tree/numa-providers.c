@@ -99,11 +99,11 @@ static int check_cell_cpus(const Snapshot *snapshot, const SnapshotCell *cell, C
                 unsigned cpu = cell->cpus[i].id;
 
                 if (cpu_set_contains(all, cpu))
-                        return error_setf(reterr, EINVAL,
-                                          OPTION
-                                          " = true: the hypervisor says that CPU %u is in cell %u "
-                                          "and in cell %u; set it to false for this host",
-                                          cpu, find_cell_of_cpu(snapshot, cpu)->id, cell->id);
+                        return error_setf(
+                                reterr, EINVAL,
+                                OPTION
+                                " = true: the hypervisor says that CPU %u is in cell %u and in cell %u; set it to false for this host",
+                                cpu, find_cell_of_cpu(snapshot, cpu)->id, cell->id);
                 if (cpu_set_add(all, cpu) < 0)
                         return error_oom(reterr);
         }
@@ -116,12 +116,11 @@ static int check_covered(const char *kind, const CpuSet *set, const CpuSet *all,
                 return 0;
         for (unsigned cpu = 0; cpu < CPU_SET_MAX; cpu++)
                 if (cpu_set_contains(set, cpu) && !cpu_set_contains(all, cpu))
-                        return error_setf(reterr, EINVAL,
-                                          OPTION
-                                          " = true: CPU %u, one of the %s CPUs, is in no cell; "
-                                          "leave it out of [compute] cpu_%s_set, or set it to "
-                                          "false for this host",
-                                          cpu, kind, kind);
+                        return error_setf(
+                                reterr, EINVAL,
+                                OPTION
+                                " = true: CPU %u, one of the %s CPUs, is in no cell; leave it out of [compute] cpu_%s_set, or set it to false for this host",
+                                cpu, kind, kind);
         return 0;
 }
 
@@ -132,14 +131,26 @@ static int check_pages(const DriverConfig *config, const SnapshotCell *cell, Err
                 uint64_t reserved = huge_pages_reserved(config, cell->id, pages->size_kib);
 
                 if (reserved > pages->count)
-                        return error_setf(reterr, EINVAL,
-                                          "reserved_huge_pages reserves %llu pages of %llu KiB in "
-                                          "cell %u, but it has only %llu",
-                                          (unsigned long long)reserved,
-                                          (unsigned long long)pages->size_kib, cell->id,
-                                          (unsigned long long)pages->count);
+                        return error_setf(
+                                reterr, EINVAL,
+                                "reserved_huge_pages reserves %llu pages of %llu KiB in cell %u, but it has only %llu",
+                                (unsigned long long)reserved, (unsigned long long)pages->size_kib,
+                                cell->id, (unsigned long long)pages->count);
         }
         return 0;
+}
+
+static int check_memory(const Snapshot *snapshot, Error *reterr)
+{
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                if (snapshot->cells[i].memory_kib > 0)
+                        return 0;
+        if (snapshot->memory_kib == 0)
+                return 0;
+        return error_setf(
+                reterr, EINVAL,
+                OPTION
+                " = true: the hypervisor tells the memory of no cell, so MEMORY_MB is not reported; set it to root");
 }
 
 /* The first words stay. */
@@ -157,16 +168,18 @@ int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPl
         if (!config->numa_in_placement)
                 return 0;
         if (snapshot->n_cells == 0)
-                return error_setf(reterr, EINVAL,
-                                  OPTION
-                                  " = true: the hypervisor tells no NUMA cells; set it to false "
-                                  "for this host");
+                return error_setf(
+                        reterr, EINVAL,
+                        OPTION
+                        " = true: the hypervisor tells no NUMA cells; set it to false for this host");
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 r = check_cell_cpus(snapshot, &snapshot->cells[i], &all, reterr);
                 if (r < 0)
                         return r;
                 (void)check_pages(config, &snapshot->cells[i], first_problem(problem));
         }
+        if (!numa_is_at_root(config, "MEMORY_MB"))
+                (void)check_memory(snapshot, first_problem(problem));
         (void)check_covered("shared", &cpus->shared, &all, first_problem(problem));
         (void)check_covered("dedicated", &cpus->dedicated, &all, first_problem(problem));
         return 0;
@@ -174,7 +187,7 @@ int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPl
 
 /* Sharing out */
 
-/* What the cells before this one have, and all together. */
+/* What the cells before this one have, and all together; memory only of cells with CPUs. */
 typedef struct Shares {
         uint64_t cpus_before, cpus_all;
         uint64_t memory_before, memory_all; /* KiB */
@@ -183,6 +196,12 @@ typedef struct Shares {
 static uint64_t add_saturating(uint64_t a, uint64_t b)
 {
         return u64_add_overflow(a, b, &a) ? UINT64_MAX : a;
+}
+
+/* Memory without CPUs is a GPU's, or behind CXL: guests have theirs where their CPUs are. */
+static bool has_cpus(const SnapshotCell *cell)
+{
+        return cell->n_cpus > 0;
 }
 
 static uint64_t cell_memory_mb(const DriverConfig *config, const SnapshotCell *cell,
@@ -220,8 +239,10 @@ static int set_pages(const DriverConfig *config, const SnapshotCell *cell, uint6
                 ClassAmount amount = {
                         .resource_class = huge_pages_class(MAX(pages->size_kib, 1), name),
                         .total = MIN(pages->count, INVENTORY_MAX_AMOUNT),
-                        .reserved = MIN(huge_pages_reserved(config, cell->id, pages->size_kib),
-                                        pages->count),
+                        .reserved = has_cpus(cell) ? MIN(huge_pages_reserved(config, cell->id,
+                                                                             pages->size_kib),
+                                                         pages->count)
+                                                   : MIN(pages->count, INVENTORY_MAX_AMOUNT),
                         .ratio = 1.0,
                 };
                 int r;
@@ -246,6 +267,13 @@ static int make_cell_amounts(const DriverConfig *config, const SnapshotCell *cel
         *ret = *amounts;
         ret->vcpu.total = cpu_set_count_common(&cpus->shared, &own);
         ret->pcpu.total = cpu_set_count_common(&cpus->dedicated, &own);
+        if (!has_cpus(cell)) {
+                ret->memory.total = config->file_backed_memory > 0
+                                            ? 0
+                                            : MIN(cell->memory_kib / 1024, INVENTORY_MAX_AMOUNT);
+                ret->memory.reserved = ret->memory.total;
+                return 0;
+        }
         ret->memory.total =
                 MIN(cell_memory_mb(config, cell, amounts, shares), INVENTORY_MAX_AMOUNT);
         ret->vcpu.reserved = reshape_portion(amounts->vcpu.reserved, shares->cpus_before,
@@ -293,8 +321,9 @@ int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, 
         if (!config->numa_in_placement)
                 return 0;
         for (size_t i = 0; i < snapshot->n_cells; i++)
-                shares.memory_all =
-                        add_saturating(shares.memory_all, snapshot->cells[i].memory_kib);
+                if (has_cpus(&snapshot->cells[i]))
+                        shares.memory_all =
+                                add_saturating(shares.memory_all, snapshot->cells[i].memory_kib);
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 const SnapshotCell *cell = &snapshot->cells[i];
                 HostAmounts own;

@@ -7,7 +7,8 @@
  * no such providers). With root, VCPU and MEMORY_MB stay at the root: Nova's scheduler takes no
  * host whose root gives nothing. Pure.
  *
- * Shares add up to what the root would have. What is reserved of the host is shared out by size. */
+ * Shares add up to what the root would have. What is reserved of the host is shared out by size
+ * between cells with CPUs. Of a cell without CPUs all is reserved (decision devices/cpuless). */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -25,8 +26,8 @@ bool numa_is_at_root(const DriverConfig *config, const char *resource_class);
 
 /* Can this host be told by cells? -EINVAL with words when cells are wanted and the hypervisor tells
  * none, or a CPU is in two of them. 0 when cells are not wanted. What costs no more than itself is
- * kept in problem, if it is the first: a CPU for guests that is in no cell is not told, and of
- * hugepages of which more are reserved than there are, all are. */
+ * kept in problem, if it is the first: a CPU for guests that is in no cell is not told, of
+ * hugepages of which more are reserved than there are, all are, and cells may tell no memory. */
 int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 

@@ -109,31 +109,28 @@ static int check_device(const PciView *view, const SnapshotDevice *device, const
         if (!first && (!is_child(device) || view->has_parent))
                 return error_setf(
                         reterr, EINVAL,
-                        "[pci] device_spec: %s and virtual functions of it both match; "
-                        "one of them can be given to guests (product_id tells them apart)",
+                        "[pci] device_spec: %s and virtual functions of it both match; one of them can be given to guests (product_id tells them apart)",
                         view->address);
         if (!first && strcmp(view->resource_class, resource_class) != 0)
-                return error_setf(reterr, EINVAL,
-                                  "[pci] device_spec: %s has the resource class %.60s, but other "
-                                  "functions of %s have %.60s",
-                                  device->address, resource_class, view->address,
-                                  view->resource_class);
+                return error_setf(
+                        reterr, EINVAL,
+                        "[pci] device_spec: %s has the resource class %.60s, but other functions of %s have %.60s",
+                        device->address, resource_class, view->address, view->resource_class);
         if (!first && !string_set_equal(&view->traits, traits))
-                return error_setf(reterr, EINVAL,
-                                  "[pci] device_spec: the traits of %s are not those of the other "
-                                  "functions of %s",
-                                  device->address, view->address);
+                return error_setf(
+                        reterr, EINVAL,
+                        "[pci] device_spec: the traits of %s are not those of the other functions of %s",
+                        device->address, view->address);
         if (pci_spec_is_one_time_use(spec) && is_child(device))
                 return error_setf(
                         reterr, EINVAL,
-                        "[pci] device_spec: one_time_use is not possible for %s, which is "
-                        "a virtual function",
+                        "[pci] device_spec: one_time_use is not possible for %s, which is a virtual function",
                         device->address);
         if (pci_spec_is_remote_managed(spec) && device->is_physical_function)
-                return error_setf(reterr, EINVAL,
-                                  "[pci] device_spec: remote_managed is not possible for %s, which "
-                                  "is a physical function",
-                                  device->address);
+                return error_setf(
+                        reterr, EINVAL,
+                        "[pci] device_spec: remote_managed is not possible for %s, which is a physical function",
+                        device->address);
         return 0;
 }
 
@@ -146,10 +143,10 @@ static int add_matched(PciUpdate *update, PciView *view, const SnapshotDevice *d
         Error error;
 
         if (mdev_type_takes_function(update->config, device)) {
-                error_setf(&error, EINVAL,
-                           "[pci] device_spec: %s is a vGPU by [devices] enabled_mdev_types; take "
-                           "it out of one of the two",
-                           device->address);
+                error_setf(
+                        &error, EINVAL,
+                        "[pci] device_spec: %s is a vGPU by [devices] enabled_mdev_types; take it out of one of the two",
+                        device->address);
                 view->refused = true;
                 note_problem(update, &error);
                 return 0;
@@ -367,11 +364,10 @@ static void refuse_if_switched_off(PciUpdate *update)
 
                 if (!is_ours(update, provider))
                         continue;
-                error_setf(&error, EINVAL,
-                           "[pci] report_in_placement is false, but Placement has %.80s from when "
-                           "it was true: switch it on again, or remove the PCI devices from "
-                           "device_spec first",
-                           provider->name);
+                error_setf(
+                        &error, EINVAL,
+                        "[pci] report_in_placement is false, but Placement has %.80s from when it was true: switch it on again, or remove the PCI devices from device_spec first",
+                        provider->name);
                 note_problem(update, &error);
         }
 }

@@ -24,14 +24,13 @@ static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
 
         if (path[0] != '/' || n < 2 || path[n - 1] == '/')
                 return error_setf(reterr, EINVAL,
-                                  "A Unix socket is written unix:///absolute/path, not "
-                                  "unix://%s",
+                                  "A Unix socket is written unix:///absolute/path, not unix://%s",
                                   path);
         if (n >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-                return error_setf(reterr, EINVAL,
-                                  "The path of a Unix socket has at most 107 characters, this one "
-                                  "has %zu",
-                                  n);
+                return error_setf(
+                        reterr, EINVAL,
+                        "The path of a Unix socket has at most 107 characters, this one has %zu",
+                        n);
         ret->socket_path = strdup(path);
         ret->origin = strdup("http://localhost");
         ret->prefix = strdup("");
@@ -99,9 +98,9 @@ static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
         /* The text is not quoted before this check: it may hold a password. */
         if (strstr(text, "://") == NULL ||
             curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
-                return error_setf(reterr, EINVAL,
-                                  "The endpoint is not a URL: allowed are http://host:port/path, "
-                                  "https://… and unix:///path");
+                return error_setf(
+                        reterr, EINVAL,
+                        "The endpoint is not a URL: allowed are http://host:port/path, https://… and unix:///path");
         if (url_has(url, CURLUPART_USER) || url_has(url, CURLUPART_PASSWORD))
                 return error_setf(reterr, EINVAL,
                                   "The endpoint must not hold a user or a password");
@@ -109,10 +108,9 @@ static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
                 return error_setf(reterr, EINVAL,
                                   "The endpoint must not hold a query or a fragment: %s", text);
         if (!scheme_allowed(url))
-                return error_setf(reterr, EINVAL,
-                                  "The endpoint begins with http://, https:// or unix://, not "
-                                  "like %s",
-                                  text);
+                return error_setf(
+                        reterr, EINVAL,
+                        "The endpoint begins with http://, https:// or unix://, not like %s", text);
         ret->is_address = host_is_address(url);
         return split(url, ret) < 0 ? error_oom(reterr) : 0;
 }

@@ -37,10 +37,10 @@ static bool speaks_https(const HttpFailure *failure)
 static int translate_timeout(const HttpFailure *failure, Error *reterr)
 {
         if (failure->reached && !failure->connected)
-                error_setf(reterr, ETIMEDOUT,
-                           "No TLS connection to %s within %g s, though it takes connections: does "
-                           "it speak https?",
-                           failure->endpoint, seconds(failure->connect_timeout_usec));
+                error_setf(
+                        reterr, ETIMEDOUT,
+                        "No TLS connection to %s within %g s, though it takes connections: does it speak https?",
+                        failure->endpoint, seconds(failure->connect_timeout_usec));
         else if (!failure->connected && !failure->resolved && !failure->unix_socket)
                 error_setf(reterr, ETIMEDOUT,
                            "No address of %s within %g s: do the name servers answer?",
@@ -69,8 +69,7 @@ static int translate_too_many_lookups(const HttpFailure *failure, Error *reterr)
 {
         error_setf(
                 reterr, EAGAIN,
-                "No address of %s: the name servers have not answered earlier questions yet, and "
-                "so many wait that no further one is asked",
+                "No address of %s: the name servers have not answered earlier questions yet, and so many wait that no further one is asked",
                 failure->endpoint);
         return HTTP_E_UNREACHABLE;
 }

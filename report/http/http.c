@@ -156,9 +156,9 @@ static HttpTransfer *next_queued(const HttpClient *client)
         HttpTransfer *transfer;
 
         TAILQ_FOREACH(transfer, &client->queued, link)
-        if (http_lanes_may_start(&client->lanes, client->n_active, client->n_writes,
-                                 transfer->writes))
-                return transfer;
+                if (http_lanes_may_start(&client->lanes, client->n_active, client->n_writes,
+                                         transfer->writes))
+                        return transfer;
         return NULL;
 }
 
@@ -290,13 +290,13 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
 
         client->watching = false;
         TAILQ_FOREACH(transfer, &client->active, link)
-        n_standing += seems_to_stand(transfer, now);
+                n_standing += seems_to_stand(transfer, now);
         /* Where nobody else is served it is slow, or away. */
         n_served = client->n_active - n_standing + http_loop_count_idle(client->loop);
         if (n_standing > 0 && n_served > 0) {
                 client->n_standing = 0;
                 TAILQ_FOREACH(transfer, &client->active, link)
-                client->n_standing += transfer->stands = seems_to_stand(transfer, now);
+                        client->n_standing += transfer->stands = seems_to_stand(transfer, now);
                 http_lanes_note_crowd(&client->lanes, n_served, now);
                 http_loop_close_idle(client->loop);
         }

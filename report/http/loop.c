@@ -171,8 +171,8 @@ static HttpSocket *socket_find(HttpLoop *loop, curl_socket_t fd)
         HttpSocket *sock;
 
         TAILQ_FOREACH(sock, &loop->sockets, link)
-        if (sock->fd == fd)
-                return sock;
+                if (sock->fd == fd)
+                        return sock;
         return NULL;
 }
 
@@ -366,7 +366,7 @@ size_t http_loop_count_idle(const HttpLoop *loop)
         size_t n = 0;
 
         TAILQ_FOREACH(sock, &loop->sockets, link)
-        n += !sock->watched && !sock->ended;
+                n += !sock->watched && !sock->ended;
         return n;
 }
 
@@ -376,8 +376,8 @@ void http_loop_close_idle(HttpLoop *loop)
         HttpSocket *sock;
 
         TAILQ_FOREACH(sock, &loop->sockets, link)
-        if (!sock->watched && !sock->ended) {
-                sock->ended = true;
-                (void)shutdown(sock->fd, SHUT_RDWR);
-        }
+                if (!sock->watched && !sock->ended) {
+                        sock->ended = true;
+                        (void)shutdown(sock->fd, SHUT_RDWR);
+                }
 }

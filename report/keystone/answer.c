@@ -169,10 +169,10 @@ static int check_url(const char *url, Error *reterr)
         _cleanup_(http_endpoint_done) HttpEndpoint endpoint = HTTP_ENDPOINT_INIT;
 
         if (http_endpoint_parse(url, &endpoint, NULL) < 0 || endpoint.socket_path)
-                return error_setf(reterr, EBADMSG,
-                                  "Keystone's catalogue has an address of Placement that is none "
-                                  "(%.60s): \"openstack endpoint list --service placement\"",
-                                  strchr(url, '@') ? "not shown" : url);
+                return error_setf(
+                        reterr, EBADMSG,
+                        "Keystone's catalogue has an address of Placement that is none (%.60s): \"openstack endpoint list --service placement\"",
+                        strchr(url, '@') ? "not shown" : url);
         return 0;
 }
 
@@ -192,15 +192,14 @@ int keystone_catalog_find(const json_t *catalog, const KeystoneConfig *config, c
         }
         list_endpoints(catalog, config, there, sizeof(there));
         if (!there[0])
-                return error_setf(reterr, ENOENT,
-                                  "Keystone's catalogue has no service of type %.40s: make its "
-                                  "endpoint, or set service_type or endpoint_override",
-                                  keystone_is_set(config->service_type) ? config->service_type
-                                                                        : "placement");
-        return error_setf(reterr, ENOENT,
-                          "Keystone's catalogue has Placement as %s only: check region_name and "
-                          "valid_interfaces in [placement]",
-                          there);
+                return error_setf(
+                        reterr, ENOENT,
+                        "Keystone's catalogue has no service of type %.40s: make its endpoint, or set service_type or endpoint_override",
+                        keystone_is_set(config->service_type) ? config->service_type : "placement");
+        return error_setf(
+                reterr, ENOENT,
+                "Keystone's catalogue has Placement as %s only: check region_name and valid_interfaces in [placement]",
+                there);
 }
 
 /* Token */
@@ -304,15 +303,15 @@ static int judge_unauthorized(const KeystoneConfig *config, ReporterAuth kind, i
 
         keystone_describe_user(config, kind, &what, &name);
         if (kind == REPORTER_AUTH_V3APPLICATIONCREDENTIAL)
-                error_setf(reterr, EACCES,
-                           "Keystone refuses the %s %.60s (%d): its secret is wrong, or it is "
-                           "deleted or expired",
-                           what, name, status);
+                error_setf(
+                        reterr, EACCES,
+                        "Keystone refuses the %s %.60s (%d): its secret is wrong, or it is deleted or expired",
+                        what, name, status);
         else
-                error_setf(reterr, EACCES,
-                           "Keystone refuses the %s %.60s (%d): password or domain is wrong, the "
-                           "account is locked or disabled, or it has no role in that scope",
-                           what, name, status);
+                error_setf(
+                        reterr, EACCES,
+                        "Keystone refuses the %s %.60s (%d): password or domain is wrong, the account is locked or disabled, or it has no role in that scope",
+                        what, name, status);
         return REPORT_E_UNAUTHORIZED;
 }
 
@@ -324,10 +323,11 @@ static int judge_refusal(const KeystoneConfig *config, ReporterAuth kind,
         if (status == 401 || status == 403)
                 return judge_unauthorized(config, kind, status, reterr);
         if (status == 404 || (status >= 300 && status < 400))
-                error_setf(reterr, EBADMSG,
-                           "There is no Keystone at auth_url of [placement] (%d to POST "
-                           "/v3" KEYSTONE_TOKENS_PATH "): check its path",
-                           status);
+                error_setf(
+                        reterr, EBADMSG,
+                        "There is no Keystone at auth_url of [placement] (%d to POST /v3" KEYSTONE_TOKENS_PATH
+                        "): check its path",
+                        status);
         else if (status == 408 || status == 429 || status >= 500)
                 error_setf(reterr, EAGAIN,
                            "Keystone fails at POST /v3" KEYSTONE_TOKENS_PATH " (%d)", status);

@@ -256,9 +256,9 @@ static bool keystone_note_refused(Auth *auth, uint64_t serial, Error *reterr)
         /* An old one may have ended on its way to a slow Placement. */
         if (keystone->proven || now_usec(keystone) >= keystone->renew_usec)
                 return true;
-        error_setf(&words, EACCES,
-                   "Placement does not accept the token that Keystone just gave (401): see "
-                   "[keystone_authtoken] of Placement, and that its clock is right");
+        error_setf(
+                &words, EACCES,
+                "Placement does not accept the token that Keystone just gave (401): see [keystone_authtoken] of Placement, and that its clock is right");
         note_failure(
                 keystone, REPORT_E_UNAUTHORIZED, &words,
                 next_pause(&keystone->unusable_pause_usec, UNUSABLE_FIRST_USEC, UNUSABLE_MAX_USEC));

@@ -36,9 +36,9 @@ static int set_token(AuthFixed *fixed, const char *token, Error *reterr)
                                   "auth_type = admin_token in [placement] needs token");
         for (const char *c = token; *c; c++)
                 if (*c <= ' ' || *c >= 0x7f)
-                        return error_setf(reterr, EINVAL,
-                                          "token in [placement] holds a character that no token "
-                                          "has (a blank, a line break?)");
+                        return error_setf(
+                                reterr, EINVAL,
+                                "token in [placement] holds a character that no token has (a blank, a line break?)");
         fixed->header = secret_join("X-Auth-Token: ", token);
         return fixed->header ? 0 : error_oom(reterr);
 }

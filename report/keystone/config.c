@@ -33,9 +33,9 @@ static int check_url(const KeystoneConfig *config, ReporterAuth kind, const char
         if (!keystone_is_set(config->auth_url))
                 return miss(ret_option, kind, reterr, "auth_url");
         if (strstr(config->auth_url, "/v2.0"))
-                return refuse(ret_option, "auth_url", reterr,
-                              "Keystone's API v2.0 is gone: write the address without a version, "
-                              "or with /v3");
+                return refuse(
+                        ret_option, "auth_url", reterr,
+                        "Keystone's API v2.0 is gone: write the address without a version, or with /v3");
         return 0;
 }
 
@@ -102,10 +102,10 @@ static int check_scope(const KeystoneConfig *config, ReporterAuth kind, const ch
                 if (found) {
                         if (ret_option)
                                 *ret_option = scopes[i].option;
-                        return error_setf(reterr, EINVAL,
-                                          "a token has one scope, and %s is set, too: keep one of "
-                                          "the two",
-                                          found);
+                        return error_setf(
+                                reterr, EINVAL,
+                                "a token has one scope, and %s is set, too: keep one of the two",
+                                found);
                 }
                 found = scopes[i].option;
         }
@@ -154,24 +154,24 @@ static int check_credential(const KeystoneConfig *config, const char **ret_optio
         Scope scopes[N_SCOPES];
 
         if (!keystone_is_set(config->application_credential_secret))
-                return miss(ret_option, kind, reterr,
-                            "application_credential_secret, or the credential "
-                            "placement-application-credential-secret");
+                return miss(
+                        ret_option, kind, reterr,
+                        "application_credential_secret, or the credential placement-application-credential-secret");
         if (!is_utf8(config->application_credential_secret))
                 return refuse(ret_option, "application_credential_secret", reterr,
                               "it is not UTF-8");
         list_scopes(config, scopes);
         for (size_t i = 0; i < N_SCOPES; i++)
                 if (scopes[i].set)
-                        return refuse(ret_option, scopes[i].option, reterr,
-                                      "an application credential has its scope already, and "
-                                      "Keystone refuses another: take this option away");
+                        return refuse(
+                                ret_option, scopes[i].option, reterr,
+                                "an application credential has its scope already, and Keystone refuses another: take this option away");
         if (keystone_is_set(config->application_credential_id))
                 return 0;
         if (!keystone_is_set(config->application_credential_name))
-                return miss(ret_option, kind, reterr,
-                            "application_credential_id, or application_credential_name with a "
-                            "user");
+                return miss(
+                        ret_option, kind, reterr,
+                        "application_credential_id, or application_credential_name with a user");
         return check_user(config, kind, ret_option, reterr);
 }
 
@@ -188,8 +188,8 @@ int keystone_config_check(const KeystoneConfig *config, ReporterAuth kind, const
                 return r;
         if (keystone_is_set(config->interface) && config->valid_interfaces &&
             config->valid_interfaces[0])
-                return refuse(ret_option, "interface", reterr,
-                              "valid_interfaces is set, too, and says the same for several: keep "
-                              "one of the two");
+                return refuse(
+                        ret_option, "interface", reterr,
+                        "valid_interfaces is set, too, and says the same for several: keep one of the two");
         return 0;
 }

@@ -94,22 +94,22 @@ static void read_fault(const HttpResponse *response, Fault *ret)
 static int judge_stranger(const PlacementRequest *request, const HttpResponse *response,
                           Error *reterr)
 {
-        error_setf(reterr, EBADMSG,
-                   "Placement answers " REQUEST_FORMAT
-                   " with %d and %s instead of its own JSON: something between answers for it, or "
-                   "the endpoint of [placement] is wrong",
-                   REQUEST_ARGUMENTS(request), response->status,
-                   response->body_size == 0            ? "no body"
-                   : response->content_type[0] != '\0' ? response->content_type
-                                                       : "a body");
+        error_setf(
+                reterr, EBADMSG,
+                "Placement answers " REQUEST_FORMAT
+                " with %d and %s instead of its own JSON: something between answers for it, or the endpoint of [placement] is wrong",
+                REQUEST_ARGUMENTS(request), response->status,
+                response->body_size == 0            ? "no body"
+                : response->content_type[0] != '\0' ? response->content_type
+                                                    : "a body");
         return REPORT_E_UNAVAILABLE;
 }
 
 static int judge_unauthorized(Error *reterr)
 {
-        error_setf(reterr, EACCES,
-                   "Placement rejects the credentials (401): check auth_type and what goes with it "
-                   "in [placement]");
+        error_setf(
+                reterr, EACCES,
+                "Placement rejects the credentials (401): check auth_type and what goes with it in [placement]");
         return REPORT_E_UNAUTHORIZED;
 }
 
@@ -191,10 +191,10 @@ static int judge_unavailable(const PlacementRequest *request, const HttpResponse
 
 static int judge_redirect(const HttpResponse *response, Error *reterr)
 {
-        error_setf(reterr, EREMCHG,
-                   "Placement answers with a redirect (%d) to %.120s, which is not followed: set "
-                   "the endpoint of [placement] to where the service is",
-                   response->status, response->location[0] ? response->location : "nowhere");
+        error_setf(
+                reterr, EREMCHG,
+                "Placement answers with a redirect (%d) to %.120s, which is not followed: set the endpoint of [placement] to where the service is",
+                response->status, response->location[0] ? response->location : "nowhere");
         return REPORT_E_UNAVAILABLE;
 }
 

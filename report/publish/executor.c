@@ -363,10 +363,10 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
         Error error = ERROR_NULL;
 
         if (holders->n_items == 0) {
-                error_setf(&error, EEXIST,
-                           "Placement has the uuid %s under another name; \"computectl identity "
-                           "check\" tells more",
-                           plan_step->provider.text);
+                error_setf(
+                        &error, EEXIST,
+                        "Placement has the uuid %s under another name; \"computectl identity check\" tells more",
+                        plan_step->provider.text);
                 step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
         } else if (uuid_equal(&holders->items[0].uuid, &plan_step->provider)) {
                 error_setf(&error, ESTALE, "It was created in the meantime");

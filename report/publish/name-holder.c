@@ -57,14 +57,12 @@ int name_holder_explain(const NameHolder *holder, bool wants_root, Error *reterr
 
         name_holder_describe(holder, text, sizeof(text));
         if (wants_root && holder->root)
-                return error_setf(reterr, EEXIST,
-                                  "The name belongs to provider %s in Placement (%s). If that is "
-                                  "this host from before, stop the agent and \"computectl identity "
-                                  "adopt --force\"; if not, delete it there",
-                                  holder->uuid.text, text);
-        return error_setf(reterr, EEXIST,
-                          "The name belongs to provider %s of another tree in Placement (%s): "
-                          "delete that one; \"computectl identity check\" tells whether this host "
-                          "has the right uuid",
-                          holder->uuid.text, text);
+                return error_setf(
+                        reterr, EEXIST,
+                        "The name belongs to provider %s in Placement (%s). If that is this host from before, stop the agent and \"computectl identity adopt --force\"; if not, delete it there",
+                        holder->uuid.text, text);
+        return error_setf(
+                reterr, EEXIST,
+                "The name belongs to provider %s of another tree in Placement (%s): delete that one; \"computectl identity check\" tells whether this host has the right uuid",
+                holder->uuid.text, text);
 }

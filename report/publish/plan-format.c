@@ -4,6 +4,10 @@
 
 #include "report/publish/plan.h"
 
+#include <string.h>
+
+#define DESCRIBED_MAX 3
+
 static const struct {
         const char *text, *method;
         const char *before, *after; /* of the path, around the provider's uuid or the name */
@@ -45,6 +49,45 @@ char *plan_step_path(const PlanStep *step)
                      fixed ? "" : ops[step->op].after) < 0)
                 return NULL;
         return path;
+}
+
+static const char *name_part(PlanOp op)
+{
+        static const char *const names[_PLAN_OP_MAX] = {
+                [PLAN_CREATE_PROVIDER] = "provider",       [PLAN_MOVE_PROVIDER] = "provider",
+                [PLAN_DELETE_PROVIDER] = "provider",       [PLAN_RESHAPE] = "reshape",
+                [PLAN_PUT_INVENTORIES] = "inventories of", [PLAN_PUT_AGGREGATES] = "aggregates of",
+                [PLAN_PUT_TRAITS] = "traits of",
+        };
+
+        return names[op];
+}
+
+const char *plan_describe(const Plan *plan, char *text, size_t size)
+{
+        size_t n = 0, n_told = 0, n_left = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                const PlanStep *step = &plan->steps[i];
+
+                if (!name_part(step->op))
+                        continue;
+                if (n_told == DESCRIBED_MAX) {
+                        n_left++;
+                        continue;
+                }
+                if (n_told++ > 0 && n < size)
+                        n += (size_t)snprintf(text + n, size - n, "; ");
+                if (n < size)
+                        n += (size_t)snprintf(text + n, size - n, "%s%s%.80s: %.120s%s",
+                                              name_part(step->op), step->name[0] ? " " : "",
+                                              step->name, step->summary,
+                                              strlen(step->summary) > 120 ? "…" : "");
+        }
+        if (n_left > 0 && n < size)
+                (void)snprintf(text + n, size - n, " (and %zu more)", n_left);
+        return text;
 }
 
 static json_t *after_to_json(const PlanStep *step)

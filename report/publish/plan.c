@@ -188,10 +188,10 @@ static int check_identity(const Builder *builder, const Provider *provider)
                                   "Provider %s is named %s in Placement and cannot become %s",
                                   provider->uuid.text, old->name, provider->name);
         if (uuid_empty(&old->parent) != uuid_empty(&provider->parent))
-                return error_setf(builder->reterr, EINVAL,
-                                  "Provider %s would have to become the root of a tree, or be one "
-                                  "no longer",
-                                  provider->name);
+                return error_setf(
+                        builder->reterr, EINVAL,
+                        "Provider %s would have to become the root of a tree, or be one no longer",
+                        provider->name);
         return 0;
 }
 
@@ -324,10 +324,10 @@ static int make_room_for_name(Builder *builder, const Provider *provider)
         if (!holder)
                 return 0;
         if (builder->plan->n_reshaped > 0 && !plan_has_batch(builder->plan))
-                return error_setf(builder->reterr, EINVAL,
-                                  "The new provider %s has the name of %s, which can only go after "
-                                  "the reshape",
-                                  provider->name, holder->uuid.text);
+                return error_setf(
+                        builder->reterr, EINVAL,
+                        "The new provider %s has the name of %s, which can only go after the reshape",
+                        provider->name, holder->uuid.text);
         return make_deletes(builder, &holder->uuid);
 }
 

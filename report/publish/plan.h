@@ -99,6 +99,10 @@ char *plan_step_path(const PlanStep *step);
 /* "put-inventories", … */
 const char *plan_op_to_text(PlanOp op);
 
+/* The first steps in words, at most size bytes: "traits of demo: +A -B; provider gpu: no longer
+ * there (and 2 more)". What a step needs before it is not counted. Returns text. */
+const char *plan_describe(const Plan *plan, char *text, size_t size);
+
 /* [{"method", "path", "op", "provider", "name", "summary", "after": []}], for computectl plan
  * --json. NULL when out of memory. */
 json_t *plan_to_json(const Plan *plan);

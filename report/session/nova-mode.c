@@ -20,18 +20,14 @@ const char *nova_mode_to_text(NovaMode mode)
 }
 
 static const char *const beside[_NOVA_ACTION_MAX] = {
-        [NOVA_ACTION_PUBLISH] = BESIDE "the tree of providers: \"computectl plan\" shows what the "
-                                       "agent would change",
-        [NOVA_ACTION_RESHAPE] = BESIDE "the tree of providers, whose shape is left as it is; "
-                                       "[agent] nova = top lets the agent reshape it",
-        [NOVA_ACTION_CORDON_HOST] =
-                BESIDE "the trait by which schedulers avoid this host: \"openstack compute service "
-                       "set --disable --disable-reason WHY HOST nova-compute\" does it, or [agent] "
-                       "nova = top lets the agent",
-        [NOVA_ACTION_CORDON_DEVICE] =
-                BESIDE "the inventory of this device and sets reserved back to 0: take the device "
-                       "out of nova-compute's configuration, disable the compute service, or let "
-                       "the agent with [agent] nova = top",
+        [NOVA_ACTION_PUBLISH] = BESIDE
+        "the tree of providers: \"computectl plan\" shows what the agent would change",
+        [NOVA_ACTION_RESHAPE] = BESIDE
+        "the tree of providers, whose shape is left as it is; [agent] nova = top lets the agent reshape it",
+        [NOVA_ACTION_CORDON_HOST] = BESIDE
+        "the trait by which schedulers avoid this host: \"openstack compute service set --disable --disable-reason WHY HOST nova-compute\" does it, or [agent] nova = top lets the agent",
+        [NOVA_ACTION_CORDON_DEVICE] = BESIDE
+        "the inventory of this device and sets reserved back to 0: take the device out of nova-compute's configuration, disable the compute service, or let the agent with [agent] nova = top",
         [NOVA_ACTION_RENAME] =
                 BESIDE "the provider of this host: rename it with [agent] nova = top",
 };

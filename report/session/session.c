@@ -51,11 +51,11 @@ static void hold_queued(Session *session)
         SessionCall *call;
 
         TAILQ_FOREACH(call, &session->calls, link)
-        if (call->transfer && http_transfer_take_back(call->transfer)) {
-                call->transfer = NULL;
-                session->statistics.n_requests--;
-                session->statistics.n_writes -= placement_request_writes(&call->request);
-        }
+                if (call->transfer && http_transfer_take_back(call->transfer)) {
+                        call->transfer = NULL;
+                        session->statistics.n_requests--;
+                        session->statistics.n_writes -= placement_request_writes(&call->request);
+                }
         look_after_held(session);
 }
 
@@ -180,11 +180,11 @@ static int read_body(const PlacementRequest *request, const HttpResponse *respon
                 return REPORT_DONE;
         if (json_parse_with_nul(response->body, response->body_size, ret, reterr) < 0 ||
             !json_is_object(*ret)) {
-                error_setf(reterr, EBADMSG,
-                           "The answer to %s %.*s (%d) is not Placement's JSON: something between "
-                           "answers for it, or the endpoint of [placement] is wrong",
-                           request->method, (int)strcspn(request->path, "?"), request->path,
-                           response->status);
+                error_setf(
+                        reterr, EBADMSG,
+                        "The answer to %s %.*s (%d) is not Placement's JSON: something between answers for it, or the endpoint of [placement] is wrong",
+                        request->method, (int)strcspn(request->path, "?"), request->path,
+                        response->status);
                 return REPORT_E_UNAVAILABLE;
         }
         return REPORT_DONE;
@@ -373,8 +373,8 @@ static SessionCall *first_held(Session *session)
         SessionCall *call;
 
         TAILQ_FOREACH(call, &session->calls, link)
-        if (!call->transfer)
-                return call;
+                if (!call->transfer)
+                        return call;
         return NULL;
 }
 

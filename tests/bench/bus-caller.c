@@ -9,18 +9,18 @@
  * prints one line: answered, refused with LimitsExceeded, other errors, bytes of text in the
  * answers, the longest and the 99th percentile of the answers' times in ms, and the name of the
  * last error ("-": none). "silent-polkit" is polkit that never answers: it says "ready" and stays
- * until its input ends. "ask" is Claim with leave to ask the user.
- * With "wait" it says "ready" before, and waits for a line. With "unread" it opens N connections,
- * sends calls over all of them until the seconds are over, and reads no answer. */
+ * until its input ends. A document's name is a kind: Describe() of it. "ask" is Claim with leave to
+ * ask the user. With "wait" it says "ready" before, and waits for a line. With "unread" it opens N
+ * connections, sends calls over all of them until the seconds are over, and reads no answer. */
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
-#include <time.h>
 
 #include "agent/formats/interface.h"
+#include "base/clock.h"
 #include "base/uuid.h"
 
 #define PATIENCE_USEC (120 * USEC_PER_SEC)
@@ -33,7 +33,8 @@ typedef int (*Fill)(sd_bus_message *m);
 
 typedef struct Kind {
         const char *name, *path, *interface, *member;
-        Fill fill;
+        Fill fill;            /* NULL: no arguments */
+        const char *document; /* of Describe(): the argument */
 } Kind;
 
 /* dbus-daemon lets a connection wait for 128 answers. */
@@ -55,30 +56,7 @@ typedef struct Pending {
         uint64_t begin_usec;
 } Pending;
 
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 /* Arguments */
-
-static int fill_history(sd_bus_message *m)
-{
-        return sd_bus_message_append(m, "b", 1);
-}
-
-static int fill_cell(sd_bus_message *m)
-{
-        return sd_bus_message_append(m, "s", "cell:1");
-}
-
-static int fill_id(sd_bus_message *m)
-{
-        return sd_bus_message_append(m, "x", INT64_C(1));
-}
 
 static int fill_version(sd_bus_message *m)
 {
@@ -210,33 +188,35 @@ static int fill_level(sd_bus_message *m)
                                      "debug");
 }
 
-#define MANAGER       "org.freedesktop.DBus.ObjectManager"
 #define INTROSPECTION "org.freedesktop.DBus.Introspectable"
 
 static const Kind kinds[] = {
-        { "GetTree", BUS_PATH, BUS_INTERFACE, "GetTree", NULL },
-        { "GetPlan", BUS_PATH, BUS_INTERFACE, "GetPlan", NULL },
-        { "Discover", BUS_PATH, BUS_INTERFACE, "Discover", NULL },
-        { "ListClaims", BUS_PATH, BUS_INTERFACE, "ListClaims", fill_history },
-        { "FindClaims", BUS_PATH, BUS_INTERFACE, "FindClaims", fill_cell },
-        { "GetClaim", BUS_PATH, BUS_INTERFACE, "GetClaim", fill_id },
-        { "ListProblems", BUS_PATH, BUS_INTERFACE, "ListProblems", NULL },
-        { "Explain-hard", BUS_PATH, BUS_INTERFACE, "Explain", fill_hard },
-        { "Explain-wide", BUS_PATH, BUS_INTERFACE, "Explain", fill_wide },
-        { "Explain-traits", BUS_PATH, BUS_INTERFACE, "Explain", fill_traits },
-        { "GetManagedObjects", BUS_PATH, MANAGER, "GetManagedObjects", NULL },
-        { "Get", BUS_PATH, PROPERTIES, "Get", fill_version },
-        { "GetAll", BUS_PATH, PROPERTIES, "GetAll", fill_all },
-        { "GetAll-claim", BUS_PATH "/claim/1", PROPERTIES, "GetAll", fill_all },
-        { "Introspect", BUS_PATH, INTROSPECTION, "Introspect", NULL },
-        { "Introspect-claims", BUS_PATH "/claim", INTROSPECTION, "Introspect", NULL },
-        { "Introspect-providers", BUS_PATH "/provider", INTROSPECTION, "Introspect", NULL },
-        { "Set", "/org/freedesktop/LogControl1", PROPERTIES, "Set", fill_level },
-        { "large", BUS_PATH, BUS_INTERFACE, "FindClaims", fill_large },
-        { "ask", BUS_PATH, BUS_INTERFACE, "Claim", fill_claim },
-        { "ask-badly", BUS_PATH, BUS_INTERFACE, "Claim", fill_bad_claim },
-        { "ask-large", BUS_PATH, BUS_INTERFACE, "Claim", fill_large_claim },
+        { "status", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "status" },
+        { "tree", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "tree" },
+        { "host", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "host" },
+        { "claims", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "claims" },
+        { "history", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "history" },
+        { "problems", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "problems" },
+        { "plan", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "plan" },
+        { "Explain-hard", BUS_PATH, BUS_INTERFACE, "Explain", fill_hard, NULL },
+        { "Explain-wide", BUS_PATH, BUS_INTERFACE, "Explain", fill_wide, NULL },
+        { "Explain-traits", BUS_PATH, BUS_INTERFACE, "Explain", fill_traits, NULL },
+        { "Get", BUS_PATH, PROPERTIES, "Get", fill_version, NULL },
+        { "GetAll", BUS_PATH, PROPERTIES, "GetAll", fill_all, NULL },
+        { "Introspect", BUS_PATH, INTROSPECTION, "Introspect", NULL, NULL },
+        { "Set", "/org/freedesktop/LogControl1", PROPERTIES, "Set", fill_level, NULL },
+        { "large", BUS_PATH, BUS_INTERFACE, "Describe", fill_large, NULL },
+        { "ask", BUS_PATH, BUS_INTERFACE, "Claim", fill_claim, NULL },
+        { "ask-badly", BUS_PATH, BUS_INTERFACE, "Claim", fill_bad_claim, NULL },
+        { "ask-large", BUS_PATH, BUS_INTERFACE, "Claim", fill_large_claim, NULL },
 };
+
+static int fill(const Kind *kind, sd_bus_message *m)
+{
+        return kind->fill       ? kind->fill(m)
+               : kind->document ? sd_bus_message_append(m, "s", kind->document)
+                                : 0;
+}
 
 /* Calling */
 
@@ -257,7 +237,7 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *unused
         Caller *caller = pending->caller;
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         sd_bus *bus = pending->bus;
-        uint64_t now = now_usec();
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
         const char *text;
 
         caller->n_pending--;
@@ -289,9 +269,9 @@ static int send_one(Caller *caller, sd_bus *bus)
                 return -ENOMEM;
         r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, kind->path, kind->interface,
                                            kind->member);
-        if (r >= 0 && kind->fill)
-                r = kind->fill(m);
-        *pending = (Pending){ caller, bus, now_usec() };
+        if (r >= 0)
+                r = fill(kind, m);
+        *pending = (Pending){ caller, bus, clock_usec(CLOCK_MONOTONIC) };
         if (r >= 0)
                 r = sd_bus_call_async(bus, NULL, m, on_answer, pending, PATIENCE_USEC);
         if (r < 0) {
@@ -356,8 +336,8 @@ static int send_unread(const Kind *kind, sd_bus *bus)
                 return r;
         r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, kind->path, kind->interface,
                                            kind->member);
-        if (r >= 0 && kind->fill)
-                r = kind->fill(m);
+        if (r >= 0)
+                r = fill(kind, m);
         /* Without a cookie no answer would be wanted. */
         return r < 0 ? r : sd_bus_send(bus, m, &cookie);
 }
@@ -375,7 +355,7 @@ static int run_unread(const Caller *caller, size_t n)
                         r = sd_bus_process(buses[i], NULL) == 0 ? sd_bus_wait(buses[i], UINT64_MAX)
                                                                 : 0;
         }
-        while (r >= 0 && now_usec() < caller->end_usec) {
+        while (r >= 0 && clock_usec(CLOCK_MONOTONIC) < caller->end_usec) {
                 for (size_t i = 0; r >= 0 && i < n * UNREAD_LOT; i++, n_sent++)
                         r = send_unread(caller->kind, buses[i / UNREAD_LOT]);
                 usleep(UNREAD_PAUSE_USEC);
@@ -427,7 +407,7 @@ int main(int argc, char *argv[])
                 fflush(stdout);
                 (void)getchar();
         }
-        caller.end_usec = now_usec() + (uint64_t)(seconds * (double)USEC_PER_SEC);
+        caller.end_usec = clock_usec(CLOCK_MONOTONIC) + (uint64_t)(seconds * (double)USEC_PER_SEC);
         if (argc > 4 && strcmp(argv[4], "unread") == 0)
                 return run_unread(&caller, MIN((size_t)atoi(argv[2]), (size_t)256)) < 0
                                ? EXIT_FAILURE

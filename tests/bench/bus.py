@@ -17,9 +17,8 @@ from tests.bench.claims import quantile, run_clients
 from tests.env.crowd import CrowdedAgent
 from tests.env.scratch import Scratch
 
-FREE = ('GetTree', 'GetPlan', 'Discover', 'ListClaims', 'FindClaims', 'GetClaim', 'ListProblems', 'Explain-hard',
-        'Explain-wide', 'Explain-traits', 'GetManagedObjects', 'Get', 'GetAll', 'GetAll-claim', 'Introspect',
-        'Introspect-claims', 'Introspect-providers', 'Set', 'large')
+FREE = ('status', 'tree', 'host', 'claims', 'history', 'problems', 'plan', 'Explain-hard', 'Explain-wide', 'Explain-traits', 'Get',
+        'GetAll', 'Introspect', 'Set', 'large')
 
 
 def claims_beside(crowd, kind, pending, seconds):
@@ -53,7 +52,7 @@ def main():
         print("\nroot's claims beside 1000 pending calls")
         print('%-22s %9s %9s %9s %9s' % ('calls', 'claims/s', 'p50 ms', 'p99 ms', 'ratio'))
         base = None
-        for kind in (None, 'GetTree', 'ListClaims', 'Explain-hard', 'GetManagedObjects', 'GetAll', 'Introspect', 'ask'):
+        for kind in (None, 'tree', 'claims', 'Explain-hard', 'GetAll', 'Introspect', 'ask'):
             latencies = claims_beside(crowd, kind, 1000, args.seconds)
             p99 = quantile(latencies, 0.99)
             base = base or p99

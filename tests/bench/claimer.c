@@ -7,20 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <systemd/sd-bus.h>
-#include <time.h>
 
 #include "agent/formats/interface.h"
+#include "base/clock.h"
 #include "base/uuid.h"
 
 #define LATENCIES_MAX 1000000
-
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
 
 static int call(sd_bus *bus, sd_bus_message *message, sd_bus_message **reply)
 {
@@ -72,14 +64,14 @@ int main(int argc, char *argv[])
         fflush(stdout);
         if (getchar() == EOF)
                 return EXIT_FAILURE;
-        end = now_usec() + (uint64_t)(seconds * (double)USEC_PER_SEC);
-        while (n < LATENCIES_MAX && now_usec() < end) {
-                uint64_t begin = now_usec();
+        end = clock_usec(CLOCK_MONOTONIC) + (uint64_t)(seconds * (double)USEC_PER_SEC);
+        while (n < LATENCIES_MAX && clock_usec(CLOCK_MONOTONIC) < end) {
+                uint64_t begin = clock_usec(CLOCK_MONOTONIC);
                 int64_t id;
 
                 if (claim(bus, &id) < 0)
                         return EXIT_FAILURE;
-                latencies[n++] = now_usec() - begin;
+                latencies[n++] = clock_usec(CLOCK_MONOTONIC) - begin;
                 if (release(bus, id) < 0)
                         return EXIT_FAILURE;
         }

@@ -107,8 +107,7 @@ def main():
     parser.add_argument('--folder', default=None, help='where the database lies (the disk to measure)')
     args = parser.parse_args()
     with Scratch() as scratch, tempfile.TemporaryDirectory(dir=args.folder) as folder:
-        bus = Bus(scratch)
-        bus.start()
+        bus = Bus(scratch).start()
         recorded = Path(folder) / 'host.json'
         recorded.write_text(json.dumps(HOST))
         agent = Agent(scratch, None, None, bus, {

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What wide claims and many debts cost, by their number, with a real Placement.
+"""What wide claims and many owed writes cost, by their number, with a real Placement.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.claims_size [--most-debts N]   (a part of "make bench-claims")
+    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.claims_size [--most-owed N]   (a part of "make bench-claims")
 
 Runs compute-agentd on a recorded host (the static driver) below whose provider somebody else made devices that are alike, each
 for one guest, and a Placement over SQLite. A wide claim has as many groups as are told, each of one device; its time is that of the
-D-Bus call, the best of five. Debts are claims that Placement was not told of yet; their time is that from the start of settling
+D-Bus call, the best of five. Owed writes are claims that Placement was not told of yet; their time is that from the start of settling
 to its end, most of it Placement's own, and beside it the CPU time of the agent for each.
 """
 
@@ -60,8 +60,8 @@ def measure_wide(agent, placement):
         print('%8d %10.1f %10.2f %10d' % (groups, 1e3 * best, 1e3 * cpu, requests), flush=True)
 
 
-def measure_debts(agent, most):
-    print('%8s %10s %10s' % ('debts', 's', 'CPU ms each'))
+def measure_owed(agent, most):
+    print('%11s %10s %10s' % ('owed writes', 's', 'CPU ms each'))
     n, before = 100, 0
     while n <= most:
         agent.stop()
@@ -69,7 +69,7 @@ def measure_debts(agent, most):
         agent.start()
         begun, used = time.monotonic(), cpu_seconds(agent.child.pid)
         agent.wait_state('synced')
-        wait_until(lambda: agent.status()['n_owed_writes'] == 0, 3600, 'the debts')
+        wait_until(lambda: agent.status()['n_owed_writes'] == 0, 3600, 'the owed writes')
         print('%8d %10.2f %10.3f' % (n, time.monotonic() - begun, 1e3 * (cpu_seconds(agent.child.pid) - used) / n),
               flush=True)
         before += n
@@ -78,26 +78,23 @@ def measure_debts(agent, most):
 
 def main():
     parser = argparse.ArgumentParser(prog='python3 -m tests.bench.claims_size')
-    parser.add_argument('--most-debts', type=int, default=10000)
+    parser.add_argument('--most-owed', type=int, default=10000)
     args = parser.parse_args()
     with Scratch() as scratch:
-        placement = Placement(scratch)
-        placement.start()
-        bus = Bus(scratch)
-        bus.start()
+        placement = Placement(scratch).start()
+        bus = Bus(scratch).start()
         recorded = scratch.folder('host') / 'host.json'
         recorded.write_text(json.dumps({
             'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64', 'hypervisor': 'QEMU',
             'memory_kib': 1 << 30, 'online_cpus': '0-511', 'disk_total_bytes': 1 << 44}))
         agent = Agent(scratch, placement=placement.endpoint, bus=bus, options={
             'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 3600, 'cpu_allocation_ratio': 100},
-            'static': {'path': recorded}})
-        agent.start()
+            'static': {'path': recorded}}).start()
         agent.wait_state('synced')
         add_devices(placement, agent.root())
         agent.ctl('sync')
         measure_wide(agent, placement)
-        measure_debts(agent, args.most_debts)
+        measure_owed(agent, args.most_owed)
         agent.stop()
     return 0
 

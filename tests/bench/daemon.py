@@ -44,8 +44,7 @@ def cpu_seconds(pid):
 
 
 def measure_agent(scratch, libvirtd, bus):
-    placement = Placement(scratch)
-    placement.start()
+    placement = Placement(scratch).start()
     agent = Agent(scratch, placement, libvirtd.uri, bus,
                   {'DEFAULT': {'update_resources_interval': 1}})
     begin = time.monotonic()
@@ -85,10 +84,8 @@ def main():
     parser.add_argument('--runs', type=int, default=5)
     args = parser.parse_args()
     with Scratch() as scratch:
-        libvirtd = Libvirtd(demo_host(), scratch)
-        libvirtd.start()
-        bus = Bus(scratch)
-        bus.start()
+        libvirtd = Libvirtd(demo_host(), scratch).start()
+        bus = Bus(scratch).start()
         print('%d runs on %d CPUs; medians' % (args.runs, os.cpu_count()))
         columns = [('resident', 'rss_mb', 'MB'), ('PSS', 'pss_mb', 'MB'), ('own', 'own_mb', 'MB'),
                    ('CPU to first tree', 'cpu_s', 's'), ('wall to first tree', 'wall_s', 's'),

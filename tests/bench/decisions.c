@@ -122,13 +122,13 @@ static int make_request(ResourceRequest *ret)
 
 static int fit_placed(const HostView *view, const ResourceRequest *request, const Consumer *holding)
 {
-        _cleanup_(placed_done) Placed placed = PLACED_NULL;
+        _cleanup_(resource_request_done) ResourceRequest placed = RESOURCE_REQUEST_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         FitEffort effort = fit_effort_begin(0);
         int r = placed_make(view, "host", request, holding, NULL, &placed, NULL);
 
         if (r == 0)
-                r = fit_groups(view, "host", &placed.request, holding, &effort, &fit, NULL);
+                r = fit_groups(view, "host", &placed, holding, &effort, &fit, NULL);
         return r == 0 ? placed_check(view, holding, &fit, NULL) : r;
 }
 

@@ -28,8 +28,7 @@ def make_agent(scratch, proxy, interval, number):
     host.write_text(json.dumps({**HOST, 'nodename': 'herd-%d' % number}))
     agent = Agent(scratch, proxy.endpoint, options={
         'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': interval}, 'static': {'path': host},
-        'devices': {'enabled_mdev_types': None}})
-    agent.start()
+        'devices': {'enabled_mdev_types': None}}).start()
     return agent
 
 

@@ -5,17 +5,14 @@
  * keep their threads are measured well, others are not. */
 
 #include "tests/bench/meter.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <sys/resource.h>
-#include <time.h>
 
 double meter_now_ms(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+        return (double)clock_usec(CLOCK_MONOTONIC) / 1e3;
 }
 
 static double client_cpu_ms(void)

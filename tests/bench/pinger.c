@@ -11,19 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <systemd/sd-bus.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/formats/interface.h"
+#include "base/clock.h"
 #include "base/macros.h"
-
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
 
 /* What the thread has run. */
 static uint64_t ran_usec(int schedstat)
@@ -61,11 +53,11 @@ int main(int argc, char *argv[])
         if (schedstat < 0)
                 return EXIT_FAILURE;
         for (;;) {
-                uint64_t begun = now_usec(), ran = ran_usec(schedstat);
+                uint64_t begun = clock_usec(CLOCK_MONOTONIC), ran = ran_usec(schedstat);
 
                 if (ping(bus) < 0)
                         return EXIT_FAILURE;
-                longest = MAX(longest, now_usec() - begun);
+                longest = MAX(longest, clock_usec(CLOCK_MONOTONIC) - begun);
                 longest_run = MAX(longest_run, ran_usec(schedstat) - ran);
                 if (poll(&input, 1, 1) == 0)
                         continue;

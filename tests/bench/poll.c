@@ -5,25 +5,27 @@
  *   poll URI [POLLS]
  *
  * One line each: "first MS CALLS SINGLE DEVICES DOMAINS", then "next …" with the median of the
- * later ones (9). SINGLE counts the calls that ask for one device or domain. */
+ * later ones (9). SINGLE counts the calls that ask for one device or domain.
+ *
+ *   poll /sys [POLLS]
+ *
+ * The same of the linux driver's reader, where no event comes; the milliseconds are of CPU. */
 
 #include <libvirt/libvirt.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "drivers/libvirt/connection.h"
 #include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/poll.h"
+#include "drivers/linux/reader.h"
 #include "tests/bench/libvirt-calls.h"
 
 #define POLLS_MAX 1000
 
 static double now_msec(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+        return (double)clock_usec(CLOCK_MONOTONIC) / 1e3;
 }
 
 static int order_numbers(const void *a, const void *b)
@@ -65,6 +67,40 @@ static void compare(const LibvirtConnection *connection, size_t n)
         printf("median %.3f of %zu\n", times[n / 2], n);
 }
 
+static Snapshot *read_linux(const char *sys, const Snapshot *last, double *ret_msec)
+{
+        uint64_t begin_usec = clock_usec(CLOCK_PROCESS_CPUTIME_ID);
+        LinuxReader reader = { .sys = sys, .proc = "/proc", .last = last, .quiet = last };
+        Error error = ERROR_NULL;
+
+        if (snapshot_new(&reader.snapshot) < 0 || linux_read_cells(&reader, &error) < 0 ||
+            linux_read_devices(&reader, &error) < 0 ||
+            linux_read_cpu_features(&reader, &error) < 0 ||
+            snapshot_seal(reader.snapshot, &error) < 0) {
+                fprintf(stderr, "%s\n", error.text);
+                exit(EXIT_FAILURE);
+        }
+        *ret_msec = (double)(clock_usec(CLOCK_PROCESS_CPUTIME_ID) - begin_usec) / 1e3;
+        return reader.snapshot;
+}
+
+static void compare_linux(const char *sys, size_t n)
+{
+        double times[POLLS_MAX];
+        Snapshot *last = read_linux(sys, NULL, &times[0]);
+
+        printf("first %.3f %zu\n", times[0], last->n_devices);
+        for (size_t i = 0; i < n; i++) {
+                Snapshot *next = read_linux(sys, last, &times[i]);
+
+                snapshot_unref(last);
+                last = next;
+        }
+        snapshot_unref(last);
+        qsort(times, n, sizeof(double), order_numbers);
+        printf("median %.3f of %zu\n", times[n / 2], n);
+}
+
 int main(int argc, char *argv[])
 {
         _cleanup_(libvirt_connection_freep) LibvirtConnection *connection = NULL;
@@ -73,8 +109,12 @@ int main(int argc, char *argv[])
         size_t n = argc > 2 ? (size_t)strtoul(argv[2], NULL, 10) : 9;
 
         if (argc < 2 || n < 1 || n > POLLS_MAX) {
-                fprintf(stderr, "Usage: poll URI [POLLS]\n");
+                fprintf(stderr, "Usage: poll URI|/sys [POLLS]\n");
                 return 2;
+        }
+        if (argv[1][0] == '/') {
+                compare_linux(argv[1], n);
+                return EXIT_SUCCESS;
         }
         if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&mailbox) < 0 ||
             libvirt_connection_open(&connection, &(LibvirtAddress){ .uri = argv[1] }, 0, mailbox,

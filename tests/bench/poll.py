@@ -48,8 +48,7 @@ def main():
     parser.add_argument('--devices', type=int, default=300)
     args = parser.parse_args()
     with Scratch() as scratch:
-        libvirtd = Libvirtd(big_host(args.devices), scratch)
-        libvirtd.start()
+        libvirtd = Libvirtd(big_host(args.devices), scratch).start()
         define_domains(libvirtd, args.domains)
         done = subprocess.run([build_folder() / 'tests/bench/poll', libvirtd.uri], text=True,
                               stdout=subprocess.PIPE, check=True)

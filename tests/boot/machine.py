@@ -132,13 +132,17 @@ class Machine(Service):
         shutil.copyfile(source, self.path(path))
 
     def kill(self):
-        if self.child and self.leader:
+        leader, self.leader = self.leader, None
+        if self.child and leader:
             try:
-                os.kill(self.leader, POWER_OFF)
-                wait_until(lambda: not self.child.alive(), 10, 'the container to power off')
+                os.kill(leader, POWER_OFF)
+                wait_until(lambda: not self.child.alive(), 20, 'the container to power off')
             except (OSError, EnvError):
                 pass
         super().kill()
+        # It is not of the group, and ends when all of the container have.
+        if leader:
+            wait_until(lambda: leader not in running(), 30, 'the end of the container')
 
     # What the tests do with the agent.
 

@@ -33,7 +33,11 @@ def _mirror():
     """$COMPUTE_AGENT_TEST_MIRROR, or the first that apt has for this release."""
     if 'COMPUTE_AGENT_TEST_MIRROR' in os.environ:
         return os.environ['COMPUTE_AGENT_TEST_MIRROR']
-    found = _run(['apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', 'Codename: ' + SUITE])
+    ask = ['apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', 'Codename: ' + SUITE]
+    found = _run(ask)
+    if not found.split():
+        _run(['apt-get', '--quiet', 'update'])  # images come without lists
+        found = _run(ask)
     if not found.split():
         raise EnvError('apt knows no mirror of %s: name one in COMPUTE_AGENT_TEST_MIRROR' % SUITE)
     return found.split()[0]

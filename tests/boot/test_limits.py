@@ -76,7 +76,7 @@ class Limits(BootCase):
 
     def test_pending_calls_stop_nobody(self):
         alone = min(self.claim() for _ in range(3))
-        for kind in ('ListClaims', 'GetTree', 'GetManagedObjects'):
+        for kind in ('claims', 'tree', 'host'):
             child = self.spawn(kind, 800, 6)
             time.sleep(1)
             beside = min(self.claim() for _ in range(3))

@@ -12,41 +12,54 @@ from tests.env.hosts import simple_host
 from tests.env.libvirtd import mount_namespaces_allowed
 from tests.env.openstack import Cloud
 from tests.env.scratch import EnvError, wait_until
+from tests.integration.hook.hook_case import install_hook
 
 SECONDS = 120
 PLUGIN = {'DEFAULT': {'compute_driver': 'compute_agent.LibvirtDriver'}}
 # Nova forgets with its own periodic tasks; the agent looks every two seconds (tests.env.agent).
 NOVA = {'DEFAULT': {'update_resources_interval': 5, 'heal_instance_info_cache_interval': 0,
-                    'sync_power_state_interval': -1}}
+                    'sync_power_state_interval': -1},
+        'quota': {'driver': 'nova.quota.NoopQuotaDriver'}}
 FLAVOR = {'VCPU': 1, 'MEMORY_MB': 64}
 LARGER = {'VCPU': 2, 'MEMORY_MB': 96}
 
 
 @unittest.skipUnless(mount_namespaces_allowed(), 'needs root, for libvirtd in namespaces of its own')
 class CloudCase(unittest.TestCase):
-    """n_hosts hypervisors with an agent each; mode is its [agent] nova, agent its other options."""
+    """n_hosts hypervisors with an agent each; mode is its [agent] nova, agent_options its others, nova_options Nova's."""
 
     n_hosts = 1
     mode = 'top'
     agent_options = {}
+    nova_options = {}
 
     @classmethod
     def setUpClass(cls):
-        hosts = [simple_host(cells=2, name='compute-%d' % (number + 1)) for number in range(cls.n_hosts)]
-        cls.cloud = Cloud(hosts, NOVA)
+        hosts = [cls.make_host('compute-%d' % (number + 1)) for number in range(cls.n_hosts)]
+        cls.cloud = Cloud(hosts, {**NOVA, 'DEFAULT': {**NOVA['DEFAULT'], **cls.nova_options}})
         cls.addClassCleanup(cls.cloud.close)
         cls.cloud.start()
         cls.hosts = cls.cloud.hypervisors
         cls.cloud.start_computes(PLUGIN if cls.mode == 'top' else {})
         for host in cls.hosts:
-            host.make_agent({'agent': {'nova': cls.mode, 'start_jitter_sec': 0}, **cls.agent_options}).start()
+            host.make_agent({'agent': {'nova': cls.mode, 'start_jitter_sec': 0}, **cls.agent_options})
+            if 'hook' in cls.agent_options:
+                install_hook(host.libvirtd, host.bus, host.agent)
+                host.libvirtd.restart()  # which looks for hooks when it starts
+            host.agent.start()
         for host in cls.hosts:
             host.agent.wait_state('synced' if cls.mode in ('none', 'top') else 'left-to-nova', SECONDS)
         cls.cloud.flavor('small', FLAVOR['VCPU'], FLAVOR['MEMORY_MB'])
         cls.cloud.flavor('large', LARGER['VCPU'], LARGER['MEMORY_MB'])
         cls.cloud.image()
 
+    @classmethod
+    def make_host(cls, name):
+        """What a hypervisor of that name has."""
+        return simple_host(cells=2, name=name)
+
     def setUp(self):
+        self.addCleanup(self.written_for_nova, self.cloud.placement.mark())
         self.addCleanup(self.empty)
 
     def empty(self):
@@ -55,9 +68,16 @@ class CloudCase(unittest.TestCase):
             self.cloud.delete(server, wait=False)
         self.agree({})
 
+    def written_for_nova(self, mark):
+        """Servers are Nova's: no agent wrote what one of them has."""
+        done = [line for line in self.cloud.placement.records_since(mark) if line['status'] < 300 and
+                line['method'] != 'GET' and 'compute-agent' in line['agent']]
+        self.assertEqual([line for line in done if not line['path'].startswith('/resource_providers')], [])
+
     def servers(self):
-        """{id: server} of all that Nova has."""
-        return {server['id']: server for server in self.cloud.get('/servers/detail?all_tenants=1')['servers']}
+        """{id: server} of all that Nova has, what may be restored among it."""
+        listed = self.cloud.get('/servers/detail?all_tenants=1&soft_deleted=1')['servers']
+        return {server['id']: server for server in listed}
 
     # ---- the four
 
@@ -67,7 +87,7 @@ class CloudCase(unittest.TestCase):
         for uuid, server in self.servers().items():
             host = server['OS-EXT-SRV-ATTR:host']
             if host:
-                told[host][uuid] = server['OS-EXT-STS:power_state'] == 1
+                told[host][uuid] = server['OS-EXT-STS:power_state'] in (1, 3)  # running, paused
         return told
 
     def of_guests(self):

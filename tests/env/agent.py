@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -19,9 +20,18 @@ def build_folder():
     return Path(os.environ.get('COMPUTE_AGENT_BUILD', _ROOT / 'build')).resolve()
 
 
+# libvirt 11 may lose one virError of 80 bytes at a virConnectClose() beside an event loop, also in a program of five lines. The stack
+# ends in GLib, which keeps no frame pointers; to unwind without them makes tests three times as long.
+_LOST_BY_LIBVIRT = re.compile(r'Direct leak of (\d+) byte\(s\) in (\d+) object\(s\) allocated from:\n'
+                              r' +#0 \S+ in calloc .*\n +#1 \S+ in g_malloc0 .*\n\n')
+_ONLY_LEAKS = re.compile(r'==\d+==ERROR: LeakSanitizer: detected memory leaks\n\nSUMMARY: .*\n')
+
+
 def refuse_sanitizers(program, text):
     """EnvError if the program was built with a sanitizer, which found something."""
-    if 'Sanitizer' in text or 'runtime error: ' in text:
+    found = _LOST_BY_LIBVIRT.sub(lambda leak: '' if int(leak[1]) == 80 * int(leak[2]) else leak[0], text)
+    found = _ONLY_LEAKS.sub('', found)
+    if 'Sanitizer' in found or 'runtime error: ' in found:
         raise EnvError('%s:\n%s' % (program, text[-8000:]))
 
 
@@ -88,6 +98,8 @@ class Agent(Service):
             **os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': 'unix:path=%s' % (self.folder / 'no-bus')}
         env.pop('JOURNAL_STREAM', None)
         env.pop('NOTIFY_SOCKET', None)
+        # What leaks is read in the log.
+        env['LSAN_OPTIONS'] = 'exitcode=0'
         return env
 
     def argv(self, *args):
@@ -149,6 +161,13 @@ class Agent(Service):
 
     def ctl_json(self, *args):
         return json.loads(self.ctl(*args, '--json=short').stdout)
+
+    def problems(self):
+        done = self.ctl('claims', '--problems', '--json=short', check=False)
+        problems = json.loads(done.stdout)['problems']
+        if done.returncode != (3 if problems else 0):
+            raise EnvError('claims --problems: exit %d: %s' % (done.returncode, problems))
+        return problems
 
     def status(self):
         return json.loads(self.ctl('status', '--json=short', check=False).stdout or '{}')

@@ -35,7 +35,7 @@ def host(gpus):
     """A host with so many GPUs, which have room for 16 vGPUs each."""
     devices = [{'name': 'pci_0000_%02x_%02x_0' % divmod(i, 32), 'driver': 'nvidia',
                 'address': '0000:%02x:%02x.0' % divmod(i, 32), 'vendor_id': 4318, 'product_id': 7864,
-                'mdev_types': [{'id': 'nvidia-35', 'name': 'one', 'device_api': 'vfio-pci',
+                'mdev_types': [{'id': 'nvidia-35', 'name': 'one',
                                 'available_instances': 16}]} for i in range(gpus)]
     return {'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64',
             'hypervisor': 'QEMU', 'memory_kib': 1 << 30, 'online_cpus': '0-511',
@@ -76,8 +76,7 @@ class CrowdedAgent:
 
     def __init__(self, scratch, gpus, claims, measured=False):
         self.scratch = scratch
-        self.bus = Bus(scratch)
-        self.bus.start()
+        self.bus = Bus(scratch).start()
         self.bus.open_to_all()
         recorded = scratch.folder('host') / 'host.json'
         recorded.write_text(json.dumps(host(gpus)))

@@ -16,7 +16,7 @@ from tests.env.hosts import (DEMO_MDEV, Cell, Gpu, Host, MdevType, Pci, demo_hos
 __all__ = ['DEMO_MDEV', 'Cell', 'Gpu', 'Host', 'MdevType', 'Pci', 'demo_host', 'm10_types',
            'simple_host', 'sriov', 'vgpu_card', 'write', 'set_vgpu', 'set_available', 'create_mdev', 'remove_mdev',
            'remove_device', 'plug_device', 'device_path', 'set_hugepages', 'set_memory',
-           'cpu_list', 'cpu_map', 'uevent']
+           'cpu_list', 'cpu_map', 'uevent', 'vital_product_data']
 
 
 def write(host, folder):
@@ -183,6 +183,15 @@ def _write_pci_files(path, device):
     config[2:4] = device.device.to_bytes(2, 'little')
     config[9:12] = device.pci_class.to_bytes(3, 'little')
     (path / 'config').write_bytes(config)
+    if device.serial:
+        (path / 'vpd').write_bytes(vital_product_data(device.serial))
+
+
+def vital_product_data(serial):
+    """A name and a read-only part with this serial number and the right checksum."""
+    fields = b'PN\x02X1SN' + bytes([len(serial)]) + serial.encode() + b'RV\x01'
+    data = b'\x82\x04\x00card\x90' + (len(fields) + 1).to_bytes(2, 'little') + fields
+    return data + bytes([-sum(data) & 0xff]) + b'\x78'
 
 
 def uevent(device):

@@ -27,7 +27,7 @@ _OPTIONS = {'project': 's', 'user': 's', 'consumer-type': 's', 'resize-target': 
             'cpu-policy': 's', 'cpu-dedicated-mask': 's', 'cpu-thread-policy': 's', 'mem-page-size': 's',
             'pci-numa-affinity-policy': 's', 'numa-strategy': 's'}
 _OPTION_WORDS = ('dedicated', 'shared', 'mixed', 'isolate', 'prefer', 'require', 'large', '2048', 'any', 'required',
-                 'preferred', 'socket', 'pack', 'spread')
+                 'preferred', 'socket', 'pack', 'spread', 'claims', 'tree', 'Sync')
 _XML = ("<domain type='kvm'><name>g</name><uuid>%s</uuid><memory>65536</memory><vcpu>1</vcpu><devices>"
         "<hostdev mode='subsystem' type='pci'><source><address domain='0' bus='5' slot='0' function='0'/></source></hostdev>"
         '</devices></domain>')
@@ -182,7 +182,7 @@ class Hostile:
         self.wires = []
         self.methods = self._learn()
         self.paths = [PATH] + [PATH + below for below in (
-            '/claim', '/claim/1', '/claim/7', '/claim/99999999999999999999', '/provider', '/device', '/operation/1', '/x')]
+            '/claim/1', '/x')]
 
     def _learn(self):
         """Every method that objects tell of: interface, member, signature."""
@@ -193,7 +193,7 @@ class Hostile:
             for method in interface.iter('method'):
                 signature = ''.join(arg.get('type') for arg in method.iter('arg') if arg.get('direction', 'in') == 'in')
                 found.append((interface.get('name'), method.get('name'), signature))
-        return found + [(NAME + '.Operation', 'Cancel', '')]
+        return found
 
     def _open(self, user):
         one = wire.Wire(self.path, user, seconds=_PATIENCE)
@@ -223,7 +223,7 @@ class Hostile:
         flags = self.chance.choice((0, 0, 0, 4, 1))
         path = self.chance.choice(self.paths) if self.chance.random() < 0.2 else PATH
         if self.chance.random() < 0.03:
-            interface = self.chance.choice((None, NAME, NAME + '.Claim', 'x.y'))
+            interface = self.chance.choice((None, NAME, 'x.y'))
         signature, values = self._arguments(signature)
         if self.chance.random() < 0.005:
             signature, values = 's', [b'\xff\xfe\xc0\x80']
@@ -234,7 +234,7 @@ class Hostile:
     def _send_other(self, one):
         """A signal, or an answer to what nobody asked."""
         fields = {1: PATH, 2: self.chance.choice(('org.freedesktop.DBus', 'org.freedesktop.PolicyKit1.Authority', NAME)),
-                  3: self.chance.choice(('NameOwnerChanged', 'Changed', 'ClaimRemoved'))}
+                  3: self.chance.choice(('NameOwnerChanged', 'Changed', 'DocumentChanged'))}
         signature, values = self._arguments('sss')
         if self.chance.random() < 0.5:
             one.send(wire.SIGNAL, {**fields, 6: NAME}, signature, values)

@@ -47,7 +47,7 @@ class MdevType:
 class Pci:
     """A PCI device. total_vfs and vfs (addresses) make it an SR-IOV PF, physfn makes it a VF.
 
-    creatable_vgpu_types ({number: name}) makes a VF one that NVIDIA's driver can turn into a vGPU
+    serial is that of its vital product data. creatable_vgpu_types ({number: name}) makes a VF one that NVIDIA's driver can turn into a vGPU
     without an mdev; current_vgpu_type is what it is now.
     """
 
@@ -62,6 +62,7 @@ class Pci:
     physfn: str = ''
     creatable_vgpu_types: dict = None
     current_vgpu_type: int = 0
+    serial: str = ''
 
 
 @dataclass

@@ -74,8 +74,7 @@ def _fill(folder):
     _manage(folder, 'credential_setup', *user)
     _manage(folder, 'bootstrap', '--bootstrap-password', ADMIN_PASSWORD)
     with Scratch() as scratch:
-        keystone = Keystone(scratch, data=folder)
-        keystone.start()
+        keystone = Keystone(scratch, data=folder).start()
         _make_accounts(keystone)
         keystone.stop()
         for name in ('keystone.sqlite', 'keystone.sqlite-wal', 'keystone.sqlite-shm'):

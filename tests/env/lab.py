@@ -40,12 +40,10 @@ def start(scratch, host, server):
     ret = {'folder': str(scratch.path), 'token': 'admin', 'hostname': host.name}
     placement = Placement(scratch, server)
     placement.start(wait=False)
-    bus = Bus(scratch)
-    bus.start()
+    bus = Bus(scratch).start()
     ret['bus'] = bus.address
     if mount_namespaces_allowed():
-        daemon = Libvirtd(host, scratch)
-        daemon.start()
+        daemon = Libvirtd(host, scratch).start()
         ret.update(uri=daemon.uri, sys=str(daemon.sys), enter=' '.join(daemon.enter()))
     else:
         ret['uri'] = testdriver_xml(host, scratch.folder('testdriver'))

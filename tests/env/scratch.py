@@ -183,6 +183,12 @@ class Child:
         """SIGKILL to the whole group; returns when nothing of it runs."""
         self.signal(signal.SIGKILL)
         self.signal(signal.SIGCONT)
+        with contextlib.suppress(EnvTimeout):
+            wait_until(self.gone, 5, '%s to be killed' % self.name, 0.005)
+            return
+        # The first one, too: it does not end with the others.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         wait_until(self.gone, 10, '%s to be killed' % self.name, 0.005)
 
     def log_tail(self, size=2000):
@@ -233,6 +239,13 @@ class Scratch:
         child = Child(argv, name, (folder or self.path) / ('%s.log' % name), **kwargs)
         self._undo.callback(child.kill)
         return child
+
+    @classmethod
+    def of(cls, case):
+        """One for a test, or for all of a class of tests: closed after it."""
+        scratch = cls()
+        (case.addClassCleanup if isinstance(case, type) else case.addCleanup)(scratch.close)
+        return scratch
 
     def on_close(self, function, *args):
         """Call function at close(), before what was registered earlier."""

@@ -23,6 +23,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from tests.env import fakesys, faults, libvirtd
+from tests.env.agent import refuse_sanitizers
 from tests.env.bus import Bus
 from tests.env.libvirtd import (Libvirtd, guest_xml, mdev_xml, mount_namespaces_allowed,
                                 testdriver_xml)
@@ -97,6 +98,21 @@ def _uses_scratch(pid):
     names = [PREFIX + rest for rest in re.findall(r'(?<![\w./-])%s(\w{8})' % start, line)]
     return any(not Path(tempfile.gettempdir(), name).exists() or _ownerless(name)
                for name in names)
+
+
+class SanitizerTest(unittest.TestCase):
+    def test_only_what_libvirt_loses_is_no_leak_of_ours(self):
+        said = ('Published.\n\n====\n==4==ERROR: LeakSanitizer: detected memory leaks\n\n'
+                'Direct leak of 160 byte(s) in 2 object(s) allocated from:\n'
+                '    #0 0x7ffff78f4610 in calloc ../asan_malloc_linux.cpp:77\n'
+                '    #1 0x7ffff630c879 in g_malloc0 (/lib/libglib-2.0.so.0+0x65879)\n\n'
+                'SUMMARY: AddressSanitizer: 160 byte(s) leaked in 2 allocation(s).\n')
+        refuse_sanitizers('agent', said)
+        for ours in (said.replace('160', '144'), said.replace('calloc', 'malloc'),
+                     said.replace('\n\nSUMMARY', '\n    #2 0x8 in f ../a.c:1\n\nSUMMARY'), said + 'a.c:1: runtime error: x\n',
+                     said.replace('\n\nSUMMARY', '\n\nDirect leak of 8 byte(s) in 1 object(s) allocated from:\n    #0 a\n\nSUMMARY')):
+            with self.subTest(ours), self.assertRaises(EnvError):
+                refuse_sanitizers('agent', ours)
 
 
 class ScratchTest(Clean):
@@ -259,8 +275,7 @@ class ProxyTest(Clean):
         cls.scratch = Scratch()
         cls.addClassCleanup(cls.assert_clean)
         cls.addClassCleanup(cls.scratch.close)
-        cls.placement = Placement(cls.scratch, server='simple')
-        cls.placement.start()
+        cls.placement = Placement(cls.scratch, server='simple').start()
 
     @classmethod
     def tearDownClass(cls):

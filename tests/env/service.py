@@ -45,12 +45,12 @@ class Service:
         return self.child is not None and self.child.alive()
 
     def start(self, wait=True):
-        """Start it, on the address and the data of the last time; wait until it answers."""
-        if self.running():
-            return
-        self.child = self._spawn()
-        if wait:
-            self.wait_ready()
+        """Start it, on the address and the data of the last time; wait until it answers; return it."""
+        if not self.running():
+            self.child = self._spawn()
+            if wait:
+                self.wait_ready()
+        return self
 
     def stop(self):
         """Stop it politely; start() may follow."""

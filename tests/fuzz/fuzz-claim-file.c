@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "claims/claims.h"
+#include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FILE_MAX (1024 * 1024)
@@ -26,7 +27,7 @@ typedef struct File {
         size_t n_pristine, n;
 } File;
 
-static char folder[64], path[96];
+static char path[96];
 static File database = { .suffix = "" }, wal = { .suffix = "-wal" };
 
 static const ClaimsConfig *get_config(void)
@@ -104,7 +105,7 @@ static void make_claims(void)
 
 static void empty_folder(void)
 {
-        DIR *directory = opendir(folder);
+        DIR *directory = opendir(fuzz_folder());
         struct dirent *entry;
 
         assert(directory);
@@ -191,10 +192,7 @@ static void change(const char *text)
 static void set_up(void)
 {
         log_set_level(LOG_EMERG);
-        snprintf(folder, sizeof(folder), "%s/fuzz-claims-XXXXXX",
-                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-        assert(mkdtemp(folder));
-        snprintf(path, sizeof(path), "%s/claim.sqlite", folder);
+        snprintf(path, sizeof(path), "%s/claim.sqlite", fuzz_folder());
         make_claims();
         /* The checksums are what SQLite made them. */
         change("s");
@@ -209,8 +207,8 @@ static void use(Claims *claims)
         const HostView *view;
         uint64_t n;
 
-        (void)claims_list(claims, false, &list, NULL);
-        (void)claims_list(claims, true, &history, NULL);
+        (void)claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL);
+        (void)claims_list(claims, CLAIMS_ALL, NULL, &history, NULL);
         (void)claims_usage(claims, &usage, NULL);
         (void)claims_get_providers(claims, &tree, NULL);
         (void)claims_host(claims, &view, NULL);

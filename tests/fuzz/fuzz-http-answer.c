@@ -8,8 +8,8 @@
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "report/session/session.h"
 #include "tests/fuzz/fuzz.h"
@@ -89,14 +89,6 @@ static void on_done(int result, const SessionAnswer *answer, const Error *error,
         world->n_done++;
 }
 
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 static void talk(World *world, char *endpoint)
 {
         const PlacementRequest request = { .method = "GET",
@@ -123,7 +115,8 @@ static void talk(World *world, char *endpoint)
         assert(session_new(&session, world->event, &http, auth, NULL) == 0);
         for (size_t i = 0; i < REQUESTS_MAX; i++)
                 assert(session_send(session, &request, on_done, world, NULL, NULL) == 0);
-        for (begin = now_usec(); world->n_done < REQUESTS_MAX && now_usec() < begin + LONGEST;)
+        for (begin = clock_usec(CLOCK_MONOTONIC);
+             world->n_done < REQUESTS_MAX && clock_usec(CLOCK_MONOTONIC) < begin + LONGEST;)
                 assert(sd_event_run(world->event, PATIENCE) >= 0);
         session_free(session);
 }

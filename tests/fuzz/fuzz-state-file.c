@@ -13,30 +13,17 @@
 #include "agent/tree/provider-merge.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROOT "11111111-2222-4333-8444-555555555555"
-
-/* In memory where there is such a folder; removed by nobody but the system. */
-static const char *get_folder(void)
-{
-        static char folder[64];
-
-        if (folder[0])
-                return folder;
-        log_set_level(LOG_EMERG);
-        snprintf(folder, sizeof(folder), "%s/fuzz-state-XXXXXX",
-                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-        assert(mkdtemp(folder));
-        return folder;
-}
 
 static void write_file(const char *name, const char *text)
 {
         char path[128];
         FILE *file;
 
-        snprintf(path, sizeof(path), "%s/%s", get_folder(), name);
+        snprintf(path, sizeof(path), "%s/%s", fuzz_folder(), name);
         file = fopen(path, "we");
         assert(file);
         assert(fputs(text, file) >= 0 && fclose(file) == 0);
@@ -46,7 +33,7 @@ static void remove_file(const char *name)
 {
         char path[128];
 
-        snprintf(path, sizeof(path), "%s/%s", get_folder(), name);
+        snprintf(path, sizeof(path), "%s/%s", fuzz_folder(), name);
         (void)unlink(path);
 }
 
@@ -151,7 +138,7 @@ static void try_cordon(const char *text)
         Uuid root;
 
         write_file("cordon.json", text);
-        assert(cordon_new(&cordon, get_folder(), true) == 0);
+        assert(cordon_new(&cordon, fuzz_folder(), true) == 0);
         tree = make_tree(&root);
         cordon_clear(cordon, tree, &root, true);
         (void)cordon_apply(cordon, tree, &root, true, NULL);
@@ -168,7 +155,7 @@ static void try_identity(const char *text)
         Uuid uuid;
 
         write_file("compute_id", text);
-        if (identity_find(NULL, get_folder(), &uuid, &path, NULL) > 0)
+        if (identity_find(NULL, fuzz_folder(), &uuid, &path, NULL) > 0)
                 assert(strlen(uuid.text) == 36);
         remove_file("compute_id");
 }
@@ -177,6 +164,7 @@ void fuzz_text(const char *text)
 {
         _cleanup_json_ json_t *json = NULL;
 
+        log_set_level(LOG_EMERG);
         try_identity(text);
         try_cordon(text);
         if (json_parse(text, strlen(text), &json, NULL) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/libvirt/vgpu-types.h"
+#include "drivers/host/vgpu-types.h"
 #include "tests/fuzz/fuzz.h"
 
 /* The first line is the file of the current type, the rest that of those it can become. */

@@ -44,11 +44,11 @@ def expected(root):
     """For each page the words that must stand in it."""
     interface = (root / 'systemd/org.computeagent.Agent1.xml').read_text()
     verbs = re.findall(r'^        \{ "([a-z-]+)", "', (root / 'agent/ctl/verbs/verbs.c').read_text(), re.M)
-    options = re.findall(r'^        (?:FLAG|TEXT|REQUEST)\("([a-z-]+)"',
+    options = re.findall(r'^        (?:(?:FLAG|TEXT|REQUEST|NUMA)\(|\{ )"([a-z-]+)"',
                          (root / 'agent/ctl/verbs/options.c').read_text(), re.M)
     return {
         'compute-agent.conf.5': set(option_keys(root)),
-        'org.computeagent.Agent1.5': re.findall(r'<(?:method|property) name="(\w+)"', interface),
+        'org.computeagent.Agent1.5': re.findall(r'<(?:method|property|signal) name="(\w+)"', interface),
         'compute-agent-messages.7': re.findall(
             r'"([0-9a-f]{32})"', (root / 'base/message-ids.h').read_text()),
         'computectl.1': [*verbs, *('--' + option for option in options)],

@@ -15,8 +15,8 @@
 #include <getopt.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "drivers/driver.h"
 #include "drivers/registry.h"
@@ -31,10 +31,7 @@ typedef struct Probe {
 
 static uint64_t now_msec(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+        return clock_usec(CLOCK_MONOTONIC) / USEC_PER_MSEC;
 }
 
 static int ask(Probe *probe)

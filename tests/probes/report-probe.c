@@ -17,8 +17,8 @@
 #include <getopt.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "report/reporter.h"
 #include "tests/fixtures/tree-file.h"
@@ -40,14 +40,6 @@ typedef struct Probe {
 } Probe;
 
 static void start_round(Probe *probe);
-
-static uint64_t wall_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
 
 static uint64_t cpu_usec(void)
 {
@@ -77,8 +69,9 @@ static void end_round(Probe *probe, int result, const Error *error)
                              (json_int_t)(statistics->n_writes - probe->begin_writes), "conflicts",
                              (json_int_t)statistics->n_conflicts, "retry_after_s",
                              (json_int_t)(statistics->retry_after_usec / USEC_PER_SEC), "wall_ms",
-                             (double)(wall_usec() - probe->begin_wall_usec) / 1000, "cpu_ms",
-                             (double)(cpu_usec() - probe->begin_cpu_usec) / 1000, "left_out_traits",
+                             (double)(clock_usec(CLOCK_MONOTONIC) - probe->begin_wall_usec) / 1000,
+                             "cpu_ms", (double)(cpu_usec() - probe->begin_cpu_usec) / 1000,
+                             "left_out_traits",
                              string_set_to_json(reporter_get_left_out_traits(probe->reporter))));
         if (++probe->round >= probe->n_rounds)
                 sd_event_exit(probe->event, 0);
@@ -164,7 +157,7 @@ static void start_round(Probe *probe)
 {
         const ReporterStatistics *statistics = reporter_get_statistics(probe->reporter);
 
-        probe->begin_wall_usec = wall_usec();
+        probe->begin_wall_usec = clock_usec(CLOCK_MONOTONIC);
         probe->begin_cpu_usec = cpu_usec();
         probe->begin_requests = statistics->n_requests;
         probe->begin_writes = statistics->n_writes;

@@ -80,8 +80,7 @@ def print_placement(placement, root):
 def start_hypervisor(scratch, host):
     """A private libvirtd over the host, or libvirt's test driver; returns its URI."""
     if mount_namespaces_allowed():
-        daemon = Libvirtd(host, scratch)
-        daemon.start()
+        daemon = Libvirtd(host, scratch).start()
         return daemon.uri
     print('Mount namespaces are not allowed here: libvirt\'s test driver stands in for libvirtd.')
     return testdriver_xml(host, scratch.folder('testdriver'))
@@ -116,8 +115,7 @@ def run(scratch, keep):
     print('Starting a private Placement and a private libvirtd over a made-up host …', flush=True)
     placement = Placement(scratch)
     placement.start(wait=False)
-    bus = Bus(scratch)
-    bus.start()
+    bus = Bus(scratch).start()
     uri = start_hypervisor(scratch, host)
     placement.wait_ready()
     agent = Agent(scratch, placement, uri, bus,

@@ -2,6 +2,7 @@
 """The tools that ./check counts with: a failure never gets lost on the way to the last line."""
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -120,6 +121,60 @@ class AutomakeTest(unittest.TestCase):
             with self.subTest(result=result, log=log):
                 cases = cases_of('tests/test-x', result, log)
                 self.assertEqual([passed for passed, _ in cases], expected, cases)
+
+
+# what ./check is made to print and to end with, on this release and with --suite; what .ci/run then says last and ends with
+SUMS = [
+    (('lint 9 passed 0 failed 1.0 s\n9 passed, 0 failed', 0), ('7 passed, 0 failed\n== exit 0: ./check', 0), '16 passed, 0 failed', 0),
+    (('8 passed, 1 failed', 1), ('7 passed, 0 failed', 0), '15 passed, 1 failed', 1),
+    (('9 passed, 0 failed', 0), ('  | 1 passed, 9 failed\n5 passed, 2 failed\n== exit 1: ./check', 1), '14 passed, 2 failed', 1),
+    # nothing was counted, whatever it ended with
+    (('apt-get failed', 1), ('7 passed, 0 failed', 0), '7 passed, 1 failed', 1),
+    (('9 passed, 0 failed', 0), ('tests/run/prove-install: needs root', 1), '9 passed, 1 failed', 1),
+    (('9 passed, 0 failed', 0), ('', 0), '9 passed, 1 failed', 1),
+    (('', 0), ('', 143), '0 passed, 2 failed', 1),
+    # what failed was no test
+    (('9 passed, 0 failed', 0), ('7 passed, 0 failed\nleft behind: a mount', 1), '16 passed, 1 failed', 1),
+    (('0 passed, 0 failed', 0), ('7 passed, 0 failed', 0), '7 passed, 1 failed', 1),
+]
+CHECK = '''#!/bin/sh
+echo "$@" >>arguments
+case $1 in
+--suite) cat other; exit $(cat other.status) ;;
+*) cat here; exit $(cat here.status) ;;
+esac
+'''
+
+
+class CiTest(unittest.TestCase):
+    def run_ci(self, here, other, *arguments):
+        """(exit code, last line, arguments of each ./check)"""
+        with tempfile.TemporaryDirectory(prefix='compute-agent-tools-') as name:
+            folder = Path(name)
+            (folder / '.ci').mkdir()
+            shutil.copy(ROOT / '.ci/run', folder / '.ci/run')
+            (folder / 'check').write_text(CHECK)
+            (folder / 'check').chmod(0o755)
+            for file, (said, status) in (('here', here), ('other', other)):
+                (folder / file).write_text(said + '\n')
+                (folder / (file + '.status')).write_text(str(status))
+            done = subprocess.run([folder / '.ci/run', *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  stdin=subprocess.DEVNULL, text=True, check=False, timeout=60)
+            return done.returncode, done.stdout.splitlines()[-1], (folder / 'arguments').read_text().splitlines()
+
+    def test_sums(self):
+        for here, other, last, status in SUMS:
+            with self.subTest(here=here, other=other):
+                self.assertEqual(self.run_ci(here, other)[:2], (status, last))
+
+    def test_arguments(self):
+        good = ('1 passed, 0 failed', 0)
+        own, other = self.run_ci(good, good)[2]
+        self.assertEqual(own, '')
+        self.assertRegex(other, '^--suite (bookworm|trixie) gcc integration boot install$')
+        own, other = self.run_ci(good, good, '--fast', 'lint')[2]
+        self.assertEqual(own, '--fast lint')
+        self.assertRegex(other, '^--suite (bookworm|trixie) --fast lint$')
 
 
 if __name__ == '__main__':

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "agent/ctl/ask/progress.h"
-#include "agent/ctl/print/claims.h"
-#include "agent/ctl/print/status.h"
+#include "agent/ctl/print/json.h"
+#include "agent/formats/documents.h"
 #include "agent/formats/interface.h"
 
 static int open_local(sd_bus **ret, Error *reterr)
@@ -16,10 +16,10 @@ static int open_local(sd_bus **ret, Error *reterr)
         if (r >= 0)
                 return CTL_BUS_DONE;
         if (r == -ENOENT || r == -ECONNREFUSED) {
-                error_setf(reterr, r,
-                           "The system bus is not there (%s), so compute-agent cannot "
-                           "be asked; is dbus running?",
-                           strerror(-r));
+                error_setf(
+                        reterr, r,
+                        "The system bus is not there (%s), so compute-agent cannot be asked; is dbus running?",
+                        strerror(-r));
                 return CTL_BUS_E_NOT_RUNNING;
         }
         return error_setf(reterr, r, "The system bus cannot be used: %s", strerror(-r));
@@ -37,10 +37,10 @@ static int open_remote(sd_bus **ret, const char *host, Error *reterr)
         if (r >= 0)
                 r = sd_bus_get_unique_name(bus, &name);
         if (r < 0)
-                return error_setf(reterr, r,
-                                  "The bus of that host cannot be reached over ssh (%s); can you "
-                                  "log in there, and is systemd-stdio-bridge installed?",
-                                  strerror(-r));
+                return error_setf(
+                        reterr, r,
+                        "The bus of that host cannot be reached over ssh (%s); can you log in there, and is systemd-stdio-bridge installed?",
+                        strerror(-r));
         *ret = TAKE_PTR(bus);
         return CTL_BUS_DONE;
 }
@@ -55,24 +55,23 @@ static int explain(int r, const sd_bus_error *error, Error *reterr)
 {
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
                                    SD_BUS_ERROR_NAME_HAS_NO_OWNER)) {
-                error_setf(reterr, ESRCH,
-                           "compute-agent is not running; start it with: systemctl "
-                           "start compute-agent");
+                error_setf(
+                        reterr, ESRCH,
+                        "compute-agent is not running; start it with: systemctl start compute-agent");
                 return CTL_BUS_E_NOT_RUNNING;
         }
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED,
                                    SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
                 return error_setf(reterr, EACCES, "You may not do this; try it as root");
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT))
-                return error_setf(reterr, ETIMEDOUT,
-                                  "compute-agent did not answer in time, or stopped while it was "
-                                  "asked; see: journalctl -u compute-agent");
+                return error_setf(
+                        reterr, ETIMEDOUT,
+                        "compute-agent did not answer in time, or stopped while it was asked; see: journalctl -u compute-agent");
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_UNKNOWN_METHOD,
                                    SD_BUS_ERROR_UNKNOWN_INTERFACE, SD_BUS_ERROR_UNKNOWN_OBJECT))
                 return error_setf(
                         reterr, EOPNOTSUPP,
-                        "The compute-agent that runs does not know this request; is it of "
-                        "the same version as computectl?");
+                        "The compute-agent that runs does not know this request; is it of the same version as computectl?");
         if (sd_bus_error_has_name(error, BUS_ERROR_TOO_HARD))
                 r = -E2BIG;
         if (error->message && error->message[0])
@@ -82,10 +81,11 @@ static int explain(int r, const sd_bus_error *error, Error *reterr)
 
 static int malformed(int r, Error *reterr)
 {
-        return r == -ENOMEM ? error_oom(reterr)
-                            : error_setf(reterr, EBADMSG,
-                                         "The answer of compute-agent cannot be read; is it of the "
-                                         "same version as computectl?");
+        return r == -ENOMEM
+                       ? error_oom(reterr)
+                       : error_setf(
+                                 reterr, EBADMSG,
+                                 "The answer of compute-agent cannot be read; is it of the same version as computectl?");
 }
 
 static int new_call(sd_bus *bus, const char *method, sd_bus_message **ret, Error *reterr)
@@ -131,108 +131,44 @@ int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr)
         return call_long(bus, "Reload", timeout_usec, &reply, reterr);
 }
 
+static int read_text(sd_bus_message *reply, char **ret, Error *reterr)
+{
+        const char *text;
+        int r = sd_bus_message_read(reply, "s", &text);
+
+        if (r < 0)
+                return malformed(r, reterr);
+        *ret = strdup(text);
+        return *ret ? CTL_BUS_DONE : error_oom(reterr);
+}
+
 int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
                      Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const char *text;
-        char *copy;
         int r = call_long(bus, method, timeout_usec, &reply, reterr);
 
-        if (r != CTL_BUS_DONE)
-                return r;
-        r = sd_bus_message_read(reply, "s", &text);
-        if (r < 0)
-                return malformed(r, reterr);
-        copy = strdup(text);
-        if (!copy)
-                return error_oom(reterr);
-        *ret = copy;
-        return CTL_BUS_DONE;
+        return r == CTL_BUS_DONE ? read_text(reply, ret, reterr) : r;
 }
 
-/* Reads the variant of a known property into its member; another type is skipped. */
-static int read_property(sd_bus_message *m, const CtlStatusProperty *property, json_t *members)
-{
-        const char type[] = { property->type, '\0' }, *contents;
-        json_t *value = NULL;
-        int r = sd_bus_message_peek_type(m, NULL, &contents);
-
-        if (r < 0)
-                return r;
-        if (strcmp(contents, type) != 0)
-                return sd_bus_message_skip(m, "v");
-        if (property->type == 's') {
-                const char *text;
-
-                r = sd_bus_message_read(m, "v", "s", &text);
-                value = r < 0 ? NULL : json_string(text);
-        } else if (property->type == 'u') {
-                uint32_t number;
-
-                r = sd_bus_message_read(m, "v", "u", &number);
-                value = r < 0 ? NULL : json_integer(number);
-        } else {
-                uint64_t number;
-
-                r = sd_bus_message_read(m, "v", "t", &number);
-                value = r < 0 ? NULL : json_integer((json_int_t)MIN(number, (uint64_t)INT64_MAX));
-        }
-        if (r < 0)
-                return r;
-        return json_object_set_new(members, property->member, value) < 0 ? -ENOMEM : 0;
-}
-
-static const CtlStatusProperty *find_property(const char *name)
-{
-        for (const CtlStatusProperty *p = ctl_status_properties; p->property; p++)
-                if (strcmp(p->property, name) == 0)
-                        return p;
-        return NULL;
-}
-
-static int read_properties(sd_bus_message *m, json_t *members)
-{
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
-
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const CtlStatusProperty *property;
-                const char *name;
-
-                r = sd_bus_message_read(m, "s", &name);
-                if (r < 0)
-                        return r;
-                property = find_property(name);
-                r = property ? read_property(m, property, members) : sd_bus_message_skip(m, "v");
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
-        }
-        return r;
-}
-
-int ctl_bus_get_status(sd_bus *bus, json_t **ret, Error *reterr)
+int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
+                     Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        _cleanup_json_ json_t *members = json_object();
-        int r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, BUS_PATH,
-                                               "org.freedesktop.DBus.Properties", "GetAll");
+        const char *text;
+        int r = new_call(bus, "Describe", &m, reterr);
 
-        if (r < 0 || !members || sd_bus_message_append(m, "s", BUS_INTERFACE) < 0)
-                return error_oom(reterr);
-        (void)sd_bus_message_set_auto_start(m, false);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", document);
+        if (r < 0)
+                return append_failed(r, reterr);
         r = call(bus, m, 0, &reply, reterr);
         if (r != CTL_BUS_DONE)
                 return r;
-        r = read_properties(reply, members);
-        if (r < 0)
-                return malformed(r, reterr);
-        *ret = TAKE_PTR(members);
-        return CTL_BUS_DONE;
+        if (sd_bus_message_read(reply, "s", &text) < 0)
+                return malformed(-EBADMSG, reterr);
+        return ctl_json_read_document(text, !format, format, ret, reterr);
 }
 
 /* Claims. */
@@ -240,6 +176,8 @@ int ctl_bus_get_status(sd_bus *bus, json_t **ret, Error *reterr)
 int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        const char *text;
+        int64_t id;
         int r = new_call(bus, "Claim", &m, reterr);
 
         if (r < 0)
@@ -250,125 +188,16 @@ int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reter
         r = call(bus, m, 0, &reply, reterr);
         if (r != CTL_BUS_DONE)
                 return r;
-        r = ctl_message_read_claimed(reply, claim->consumer, ret);
-        return r < 0 ? malformed(r, reterr) : CTL_BUS_DONE;
-}
-
-static int read_claims(sd_bus_message *m, json_t *claims)
-{
-        int r = sd_bus_message_enter_container(m, 'a', BUS_CLAIM);
-
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'r', BUS_CLAIM_FIELDS)) > 0) {
-                r = ctl_message_read_claim(m, claims);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
-        }
-        return r;
-}
-
-/* The answer to a call: an array of claims. */
-static int finish_claims(sd_bus_message *reply, json_t **ret, Error *reterr)
-{
-        _cleanup_json_ json_t *claims = json_array(), *document = NULL;
-        int r = claims ? read_claims(reply, claims) : -ENOMEM;
-
+        r = sd_bus_message_read(reply, BUS_CLAIM_OUT, &id, &text);
         if (r < 0)
                 return malformed(r, reterr);
-        document = json_pack("{ss sO}", "format", CTL_CLAIMS_FORMAT, "claims", claims);
-        if (!document)
-                return error_oom(reterr);
-        *ret = TAKE_PTR(document);
-        return CTL_BUS_DONE;
-}
-
-int ctl_bus_list_claims(sd_bus *bus, bool history, json_t **ret, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r = new_call(bus, "ListClaims", &m, reterr);
-
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "b", (int)history);
-        if (r < 0)
-                return append_failed(r, reterr);
-        r = call(bus, m, 0, &reply, reterr);
-        return r != CTL_BUS_DONE ? r : finish_claims(reply, ret, reterr);
-}
-
-int ctl_bus_find_claims(sd_bus *bus, const char *what, json_t **ret, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r = new_call(bus, "FindClaims", &m, reterr);
-
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "s", what);
-        if (r < 0)
-                return append_failed(r, reterr);
-        r = call(bus, m, 0, &reply, reterr);
-        return r != CTL_BUS_DONE ? r : finish_claims(reply, ret, reterr);
-}
-
-int ctl_bus_get_claim(sd_bus *bus, int64_t id, json_t **ret, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        _cleanup_json_ json_t *claims = json_array();
-        int r = new_call(bus, "GetClaim", &m, reterr);
-
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "x", id);
-        if (r < 0)
-                return append_failed(r, reterr);
-        r = call(bus, m, 0, &reply, reterr);
-        if (r != CTL_BUS_DONE)
-                return r;
-        r = claims ? sd_bus_message_enter_container(reply, 'r', BUS_CLAIM_FIELDS) : -ENOMEM;
-        if (r >= 0)
-                r = ctl_message_read_claim(reply, claims);
-        if (r < 0)
-                return malformed(r, reterr);
-        *ret = json_incref(json_array_get(claims, 0));
-        return CTL_BUS_DONE;
-}
-
-int ctl_bus_list_problems(sd_bus *bus, json_t **ret, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        _cleanup_json_ json_t *problems = json_array(), *document = NULL;
-        const char *consumer, *text;
-        int64_t id;
-        int r = new_call(bus, "ListProblems", &m, reterr);
-
-        if (r < 0)
-                return r;
-        r = call(bus, m, 0, &reply, reterr);
-        if (r != CTL_BUS_DONE)
-                return r;
-        r = problems ? sd_bus_message_enter_container(reply, 'a', BUS_PROBLEM) : -ENOMEM;
-        while (r >= 0 && (r = sd_bus_message_read(reply, BUS_PROBLEM, &consumer, &id, &text)) > 0)
-                if (json_array_append_new(problems,
-                                          json_pack("{ss sI ss}", "consumer", consumer, "claim",
-                                                    (json_int_t)id, "text", text)) < 0)
-                        r = -ENOMEM;
-        if (r < 0)
-                return malformed(r, reterr);
-        document = json_pack("{ss sO}", "format", CTL_PROBLEMS_FORMAT, "problems", problems);
-        if (!document)
-                return error_oom(reterr);
-        *ret = TAKE_PTR(document);
-        return CTL_BUS_DONE;
+        r = ctl_json_read_document(text, false, CLAIM_FORMAT, ret, reterr);
+        return r < 0 ? r : CTL_BUS_DONE;
 }
 
 int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret, Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        const char *text;
         int r = new_call(bus, "Explain", &m, reterr);
 
         if (r < 0)
@@ -378,11 +207,7 @@ int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret, Error *reter
         r = call(bus, m, 0, &reply, reterr);
         if (r != CTL_BUS_DONE)
                 return r;
-        r = sd_bus_message_read(reply, "s", &text);
-        if (r < 0)
-                return malformed(r, reterr);
-        *ret = strdup(text);
-        return *ret ? CTL_BUS_DONE : error_oom(reterr);
+        return read_text(reply, ret, reterr);
 }
 
 int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const char *reason,
@@ -390,7 +215,6 @@ int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const ch
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        const char *text;
         int r = new_call(bus, method, &m, reterr);
 
         if (r < 0)
@@ -401,13 +225,7 @@ int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const ch
         if (r < 0)
                 return append_failed(r, reterr);
         r = sd_bus_call(bus, m, timeout_usec, &error, &reply);
-        if (r < 0)
-                return explain(r, &error, reterr);
-        r = sd_bus_message_read(reply, "s", &text);
-        if (r < 0)
-                return malformed(r, reterr);
-        *ret = strdup(text);
-        return *ret ? CTL_BUS_DONE : error_oom(reterr);
+        return r < 0 ? explain(r, &error, reterr) : read_text(reply, ret, reterr);
 }
 
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,

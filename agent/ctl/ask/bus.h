@@ -21,32 +21,25 @@ typedef enum CtlBusOutcome {
  * closes with sd_bus_flush_close_unref(). */
 int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 
-/* Methods that answer with one text: GetTree, GetPlan, Discover, Sync. The caller frees. */
+/* Methods that answer with one text when they have ended: Sync, Audit. The caller frees. */
 int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
+                     Error *reterr);
+
+/* A document of Describe(), of that format; NULL: an array. */
+int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
                      Error *reterr);
 
 /* Cordon, or (reason NULL) Uncordon; the text as of Sync. */
 int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const char *reason,
                    uint64_t timeout_usec, char **ret, Error *reterr);
 
-/* All properties, as members of agent/ctl/print/status.h. */
-int ctl_bus_get_status(sd_bus *bus, json_t **ret, Error *reterr);
-
-/* Documents of agent/ctl/print/claims.h. */
+/* The claim that was made, CLAIM_FORMAT. */
 int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr);
-int ctl_bus_list_claims(sd_bus *bus, bool history, json_t **ret, Error *reterr);
 
 /* Answers when the new settings are in force. */
 int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr);
 
-/* One claim, as a member of that document. */
-int ctl_bus_get_claim(sd_bus *bus, int64_t id, json_t **ret, Error *reterr);
-
-/* The claims of a consumer, or that have a device, a host CPU or part of a host cell. */
-int ctl_bus_find_claims(sd_bus *bus, const char *what, json_t **ret, Error *reterr);
-
-/* Documents of agent/ctl/print/devices.h. */
-int ctl_bus_list_problems(sd_bus *bus, json_t **ret, Error *reterr);
+/* The document of EXPLAIN_FORMAT as a text. */
 int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret,
                     Error *reterr); /* no consumer */
 

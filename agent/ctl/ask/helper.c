@@ -11,12 +11,11 @@
 #include "agent/formats/documents.h"
 #include "drivers/host/snapshot.h"
 
-#define PROGRAM  "computectl-discover"
-#define IDENTITY "computectl-identity"
-#define TEXT_MAX (64U << 20) /* of its output */
+#define PROGRAM  "computectl-helper" /* agent/helper/main.c */
+#define TEXT_MAX (64U << 20)         /* of its output */
 
 /* Beside this program (an uninstalled build), else where it is installed. */
-static int find_program(const char *name, char path[static PATH_MAX])
+static int find_program(char path[static PATH_MAX])
 {
         char self[PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -27,11 +26,11 @@ static int find_program(const char *name, char path[static PATH_MAX])
                 slash = strrchr(self, '/');
                 if (slash)
                         *slash = '\0';
-                if (snprintf(path, PATH_MAX, "%s/%s", self, name) < PATH_MAX &&
+                if (snprintf(path, PATH_MAX, "%s/%s", self, PROGRAM) < PATH_MAX &&
                     access(path, X_OK) == 0)
                         return 0;
         }
-        snprintf(path, PATH_MAX, "%s/%s", LIBEXECDIR, name);
+        snprintf(path, PATH_MAX, "%s/%s", LIBEXECDIR, PROGRAM);
         return access(path, X_OK) == 0 ? 0 : -errno;
 }
 
@@ -97,7 +96,7 @@ static int ask(const char *const arguments[], const char *what, const char *form
 {
         _cleanup_free_ char *text = NULL;
         char path[PATH_MAX];
-        int status = 0, r = find_program(arguments[0], path);
+        int status = 0, r = find_program(path);
 
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s; is the package installed whole?", path,
@@ -112,21 +111,21 @@ static int ask(const char *const arguments[], const char *what, const char *form
 
 int ctl_poll(const char *config, json_t **ret, Error *reterr)
 {
-        const char *arguments[] = { PROGRAM, config, NULL };
+        const char *arguments[] = { PROGRAM, "discover", config, NULL };
 
         return ask(arguments, "The host could not be polled", SNAPSHOT_FORMAT, ret, reterr);
 }
 
 int ctl_poll_verify(const char *config, json_t **ret, Error *reterr)
 {
-        const char *arguments[] = { PROGRAM, "--verify", config, NULL };
+        const char *arguments[] = { PROGRAM, "verify", config, NULL };
 
         return ask(arguments, "The host could not be polled", FINDINGS_FORMAT, ret, reterr);
 }
 
 int ctl_poll_connect(const char *config, const char *cloud, json_t **ret, Error *reterr)
 {
-        const char *arguments[] = { PROGRAM, "--connect", cloud ? cloud : "", config, NULL };
+        const char *arguments[] = { PROGRAM, "connect", cloud ? cloud : "", config, NULL };
 
         return ask(arguments, "Could not check the connection to Placement", CONNECT_FORMAT, ret,
                    reterr);
@@ -134,13 +133,10 @@ int ctl_poll_connect(const char *config, const char *cloud, json_t **ret, Error 
 
 int ctl_poll_identity(const CtlIdentityQuestion *question, json_t **ret, Error *reterr)
 {
-        const char *arguments[] = { IDENTITY,
-                                    question->order,
-                                    question->flags,
-                                    question->name,
-                                    question->cloud ? question->cloud : "",
-                                    question->config,
-                                    NULL };
+        const char *arguments[] = { PROGRAM,          "identity",
+                                    question->order,  question->flags,
+                                    question->name,   question->cloud ? question->cloud : "",
+                                    question->config, NULL };
 
         return ask(arguments, "It cannot be told who this host is", IDENTITY_FORMAT, ret, reterr);
 }

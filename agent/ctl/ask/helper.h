@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl discover" without the service: runs computectl-discover, which polls the hypervisor
- * once. It is a program of its own, so that computectl itself need not load libvirt. */
+/* What computectl does without the service: runs computectl-helper, which polls the hypervisor
+ * once, or talks with Placement. It is a program of its own, so that computectl itself need not
+ * load libvirt and libcurl. */
 
 #include <jansson.h>
 
@@ -28,6 +29,5 @@ typedef struct CtlIdentityQuestion {
         const char *config;
 } CtlIdentityQuestion;
 
-/* Who this host is for Placement: runs computectl-identity, whose document is that of
- * agent/helper/identity-work.h. Blocks and fails as above. */
+/* Who this host is for Placement: the document of IDENTITY_FORMAT. Blocks and fails as above. */
 int ctl_poll_identity(const CtlIdentityQuestion *question, json_t **ret, Error *reterr);

@@ -5,18 +5,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/formats/interface.h"
+#include "base/clock.h"
 #include "base/text.h"
 
 #define BAR_MAX    40
 #define BAR_MIN    8
 #define QUIET_USEC (300 * USEC_PER_MSEC) /* what is over by then shows nothing */
 #define LINE_MAX   512
-#define MATCH                                                                                      \
-        "type='signal',sender='" BUS_NAME "',path_namespace='" BUS_PATH "',interface='%s',member=" \
-        "'%s'"
 
 void ctl_progress_format(const char *kind, const Progress *progress, const CtlStyle *style,
                          char *line, size_t size)
@@ -41,34 +38,26 @@ void ctl_progress_format(const char *kind, const Progress *progress, const CtlSt
                  (int)(filled < room ? room - filled - 1 : 0), "");
 }
 
-/* The operation that we wait for, as the signals tell of it. */
+/* How far the agent is, as the signals tell. */
 typedef struct Waiting {
         const CtlStyle *style;
-        const char *own_name;
-        char path[128]; /* "": not heard of yet */
-        char kind[32], phase[64];
+        const char *method;
+        char phase[64]; /* "": not heard of yet */
         Progress progress;
         uint64_t begin_usec;
         bool drawn;
         sd_bus_message *reply; /* NULL: not there yet */
 } Waiting;
 
-static uint64_t now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 static void draw(Waiting *waiting)
 {
         char line[LINE_MAX];
 
-        if (!waiting->path[0] || now_usec() - waiting->begin_usec < QUIET_USEC)
+        if (!waiting->phase[0] || clock_usec(CLOCK_MONOTONIC) - waiting->begin_usec < QUIET_USEC)
                 return;
         waiting->progress.phase = waiting->phase;
-        ctl_progress_format(waiting->kind, &waiting->progress, waiting->style, line, sizeof(line));
+        ctl_progress_format(waiting->method, &waiting->progress, waiting->style, line,
+                            sizeof(line));
         text_sanitize(line, '?');
         fprintf(stderr, "\r\033[K%s", line);
         fflush(stderr);
@@ -82,81 +71,41 @@ static void erase(Waiting *waiting)
         fflush(stderr);
 }
 
-/* One entry of a{sv}. Caller goes to ret_caller, borrowed from the message. */
-static int read_property(sd_bus_message *m, Waiting *waiting, const char **ret_caller)
+/* One entry of a{sv}. */
+static int read_property(sd_bus_message *m, Waiting *waiting)
 {
-        const char *name, *text;
+        const char *name, *phase;
         int r = sd_bus_message_read(m, "s", &name);
 
         if (r < 0)
                 return r;
-        if (strcmp(name, "Done") == 0)
+        if (strcmp(name, "OperationDone") == 0)
                 return sd_bus_message_read(m, "v", "t", &waiting->progress.n_done);
-        if (strcmp(name, "Total") == 0)
+        if (strcmp(name, "OperationTotal") == 0)
                 return sd_bus_message_read(m, "v", "t", &waiting->progress.n_total);
-        if (strcmp(name, "Caller") == 0)
-                return sd_bus_message_read(m, "v", "s", ret_caller);
-        if (strcmp(name, "Kind") != 0 && strcmp(name, "Phase") != 0)
+        if (strcmp(name, "OperationPhase") != 0)
                 return sd_bus_message_skip(m, "v");
-        r = sd_bus_message_read(m, "v", "s", &text);
-        if (r >= 0 && name[0] == 'K')
-                snprintf(waiting->kind, sizeof(waiting->kind), "%s", text);
-        else if (r >= 0)
-                snprintf(waiting->phase, sizeof(waiting->phase), "%s", text);
+        r = sd_bus_message_read(m, "v", "s", &phase);
+        if (r >= 0)
+                snprintf(waiting->phase, sizeof(waiting->phase), "%s", phase);
         return r;
 }
 
-static int read_properties(sd_bus_message *m, Waiting *waiting, const char **ret_caller)
-{
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
-
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = read_property(m, waiting, ret_caller);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
 /* What cannot be read is no progress, and no more. */
-static int on_added(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-        Waiting *waiting = userdata, read = { .path = "" };
-        const char *path, *interface, *caller = "";
-        int r = sd_bus_message_read(m, "o", &path);
-
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "{sa{sv}}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sa{sv}")) > 0) {
-                r = sd_bus_message_read(m, "s", &interface);
-                if (r >= 0)
-                        r = strcmp(interface, BUS_INTERFACE_OPERATION) == 0
-                                    ? read_properties(m, &read, &caller)
-                                    : sd_bus_message_skip(m, "a{sv}");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        if (r < 0 || strcmp(caller, waiting->own_name) != 0)
-                return 0;
-        snprintf(waiting->path, sizeof(waiting->path), "%s", path);
-        memcpy(waiting->kind, read.kind, sizeof(read.kind));
-        memcpy(waiting->phase, read.phase, sizeof(read.phase));
-        waiting->progress = read.progress;
-        draw(waiting);
-        return 0;
-}
-
 static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         Waiting *waiting = userdata;
-        const char *path = sd_bus_message_get_path(m), *interface, *caller;
+        const char *interface;
+        int r = sd_bus_message_read(m, "s", &interface);
 
-        if (strcmp(path ? path : "", waiting->path) != 0 ||
-            sd_bus_message_read(m, "s", &interface) < 0 ||
-            strcmp(interface, BUS_INTERFACE_OPERATION) != 0)
-                return 0;
-        if (read_properties(m, waiting, &caller) >= 0)
-                draw(waiting);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                r = read_property(m, waiting);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        draw(waiting);
         return 0;
 }
 
@@ -164,23 +113,6 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         ((Waiting *)userdata)->reply = sd_bus_message_ref(m);
         return 0;
-}
-
-static int listen(sd_bus *bus, Waiting *waiting)
-{
-        char match[256];
-        int r = sd_bus_get_unique_name(bus, &waiting->own_name);
-
-        if (r < 0)
-                return r;
-        snprintf(match, sizeof(match), MATCH, "org.freedesktop.DBus.ObjectManager",
-                 "InterfacesAdded");
-        r = sd_bus_add_match(bus, NULL, match, on_added, waiting);
-        if (r < 0)
-                return r;
-        snprintf(match, sizeof(match), MATCH, "org.freedesktop.DBus.Properties",
-                 "PropertiesChanged");
-        return sd_bus_add_match(bus, NULL, match, on_changed, waiting);
 }
 
 static int wait_for_reply(sd_bus *bus, Waiting *waiting)
@@ -216,7 +148,9 @@ int ctl_progress_call(sd_bus *bus, const char *method, uint64_t timeout_usec, sd
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
         const CtlStyle style = ctl_style_detect(stderr);
-        Waiting waiting = { .style = &style, .begin_usec = now_usec() };
+        Waiting waiting = { .style = &style,
+                            .method = method,
+                            .begin_usec = clock_usec(CLOCK_MONOTONIC) };
         int r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, BUS_PATH, BUS_INTERFACE, method);
 
         if (r < 0)
@@ -224,7 +158,8 @@ int ctl_progress_call(sd_bus *bus, const char *method, uint64_t timeout_usec, sd
         (void)sd_bus_message_set_auto_start(m, false);
         if (!style.terminal || timeout_usec == 0)
                 return sd_bus_call(bus, m, timeout_usec, error, ret_reply);
-        r = listen(bus, &waiting);
+        r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, "org.freedesktop.DBus.Properties",
+                                "PropertiesChanged", on_changed, &waiting);
         if (r >= 0)
                 r = sd_bus_call_async(bus, &slot, m, on_reply, &waiting, timeout_usec);
         if (r >= 0)

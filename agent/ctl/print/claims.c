@@ -9,28 +9,44 @@
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/table.h"
 #include "agent/ctl/print/text.h"
+#include "base/cpu-set.h"
+#include "base/uuid.h"
 
 #define SHORT_UUID_LENGTH 8
 #define ROOMY             130 /* columns; below, a consumer is shown by its first letters */
-#define COLUMNS_MAX       8
+#define COLUMNS_MAX       9
 
 /* What is shown of each claim. */
 typedef struct View {
         bool history;      /* how it ended, not when it expires */
         bool long_uuids;   /* whole consumers */
+        bool guests;       /* some have a name */
         bool created;      /* when it was made */
         size_t n_of_claim; /* columns before those of the allocation */
 } View;
 
-static View choose_view(bool history, const CtlStyle *style)
+static bool have_names(const json_t *claims)
 {
-        bool roomy = style->all || style->width == 0 || style->width >= ROOMY;
+        const json_t *claim;
+        size_t i;
+
+        json_array_foreach((json_t *)claims, i, claim)
+                if (ctl_json_text(claim, "guest")[0])
+                        return true;
+        return false;
+}
+
+static View choose_view(const json_t *claims, bool history, const CtlStyle *style)
+{
+        bool roomy = style->all || style->width == 0 || style->width >= ROOMY,
+             guests = have_names(claims);
 
         return (View){
                 .history = history,
                 .long_uuids = roomy,
+                .guests = guests,
                 .created = roomy,
-                .n_of_claim = roomy ? 5 : 4,
+                .n_of_claim = roomy ? 5 + (size_t)guests : 4,
         };
 }
 
@@ -39,7 +55,10 @@ static size_t choose_columns(const View *view, CtlColumn columns[static COLUMNS_
         size_t n = 0;
 
         columns[n++] = (CtlColumn){ "ID", CTL_COLUMN_RIGHT };
-        columns[n++] = (CtlColumn){ "CONSUMER", CTL_COLUMN_LEFT };
+        if (view->guests)
+                columns[n++] = (CtlColumn){ "GUEST", CTL_COLUMN_LEFT };
+        if (view->long_uuids || !view->guests)
+                columns[n++] = (CtlColumn){ "CONSUMER", CTL_COLUMN_LEFT };
         columns[n++] = (CtlColumn){ "STATE", CTL_COLUMN_LEFT };
         if (view->created)
                 columns[n++] = (CtlColumn){ "CREATED", CTL_COLUMN_LEFT };
@@ -71,13 +90,16 @@ static void add_claim_cells(CtlTable *table, const json_t *claim, const View *vi
                             const CtlStyle *style)
 {
         const char *state = ctl_json_text(claim, "state"),
-                   *consumer = ctl_json_text(claim, "consumer");
+                   *consumer = ctl_json_text(claim, "consumer"),
+                   *guest = ctl_json_text(claim, "guest");
         bool resize_target = json_is_true(json_object_get(claim, "resize_target"));
 
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(claim, "id"));
+        if (view->guests && (view->long_uuids || guest[0]))
+                ctl_table_cell(table, CTL_PLAIN, "%s", guest[0] ? guest : "-");
         if (view->long_uuids)
                 ctl_table_cell(table, CTL_PLAIN, "%s", consumer);
-        else
+        else if (!view->guests || !guest[0])
                 ctl_table_cell(table, CTL_PLAIN, "%.*s%s", SHORT_UUID_LENGTH, consumer,
                                style->utf8 ? "…" : "~");
         ctl_table_cell(table, state_colour(state), "%s%s", state, resize_target ? ", resize" : "");
@@ -124,7 +146,7 @@ int ctl_claims_print(const json_t *document, bool history, const CtlStyle *style
 {
         const json_t *claims = json_object_get(document, "claims"), *claim;
         _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        View view = choose_view(history, style);
+        View view = choose_view(claims, history, style);
         CtlColumn columns[COLUMNS_MAX];
         size_t i;
 
@@ -169,6 +191,74 @@ void ctl_claims_keep(json_t *document, const char *name)
                     !has(json_object_get(claim, "allocations"), "name", "provider", name))
                         (void)json_array_remove(claims, i);
         }
+}
+
+/* "cpu:5", "cell:1". False when it is something else. */
+static bool parse_place(const char *what, bool *ret_cpu, unsigned *ret)
+{
+        const char *colon = strchr(what, ':');
+
+        *ret_cpu = strncmp(what, "cpu:", 4) == 0;
+        if ((!*ret_cpu && strncmp(what, "cell:", 5) != 0) || !colon[1] || strlen(colon + 1) > 9 ||
+            strspn(colon + 1, "0123456789") != strlen(colon + 1))
+                return false;
+        *ret = (unsigned)strtoul(colon + 1, NULL, 10);
+        return true;
+}
+
+static bool has_cpu(const char *list, unsigned cpu)
+{
+        _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
+
+        return cpu_set_parse(list, &set, NULL) == 0 && cpu_set_contains(&set, cpu);
+}
+
+static bool is_there(const json_t *claim, bool cpu, unsigned number)
+{
+        const json_t *item;
+        size_t i;
+
+        if (cpu && has_cpu(ctl_json_text(claim, "held"), number))
+                return true;
+        json_array_foreach(json_object_get(claim, cpu ? "cpus" : "cells"), i, item)
+                if (cpu ? has_cpu(ctl_json_text(item, "cpus"), number)
+                        : ctl_json_u64(item, "host_cell") == number)
+                        return true;
+        return false;
+}
+
+void ctl_claims_find(json_t *document, const char *what)
+{
+        json_t *claims = json_object_get(document, "claims");
+        const char *name = what;
+        unsigned number;
+        bool cpu, is_place = parse_place(what, &cpu, &number);
+        Uuid uuid;
+
+        if (uuid_from_text(what, &uuid) == 0)
+                what = uuid.text;
+        for (size_t i = json_array_size(claims); i-- > 0;) {
+                const json_t *claim = json_array_get(claims, i),
+                             *devices = json_object_get(claim, "devices");
+
+                if (is_place ? !is_there(claim, cpu, number)
+                             : strcmp(ctl_json_text(claim, "consumer"), what) != 0 &&
+                                       strcmp(ctl_json_text(claim, "guest"), name) != 0 &&
+                                       !has(devices, "device", "mdev", what) &&
+                                       !has(devices, "address", "address", what))
+                        (void)json_array_remove(claims, i);
+        }
+}
+
+const json_t *ctl_claims_get(const json_t *document, uint64_t id)
+{
+        const json_t *claim;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "claims"), i, claim)
+                if (ctl_json_u64(claim, "id") == id)
+                        return claim;
+        return NULL;
 }
 
 int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output)

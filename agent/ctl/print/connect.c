@@ -46,15 +46,10 @@ static const char *advice_for_token(const json_t *connect)
         const char *outcome = ctl_json_text(connect, "outcome");
 
         if (strcmp(outcome, "unauthorized") == 0)
-                return "Ask for a token with the same credential (\"openstack token issue\"); then "
-                       "correct it in [placement] and \"systemctl reload compute-agent\", or in "
-                       "its "
-                       "file of LoadCredential= and \"systemctl restart compute-agent\"";
+                return "Ask for a token with the same credential (\"openstack token issue\"); then correct it in [placement] and \"systemctl reload compute-agent\", or in its file of LoadCredential= and \"systemctl restart compute-agent\"";
         if (strcmp(outcome, "unreachable") == 0)
-                return "See that auth_url is right, that Keystone runs, and that this host reaches "
-                       "it (and trusts its certificate: cafile)";
-        return "Compare auth_url, region_name and valid_interfaces in [placement] with "
-               "\"openstack endpoint list\"";
+                return "See that auth_url is right, that Keystone runs, and that this host reaches it (and trusts its certificate: cafile)";
+        return "Compare auth_url, region_name and valid_interfaces in [placement] with \"openstack endpoint list\"";
 }
 
 static int judge_token(const json_t *connect, json_t *findings)
@@ -82,24 +77,20 @@ static int judge_read(const json_t *connect, json_t *findings)
                         findings, "role", "bad",
                         !has_keystone(connect)
                                 ? "See that token is the one that Placement's configuration has"
-                                : "Give it: \"openstack role add --user USER --project PROJECT "
-                                  "service\" (or "
-                                  "admin, where Placement is older than the role service)",
+                                : "Give it: \"openstack role add --user USER --project PROJECT service\" (or admin, where Placement is older than the role service)",
                         "%s", error);
         if (error[0])
                 return ctl_doctor_add(
                         findings, "endpoint", "bad",
                         has_keystone(connect)
-                                ? "See that Placement runs there, and that the catalogue is right: "
-                                  "\"openstack endpoint list --service placement\""
-                                : "See that Placement runs there, and that endpoint_override and "
-                                  "token are right",
+                                ? "See that Placement runs there, and that the catalogue is right: \"openstack endpoint list --service placement\""
+                                : "See that Placement runs there, and that endpoint_override and token are right",
                         "%s", error);
         if (has_keystone(connect) && !has_role(connect, "service") && !has_role(connect, "admin"))
-                return ctl_doctor_add(findings, "role", "warning",
-                                      "Give it one of the two: a stricter policy of Placement "
-                                      "refuses what works now",
-                                      "The token has neither the role service nor admin");
+                return ctl_doctor_add(
+                        findings, "role", "warning",
+                        "Give it one of the two: a stricter policy of Placement refuses what works now",
+                        "The token has neither the role service nor admin");
         return ctl_doctor_add(findings, "endpoint", "ok", NULL, "Placement answers at %s",
                               ctl_json_text(connect, "endpoint"));
 }
@@ -112,11 +103,10 @@ static int judge_version(const json_t *connect, json_t *findings)
         if (sscanf(newest, "%u.%u", &major, &minor) != 2)
                 return 0;
         if (major == 1 && minor < NEWEST_MICROVERSION)
-                return ctl_doctor_add(findings, "version", "warning",
-                                      "Upgrade Placement when you can; until then consumers have "
-                                      "no types (1.38), "
-                                      "and no provider can be moved below another (1.37)",
-                                      "Placement speaks microversions up to %.10s", newest);
+                return ctl_doctor_add(
+                        findings, "version", "warning",
+                        "Upgrade Placement when you can; until then consumers have no types (1.38), and no provider can be moved below another (1.37)",
+                        "Placement speaks microversions up to %.10s", newest);
         return ctl_doctor_add(findings, "version", "ok", NULL,
                               "Placement speaks microversions up to %.10s", newest);
 }
@@ -127,11 +117,11 @@ static int judge_clock(const json_t *connect, json_t *findings)
 
         if (llabs(ahead) <= CLOCK_TOLERANCE_SEC)
                 return 0;
-        return ctl_doctor_add(findings, "clock", "warning",
-                              "Tokens end by Keystone's clock, and logs are compared by both: run "
-                              "chrony or systemd-timesyncd on both sides",
-                              "It is %lld s %s that of Keystone", llabs(ahead),
-                              ahead > 0 ? "ahead of" : "behind");
+        return ctl_doctor_add(
+                findings, "clock", "warning",
+                "Tokens end by Keystone's clock, and logs are compared by both: run chrony or systemd-timesyncd on both sides",
+                "It is %lld s %s that of Keystone", llabs(ahead),
+                ahead > 0 ? "ahead of" : "behind");
 }
 
 int ctl_connect_judge(const json_t *connect, json_t *findings)

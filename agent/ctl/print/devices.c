@@ -204,10 +204,10 @@ static int print_fields(const json_t *claim, const CtlStyle *style, FILE *output
 {
         static const struct {
                 const char *title, *member;
-        } texts[] = { { "Consumer", "consumer" },  { "State", "state" },
-                      { "Project", "project" },    { "User", "user" },
-                      { "Type", "consumer_type" }, { "Reason", "end_reason" },
-                      { "Boot", "boot_id" } },
+        } texts[] = { { "Guest", "guest" },       { "Consumer", "consumer" },
+                      { "State", "state" },       { "Project", "project" },
+                      { "User", "user" },         { "Type", "consumer_type" },
+                      { "Reason", "end_reason" }, { "Boot", "boot_id" } },
           times[] = { { "Created", "created_usec" },
                       { "Expires", "expires_usec" },
                       { "Ended", "ended_usec" } };

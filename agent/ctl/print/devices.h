@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a claim has for itself: "computectl show", the devices and cells of "claim"; and the table
- * of "explain". Pure. A device is {"provider": uuid, "group": suffix, "device": libvirt's name,
- * "address": PCI address or "", "mdev_type", "mdev": uuid, "exists": whether the mdev exists,
- * "managed": whether libvirt takes a whole device from its driver}; a
- * whole PCI device has neither type nor mdev. A cell is
- * {"cell", "host_cell", "memory_mb", "page_kib": 0 for small ones, "vcpus": "0-1"}, a CPU {"vcpu",
- * "dedicated", "cpus": "4"}. "mappings" are the providers' uuids by suffix of the group. */
+/* What a claim has for itself (agent/formats/claim-json.h): "computectl show", the devices and
+ * cells of "claim"; and the table of "explain". Pure. */
 
 #include <jansson.h>
 

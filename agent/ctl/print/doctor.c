@@ -16,7 +16,7 @@
 #include "agent/ctl/print/text.h"
 #include "agent/formats/interface.h"
 
-#define DEFAULT_STATE_PATH "/var/lib/compute-agent"
+#define DEFAULT_STATE_PATH LOCALSTATEDIR "/lib/compute-agent"
 #define HOOK_PATH          SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
 #define INDENT             24 /* of the words */
 #define DISK_NEEDED_BYTES  (UINT64_C(16) << 20)
@@ -56,10 +56,10 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
                 return ctl_doctor_add(findings, "configuration", "warning", "Run this as root",
                                       "It may not be read: %s", facts->config_error.text);
         if (!facts->config)
-                return ctl_doctor_add(findings, "configuration", "bad",
-                                      "Correct it, then \"systemctl restart compute-agent\"; "
-                                      "\"computectl cat-config\" shows what is read",
-                                      "%s", facts->config_error.text);
+                return ctl_doctor_add(
+                        findings, "configuration", "bad",
+                        "Correct it, then \"systemctl restart compute-agent\"; \"computectl cat-config\" shows what is read",
+                        "%s", facts->config_error.text);
         if (facts->n_config_warnings > 0)
                 return ctl_doctor_add(findings, "configuration", "warning",
                                       "\"computectl check-config\" lists them",
@@ -72,25 +72,44 @@ static bool is_running(const CtlFacts *facts)
         return strcmp(ctl_json_text(facts->status, "state"), "not-running") != 0;
 }
 
+/* What the agent says of itself. */
+static int judge_reasons(const CtlFacts *facts, json_t *findings)
+{
+        const json_t *reason;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach(json_object_get(facts->status, "reasons"), i, reason) {
+                bool bad = strcmp(ctl_json_text(reason, "state"), STATE_DEGRADED) == 0;
+
+                if (r >= 0)
+                        r = ctl_doctor_add(findings, ctl_json_text(reason, "check"),
+                                           bad ? "bad" : "warning", ctl_json_text(reason, "advice"),
+                                           "%s", ctl_json_text(reason, "text"));
+        }
+        return r;
+}
+
+static bool has_reason(const CtlFacts *facts, const char *check)
+{
+        const json_t *reason;
+        size_t i;
+
+        json_array_foreach(json_object_get(facts->status, "reasons"), i, reason)
+                if (strcmp(ctl_json_text(reason, "check"), check) == 0)
+                        return true;
+        return false;
+}
+
 static int judge_service(const CtlFacts *facts, json_t *findings)
 {
         if (!is_running(facts))
                 return ctl_doctor_add(
                         findings, "service", "bad",
-                        "To start it also at each boot: \"systemctl enable --now compute-agent\". "
-                        "If "
-                        "it does not stay, \"journalctl -x -u compute-agent\" says why",
+                        "To start it also at each boot: \"systemctl enable --now compute-agent\". If it does not stay, \"journalctl -x -u compute-agent\" says why",
                         "%s", ctl_json_text(facts->status, "summary"));
-        if (ctl_json_text(facts->status, "claim_error")[0])
-                return ctl_doctor_add(
-                        findings, "service", "bad",
-                        "Do as it says; else see that the file system of the claim database has "
-                        "room, and that the user compute-agent may write there",
-                        "Claims cannot be taken: %s", ctl_json_text(facts->status, "claim_error"));
-        if (ctl_json_text(facts->status, "host_cordoned")[0])
-                return ctl_doctor_add(findings, "service", "warning",
-                                      "\"computectl uncordon\" gives it back", "Cordoned: %s",
-                                      ctl_json_text(facts->status, "host_cordoned"));
+        if (has_reason(facts, "service"))
+                return 0;
         return ctl_doctor_add(
                 findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim(s)",
                 ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"));
@@ -98,17 +117,15 @@ static int judge_service(const CtlFacts *facts, json_t *findings)
 
 static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
 {
-        const char *error = ctl_json_text(facts->status, "hypervisor_error");
-
+        if (has_reason(facts, "hypervisor"))
+                return 0;
         if (!facts->snapshot && !facts->config && !is_running(facts))
                 return 0; /* nobody could say which one to ask */
-        if (error[0] || !facts->snapshot)
+        if (!facts->snapshot)
                 return ctl_doctor_add(
                         findings, "hypervisor", "bad",
-                        "See that libvirt runs (\"systemctl status libvirtd\", or virtqemud), "
-                        "that the user compute-agent is in the group libvirt, and that "
-                        "[libvirt] connection_uri is right",
-                        "%s", error[0] ? error : facts->snapshot_error.text);
+                        "See that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is right",
+                        "%s", facts->snapshot_error.text);
         return ctl_doctor_add(findings, "hypervisor", "ok", NULL,
                               "%s on %s: %zu device(s), %zu domain(s)", facts->snapshot->hypervisor,
                               facts->snapshot->nodename, facts->snapshot->n_devices,
@@ -123,8 +140,7 @@ static int judge_parts(const CtlFacts *facts, json_t *findings)
         for (size_t i = 0; facts->snapshot && i < facts->snapshot->problems.n_items && r >= 0; i++)
                 r = ctl_doctor_add(
                         findings, "host", "warning",
-                        "All else is told, and this is left as it was; it is read again "
-                        "with each poll, and what guests may have with \"computectl sync\"",
+                        "All else is told, and this is left as it was; it is read again with each poll, and what guests may have with \"computectl sync\"",
                         "%s", facts->snapshot->problems.items[i]);
         return r;
 }
@@ -140,7 +156,6 @@ static bool offers_type(const Snapshot *snapshot, const char *type)
 
 static int judge_devices(const CtlFacts *facts, json_t *findings)
 {
-        const char *withheld = ctl_json_text(facts->status, "devices_withheld");
         size_t n = 0;
 
         if (!facts->config || !facts->snapshot)
@@ -149,15 +164,10 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                 if (!offers_type(facts->snapshot, *type))
                         return ctl_doctor_add(
                                 findings, "devices", "bad",
-                                "\"computectl discover\" lists the types there are; if the "
-                                "device is missing, see that its driver is loaded",
+                                "\"computectl discover\" lists the types there are; if the device is missing, see that its driver is loaded",
                                 "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
-        if (withheld[0])
-                return ctl_doctor_add(
-                        findings, "devices", "warning",
-                        "See that its driver is loaded and the card seen (lspci, \"computectl "
-                        "discover\"); what is back stays withheld for [agent] device_hold_sec",
-                        "Withheld, so that nobody is promised them: %s", withheld);
+        if (has_reason(facts, "devices"))
+                return 0;
         if (n == 0)
                 return ctl_doctor_add(findings, "devices", "ok", NULL,
                                       "No virtual GPUs are enabled");
@@ -174,92 +184,31 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         if (facts->snapshot->disk_total_bytes == 0)
                 return ctl_doctor_add(
                         findings, "storage", "warning",
-                        "Make it (mount it, start the pool), or set [DEFAULT] instances_path to "
-                        "the folder of the guests' disks; without, no guest with a disk of this "
-                        "host is scheduled here",
+                        "Make it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
                         "The size of %s is not known: DISK_GB is not told, or stays as it was",
                         pool && pool[0] ? pool : facts->config->driver.instances_path);
         return ctl_doctor_add(findings, "storage", "ok", NULL, "The size of the disk is known");
 }
 
-/* nova-compute tells of this host. */
-static int judge_left(const CtlFacts *facts, json_t *findings)
-{
-        const char *nova = ctl_json_text(facts->status, "nova");
-        uint64_t n = ctl_json_u64(facts->status, "n_differences");
-
-        if (n == 0)
-                return ctl_doctor_add(findings, "placement", "ok", NULL,
-                                      "[agent] nova is %s, and nova-compute tells Placement what "
-                                      "this agent would",
-                                      nova);
-        return ctl_doctor_add(
-                findings, "placement", "warning",
-                "\"computectl plan\" lists them. Options that differ from nova-compute's are the "
-                "usual reason",
-                "[agent] nova is %s, and the tree of nova-compute differs from what this agent "
-                "would tell: %" PRIu64 " request(s)",
-                nova, n);
-}
-
 static int judge_placement(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->status, "sync_state");
-        const char *error = ctl_json_text(facts->status, "sync_error");
-        const char *owed_error = ctl_json_text(facts->status, "owed_error");
 
-        if (!is_running(facts))
+        if (!is_running(facts) || has_reason(facts, "placement"))
                 return 0;
-        if (strcmp(state, SYNC_STATE_OFFLINE) == 0)
-                return ctl_doctor_add(
-                        findings, "placement", "bad",
-                        "See that the address, the user, its password and the certificates of "
-                        "[placement] are right, that the user has the role that Placement asks "
-                        "for (service), and that this host reaches it; then \"computectl sync\"",
-                        "It cannot be used: %s", error);
-        if (strcmp(state, SYNC_STATE_STALE) == 0)
-                return ctl_doctor_add(
-                        findings, "placement", "bad",
-                        "\"computectl plan\" shows what is left to send, \"journalctl -x -u "
-                        "compute-agent\" what Placement said",
-                        "It is not equal to this host: %s", error);
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
                 return ctl_doctor_add(
                         findings, "placement", "warning",
                         "If it should be told of this host, write a section [placement]",
                         "No [placement] section: nobody is told of this host");
-        if (strcmp(state, SYNC_STATE_PENDING) == 0)
-                return ctl_doctor_add(findings, "placement", "warning",
-                                      "Wait, or \"computectl sync\"", "A change is on its way");
         if (strcmp(state, SYNC_STATE_LEFT) == 0)
-                return judge_left(facts, findings);
-        if (ctl_status_owed(facts->status) > 0)
                 return ctl_doctor_add(
-                        findings, "placement", "warning",
-                        "It is tried again with each cycle; \"computectl audit\" compares claims "
-                        "and Placement",
-                        "It is not told of %" PRIu64 " claim(s) yet%s%s",
-                        ctl_status_owed(facts->status), owed_error[0] ? ": " : "", owed_error);
+                        findings, "placement", "ok", NULL,
+                        "[agent] nova is %s, and nova-compute tells Placement what this agent would",
+                        ctl_json_text(facts->status, "nova"));
         return ctl_doctor_add(
                 findings, "placement", "ok", NULL, "It is equal to this host%s",
                 ctl_json_text(facts->status, "hypervisor_error")[0] ? " as it was read last" : "");
-}
-
-static int judge_second_reporter(const CtlFacts *facts, json_t *findings)
-{
-        const char *what = ctl_json_text(facts->status, "second_reporter");
-
-        if (!what[0])
-                return 0;
-        return ctl_doctor_add(
-                findings, "second reporter", "bad",
-                "If nova-compute reports this host, too, let [agent] nova say whose the tree is, "
-                "and "
-                "give both the same options; a trait that others are to decide on goes into "
-                "[agent] "
-                "foreign_traits. Two agents with one compute_id show the same",
-                "Somebody else undoes what this agent writes, which it leaves alone for now: %s",
-                what);
 }
 
 static int judge_reshape(const CtlFacts *facts, json_t *findings)
@@ -268,10 +217,8 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
                 return 0;
         return ctl_doctor_add(
                 findings, "reshape", "warning",
-                "\"openstack role add --user USER --project PROJECT service\", then \"systemctl "
-                "reload compute-agent\"",
-                "The user of [placement] lacks the role service: the tree cannot change shape "
-                "under running guests");
+                "\"openstack role add --user USER --project PROJECT service\", then \"systemctl reload compute-agent\"",
+                "The user of [placement] lacks the role service: the tree cannot change shape under running guests");
 }
 
 static int judge_connection(const CtlFacts *facts, json_t *findings)
@@ -309,10 +256,35 @@ static int judge_numa(const CtlFacts *facts, json_t *findings)
                 return 0;
         return ctl_doctor_add(
                 findings, "numa", "warning",
-                "Set [compute] numa_in_placement = root, which leaves VCPU and MEMORY_MB with the "
-                "host; \"computectl reshape\" moves what guests hold",
-                "[compute] numa_in_placement is true beside Nova, whose scheduler takes no host "
-                "of which only the cells give something: flavours without a disk find none");
+                "Set [compute] numa_in_placement = root, which leaves VCPU and MEMORY_MB with the host; \"computectl reshape\" moves what guests hold",
+                "[compute] numa_in_placement is true beside Nova, whose scheduler takes no host of which only the cells give something: flavours without a disk find none");
+}
+
+/* Memory of a GPU, or behind CXL: nothing is wrong, but it is missing somewhere. */
+static int judge_cells(const CtlFacts *facts, json_t *findings)
+{
+        uint64_t memory_kib = 0;
+        char memory[CTL_TEXT_MAX];
+        size_t n = 0;
+
+        if (!facts->config || !facts->snapshot ||
+            facts->config->driver.numa_in_placement == DRIVER_NUMA_FLAT)
+                return 0;
+        for (size_t i = 0; i < facts->snapshot->n_cells; i++) {
+                const SnapshotCell *cell = &facts->snapshot->cells[i];
+
+                if (cell->n_cpus > 0 || cell->memory_kib == 0)
+                        continue;
+                n++;
+                memory_kib += cell->memory_kib;
+        }
+        if (n == 0)
+                return 0;
+        ctl_text_kib(memory, memory_kib);
+        return ctl_doctor_add(
+                findings, "cells", "ok", NULL,
+                "%zu NUMA cell(s) without CPUs have %s, which no guest is given: it is a GPU's or behind CXL, or their CPUs are offline",
+                n, memory);
 }
 
 static int judge_hook(const CtlFacts *facts, json_t *findings)
@@ -324,9 +296,9 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
                                       "Link it to computectl, and restart libvirtd or virtqemud",
                                       "[hook] enabled is true, but " HOOK_PATH
                                       " is not there or cannot be run");
-        return ctl_doctor_add(findings, "hook", "ok", NULL,
-                              "Guests claim when they start, if libvirt was started after the "
-                              "package was installed");
+        return ctl_doctor_add(
+                findings, "hook", "ok", NULL,
+                "Guests claim when they start, if libvirt was started after the package was installed");
 }
 
 static int judge_clock(const CtlFacts *facts, json_t *findings)
@@ -361,10 +333,10 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static int (*const judges[])(const CtlFacts *, json_t *) = {
-                judge_config,  judge_service, judge_hypervisor, judge_parts,
-                judge_devices, judge_storage, judge_placement,  judge_second_reporter,
-                judge_numa,    judge_reshape, judge_connection, judge_identity,
-                judge_hook,    judge_clock,   judge_disk,
+                judge_config,   judge_reasons, judge_service, judge_hypervisor,
+                judge_parts,    judge_devices, judge_storage, judge_placement,
+                judge_numa,     judge_cells,   judge_reshape, judge_connection,
+                judge_identity, judge_hook,    judge_clock,   judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 
@@ -427,13 +399,14 @@ int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output
         return 0;
 }
 
-bool ctl_doctor_is_well(const json_t *document)
+CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status)
 {
+        CtlStatusExit code = ctl_status_exit(status);
         const json_t *finding;
         size_t i;
 
         json_array_foreach(json_object_get(document, "findings"), i, finding)
-                if (strcmp(ctl_json_text(finding, "state"), "bad") == 0)
-                        return false;
-        return true;
+                if (code == CTL_STATUS_OK && strcmp(ctl_json_text(finding, "state"), "bad") == 0)
+                        code = CTL_STATUS_NOT_WELL;
+        return code;
 }

@@ -7,6 +7,7 @@
  * The facts are gathered by the caller; judging them is pure. */
 
 #include "agent/config/config.h"
+#include "agent/ctl/print/status.h"
 #include "agent/ctl/print/style.h"
 #include "base/json.h"
 #include "drivers/host/snapshot.h"
@@ -47,5 +48,5 @@ json_t *ctl_doctor_judge(const CtlFacts *facts);
 /* -ENOMEM. */
 int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output);
 
-/* Whether nothing is "bad". */
-bool ctl_doctor_is_well(const json_t *document);
+/* That of "status"; and what else is bad is not well either. */
+CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status);

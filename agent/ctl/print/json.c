@@ -59,14 +59,14 @@ int ctl_json_read_document(const char *text, bool array, const char *format, jso
         if (r < 0)
                 return error_prefixf(reterr, r, "The answer of compute-agent cannot be read");
         if (array ? !json_is_array(document) : !json_is_object(document))
-                return error_setf(reterr, EBADMSG,
-                                  "The answer of compute-agent is not the expected document; is it "
-                                  "of the same version as computectl?");
+                return error_setf(
+                        reterr, EBADMSG,
+                        "The answer of compute-agent is not the expected document; is it of the same version as computectl?");
         if (format && strcmp(ctl_json_text(document, "format"), format) != 0)
-                return error_setf(reterr, EBADMSG,
-                                  "The answer of compute-agent has format \"%.60s\", not \"%s\": "
-                                  "use the computectl of its version",
-                                  ctl_json_text(document, "format"), format);
+                return error_setf(
+                        reterr, EBADMSG,
+                        "The answer of compute-agent has format \"%.60s\", not \"%s\": use the computectl of its version",
+                        ctl_json_text(document, "format"), format);
         *ret = TAKE_PTR(document);
         return 0;
 }

@@ -5,6 +5,7 @@
 #include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/text.h"
+#include "agent/formats/documents.h"
 #include "agent/formats/interface.h"
 
 #include <inttypes.h>
@@ -12,57 +13,6 @@
 #include <string.h>
 
 #define LABEL_WIDTH 11
-
-const CtlStatusProperty ctl_status_properties[] = {
-        { "Version", "version", 's' },
-        { "NodeName", "node", 's' },
-        { "RootProvider", "root", 's' },
-        { "Driver", "driver", 's' },
-        { "SyncState", "sync_state", 's' },
-        { "SyncStateSinceUSec", "sync_since_usec", 't' },
-        { "SyncError", "sync_error", 's' },
-        { "LastSyncUSec", "last_sync_usec", 't' },
-        { "LastPollUSec", "last_poll_usec", 't' },
-        { "HypervisorError", "hypervisor_error", 's' },
-        { "NProviders", "n_providers", 'u' },
-        { "NClaims", "n_claims", 'u' },
-        { "NRequests", "n_requests", 't' },
-        { "NWrites", "n_writes", 't' },
-        { "NConflicts", "n_conflicts", 't' },
-        { "ClaimError", "claim_error", 's' },
-        { "ReshapeAccess", "reshape_access", 's' },
-        { "NOwedWrites", "n_owed_writes", 'u' },
-        { "NOwedRemovals", "n_owed_removals", 'u' },
-        { "NOwedMoves", "n_owed_moves", 'u' },
-        { "OwedError", "owed_error", 's' },
-        { "HostCordoned", "host_cordoned", 's' },
-        { "DevicesCordoned", "devices_cordoned", 's' },
-        { "DevicesWithheld", "devices_withheld", 's' },
-        { "HostUnread", "host_unread", 's' },
-        { "StatusText", "status", 's' },
-        { "Hook", "hook", 's' },
-        { "Nova", "nova", 's' },
-        { "NDifferences", "n_differences", 'u' },
-        { "SecondReporter", "second_reporter", 's' },
-        { NULL, NULL, 0 },
-};
-
-typedef struct Verdict {
-        const char *state;
-        const char *summary;
-} Verdict;
-
-static const struct {
-        const char *sync_state;
-        Verdict verdict;
-} sync_verdicts[] = {
-        { SYNC_STATE_SYNCED, { "ok", "Placement is equal to this host" } },
-        { SYNC_STATE_STANDALONE, { "ok", "standalone, nothing is published" } },
-        { SYNC_STATE_PENDING, { "pending", "a change is on its way to Placement" } },
-        { SYNC_STATE_STALE, { "degraded", "Placement is not equal to this host" } },
-        { SYNC_STATE_LEFT, { "ok", "nova-compute tells Placement of this host" } },
-        { SYNC_STATE_OFFLINE, { "degraded", "Placement cannot be used" } },
-};
 
 static bool has_text(const json_t *object, const char *key)
 {
@@ -75,55 +25,10 @@ uint64_t ctl_status_owed(const json_t *status)
                ctl_json_u64(status, "n_owed_moves");
 }
 
-/* What most needs doing comes first. */
-static Verdict judge(const json_t *members)
-{
-        const char *sync_state = ctl_json_text(members, "sync_state");
-
-        if (has_text(members, "claim_error"))
-                return (Verdict){ "degraded", "claims cannot be taken" };
-        if (has_text(members, "hypervisor_error"))
-                return (Verdict){ "degraded", "the hypervisor does not answer" };
-        if (ctl_json_u64(members, "last_poll_usec") == 0)
-                return (Verdict){ "pending", "the host was not polled yet" };
-        if ((strcmp(sync_state, SYNC_STATE_SYNCED) == 0 ||
-             strcmp(sync_state, SYNC_STATE_LEFT) == 0) &&
-            ctl_status_owed(members) > 0)
-                return (Verdict){ has_text(members, "owed_error") ? "degraded" : "pending",
-                                  "Placement is not told of all claims yet" };
-        if (has_text(members, "second_reporter"))
-                return (Verdict){ "degraded",
-                                  "somebody else writes this host's tree in Placement" };
-        for (size_t i = 0; i < ARRAY_SIZE(sync_verdicts); i++)
-                if (strcmp(sync_state, sync_verdicts[i].sync_state) == 0)
-                        return sync_verdicts[i].verdict;
-        return (Verdict){ "degraded", "the sync state is unknown to this computectl" };
-}
-
-json_t *ctl_status_make(const json_t *members)
-{
-        Verdict verdict = judge(members);
-        _cleanup_json_ json_t *status =
-                json_pack("{ss ss ss}", "format", CTL_STATUS_FORMAT, "state", verdict.state,
-                          "summary", verdict.summary);
-
-        if (!status)
-                return NULL;
-        for (const CtlStatusProperty *p = ctl_status_properties; p->property; p++) {
-                json_t *value =
-                        p->type == 's' ? json_string(ctl_json_text(members, p->member))
-                                       : json_integer((json_int_t)ctl_json_u64(members, p->member));
-
-                if (json_object_set_new(status, p->member, value) < 0)
-                        return NULL;
-        }
-        return TAKE_PTR(status);
-}
-
 json_t *ctl_status_make_not_running(const char *why)
 {
-        return json_pack("{ss ss ss}", "format", CTL_STATUS_FORMAT, "state", "not-running",
-                         "summary", why);
+        return json_pack("{ss ss ss}", "format", STATUS_FORMAT, "state", "not-running", "summary",
+                         why);
 }
 
 CtlStatusExit ctl_status_exit(const json_t *status)
@@ -132,7 +37,16 @@ CtlStatusExit ctl_status_exit(const json_t *status)
 
         if (strcmp(state, "not-running") == 0)
                 return CTL_STATUS_NOT_RUNNING;
-        return strcmp(state, "ok") == 0 ? CTL_STATUS_OK : CTL_STATUS_DEGRADED;
+        return strcmp(state, STATE_OK) == 0 ? CTL_STATUS_OK : CTL_STATUS_NOT_WELL;
+}
+
+CtlColour ctl_status_colour(const json_t *object)
+{
+        const char *state = ctl_json_text(object, "state");
+
+        return strcmp(state, STATE_OK) == 0         ? CTL_GREEN
+               : strcmp(state, STATE_DEGRADED) == 0 ? CTL_RED
+                                                    : CTL_YELLOW;
 }
 
 static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, const char *label,
@@ -167,11 +81,19 @@ static int print_timed_field(const CtlStyle *style, FILE *output, const char *la
                            ctl_text_relative(relative, usec, style->now_usec));
 }
 
-static int print_error(const json_t *status, const char *key, const CtlStyle *style, FILE *output)
+static int print_reasons(const json_t *status, const CtlStyle *style, FILE *output)
 {
-        if (!has_text(status, key))
-                return 0;
-        return print_field(style, output, CTL_RED, "", "%s", ctl_json_text(status, key));
+        const json_t *reason;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach(json_object_get(status, "reasons"), i, reason)
+                if (r >= 0)
+                        r = print_field(style, output, ctl_status_colour(reason),
+                                        i == 0 ? "Reasons" : "", "%s; see \"%s\"",
+                                        ctl_json_text(reason, "text"),
+                                        ctl_json_text(reason, "command"));
+        return r;
 }
 
 /* How long it has not been as it should. */
@@ -193,15 +115,15 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
         bool standalone = strcmp(sync_state, SYNC_STATE_STANDALONE) == 0;
         int r;
 
-        if ((r = print_field(style, output, CTL_PLAIN, "Node", "%s",
+        if ((r = print_reasons(status, style, output)) < 0 ||
+            (r = print_field(style, output, CTL_PLAIN, "Node", "%s",
                              has_text(status, "node") ? ctl_json_text(status, "node")
                                                       : "not known before the first poll")) < 0 ||
             (r = print_field(style, output, CTL_PLAIN, "Root", "%s",
                              ctl_json_text(status, "root"))) < 0 ||
             (r = print_timed_field(style, output, "Driver", ctl_json_text(status, "driver"),
                                    "last polled", "not polled yet",
-                                   ctl_json_u64(status, "last_poll_usec"))) < 0 ||
-            (r = print_error(status, "hypervisor_error", style, output)) < 0)
+                                   ctl_json_u64(status, "last_poll_usec"))) < 0)
                 return r;
         if (driver_fails && ctl_json_u64(status, "last_poll_usec") > 0 &&
             (r = print_field(style, output, CTL_PLAIN, "",
@@ -213,54 +135,30 @@ static int print_parts(const json_t *status, const CtlStyle *style, FILE *output
                 r = print_timed_field(style, output, "Sync", sync_state, "last published",
                                       "not published since the start",
                                       ctl_json_u64(status, "last_sync_usec"));
-        if (r >= 0 && has_text(status, "second_reporter"))
-                r = print_field(style, output, CTL_RED, "", "Undone by somebody else: %s",
-                                ctl_json_text(status, "second_reporter"));
         if (r >= 0 && strcmp(sync_state, SYNC_STATE_LEFT) == 0)
-                return print_field(style, output, CTL_PLAIN, "",
-                                   "[agent] nova is %s: %" PRIu64 " request(s) would make it equal "
-                                   "to this host, see \"computectl plan\"",
-                                   ctl_json_text(status, "nova"),
-                                   ctl_json_u64(status, "n_differences"));
+                return print_field(
+                        style, output, CTL_PLAIN, "",
+                        "[agent] nova is %s: %" PRIu64
+                        " request(s) would make it equal to this host, see \"computectl plan\"",
+                        ctl_json_text(status, "nova"), ctl_json_u64(status, "n_differences"));
         if (r >= 0 && !standalone && strcmp(sync_state, SYNC_STATE_SYNCED) != 0)
                 r = print_since(status, style, output);
         if (r >= 0 && strcmp(ctl_json_text(status, "reshape_access"), RESHAPE_ACCESS_REFUSED) == 0)
                 r = print_field(style, output, CTL_YELLOW, "",
                                 "The user lacks the role service: it may not reshape");
-        return r < 0 ? r : print_error(status, "sync_error", style, output);
-}
-
-/* What is promised to nobody. */
-static int print_out_of_use(const json_t *status, const CtlStyle *style, FILE *output)
-{
-        static const struct {
-                const char *label, *key;
-        } lines[] = { { "Cordoned", "host_cordoned" },
-                      { "Cordoned", "devices_cordoned" },
-                      { "Withheld", "devices_withheld" },
-                      { "Unread", "host_unread" } };
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(lines); i++)
-                if (has_text(status, lines[i].key))
-                        r = print_field(style, output, CTL_YELLOW, lines[i].label, "%s",
-                                        ctl_json_text(status, lines[i].key));
         return r;
 }
 
 /* Nothing when nothing is owed. */
 static int print_owed(const json_t *status, const CtlStyle *style, FILE *output)
 {
-        int r;
-
         if (ctl_status_owed(status) == 0)
                 return 0;
-        r = print_field(
+        return print_field(
                 style, output, CTL_YELLOW, "Owed",
                 "%" PRIu64 " to write to Placement, %" PRIu64 " to remove, %" PRIu64 " to move",
                 ctl_json_u64(status, "n_owed_writes"), ctl_json_u64(status, "n_owed_removals"),
                 ctl_json_u64(status, "n_owed_moves"));
-        return r < 0 ? r : print_error(status, "owed_error", style, output);
 }
 
 static int print_figures(const json_t *status, const CtlStyle *style, FILE *output)
@@ -271,9 +169,7 @@ static int print_figures(const json_t *status, const CtlStyle *style, FILE *outp
                              ctl_json_u64(status, "n_providers"))) < 0 ||
             (r = print_field(style, output, CTL_PLAIN, "Claims", "%" PRIu64,
                              ctl_json_u64(status, "n_claims"))) < 0 ||
-            (r = print_error(status, "claim_error", style, output)) < 0 ||
-            (r = print_owed(status, style, output)) < 0 ||
-            (r = print_out_of_use(status, style, output)) < 0)
+            (r = print_owed(status, style, output)) < 0)
                 return r;
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0 &&
             (r = print_field(style, output, CTL_PLAIN, "Placement",
@@ -285,18 +181,10 @@ static int print_figures(const json_t *status, const CtlStyle *style, FILE *outp
                            ctl_json_text(status, "version"));
 }
 
-static CtlColour dot_colour(const json_t *status)
-{
-        const char *state = ctl_json_text(status, "state");
-
-        return strcmp(state, "ok") == 0        ? CTL_GREEN
-               : strcmp(state, "pending") == 0 ? CTL_YELLOW
-                                               : CTL_RED;
-}
-
 int ctl_status_print_verdict(const json_t *status, const CtlStyle *style, FILE *output)
 {
         bool running = ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING;
+        CtlColour colour = ctl_status_colour(status);
         _cleanup_free_ char *node = ctl_text_escape(ctl_json_text(status, "node"), style->utf8),
                             *summary =
                                     ctl_text_escape(ctl_json_text(status, "summary"), style->utf8);
@@ -307,9 +195,9 @@ int ctl_status_print_verdict(const json_t *status, const CtlStyle *style, FILE *
                 fprintf(output, "%s %s\n", style->utf8 ? "○" : "*", summary);
                 return 0;
         }
-        fprintf(output, "%s%s%s compute-agent%s%s: %s%s%s\n", ctl_colour(style, dot_colour(status)),
+        fprintf(output, "%s%s%s compute-agent%s%s: %s%s%s\n", ctl_colour(style, colour),
                 style->utf8 ? "●" : "*", ctl_colour_end(style), node[0] ? " on " : "", node,
-                ctl_colour(style, dot_colour(status)), summary, ctl_colour_end(style));
+                ctl_colour(style, colour), summary, ctl_colour_end(style));
         return 0;
 }
 

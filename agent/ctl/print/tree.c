@@ -129,16 +129,42 @@ static void add_inventory_cells(TreePrinter *printer, const char *resource_class
                        json_number_value(json_object_get(inventory, "allocation_ratio")));
 }
 
+/* What each host of a kind has tells nothing about this one. */
+static bool tells(const char *trait)
+{
+        static const char *const dull[] = { "COMPUTE_", "HW_CPU_", "HW_ARCH_" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(dull); i++)
+                if (strncmp(trait, dull[i], strlen(dull[i])) == 0)
+                        return strcmp(trait, "COMPUTE_STATUS_DISABLED") == 0;
+        return true;
+}
+
+/* The trait of that number, of all or of those that tell something; NULL: there are not so many. */
+static const char *find_trait(const json_t *traits, size_t number, bool all)
+{
+        const json_t *trait;
+        size_t i;
+
+        json_array_foreach((json_t *)traits, i, trait)
+                if (json_is_string(trait) && (all || tells(json_string_value(trait))) &&
+                    number-- == 0)
+                        return json_string_value(trait);
+        return NULL;
+}
+
 /* One trait per line; the last of n_lines says how many did not get one. */
 static void add_trait_cell(TreePrinter *printer, const json_t *traits, size_t line, size_t n_lines)
 {
-        const char *trait = json_string_value(json_array_get(traits, line));
-        size_t n_left = line + 1 == n_lines && json_array_size(traits) > n_lines
-                                ? json_array_size(traits) - n_lines
-                                : 0;
+        bool all = printer->style->all;
+        const char *trait = find_trait(traits, line, all);
+        size_t n = 0;
 
-        if (n_left > 0)
-                ctl_table_cell(printer->table, CTL_PLAIN, "%s +%zu", trait ? trait : "", n_left);
+        while (n < n_lines && find_trait(traits, n, all))
+                n++;
+        if (line + 1 == n_lines && json_array_size(traits) > n)
+                ctl_table_cell(printer->table, CTL_PLAIN, "%s%s+%zu", trait ? trait : "",
+                               trait ? " " : "", json_array_size(traits) - n);
         else
                 ctl_table_cell(printer->table, CTL_PLAIN, "%s", trait ? trait : "");
 }
@@ -155,15 +181,29 @@ static const char *branch(const TreePrinter *printer, size_t index, bool first)
         return last ? "  " : (utf8 ? "│ " : "| ");
 }
 
+const char *ctl_tree_mark(const json_t *provider, CtlColour *ret_colour)
+{
+        const char *withheld = ctl_json_text(provider, "withheld");
+        bool missing = strcmp(withheld, "missing") == 0,
+             cordoned = json_is_true(json_object_get(provider, "cordoned"));
+
+        *ret_colour = missing ? CTL_RED : cordoned || withheld[0] ? CTL_YELLOW : CTL_PLAIN;
+        if (!withheld[0])
+                return cordoned ? " cordoned" : "";
+        return missing ? (cordoned ? " cordoned, missing" : " missing")
+                       : (cordoned ? " cordoned, held" : " held");
+}
+
 static void add_name_cell(TreePrinter *printer, size_t index, const char *prefix, bool first)
 {
         const char *stem = printer->children[index] >= 0 ? (printer->style->utf8 ? "│" : "|") : "";
         const json_t *provider = json_array_get(printer->providers, index);
-        bool cordoned = first && json_is_true(json_object_get(provider, "cordoned"));
+        CtlColour colour;
+        const char *mark = ctl_tree_mark(provider, &colour);
 
-        ctl_table_cell(printer->table, cordoned ? CTL_YELLOW : CTL_PLAIN, "%s%s%s%s", prefix,
+        ctl_table_cell(printer->table, first ? colour : CTL_PLAIN, "%s%s%s%s", prefix,
                        branch(printer, index, first),
-                       first ? ctl_json_text(provider, "name") : stem, cordoned ? " cordoned" : "");
+                       first ? ctl_json_text(provider, "name") : stem, first ? mark : "");
 }
 
 static void add_provider(TreePrinter *printer, size_t index, const char *prefix)

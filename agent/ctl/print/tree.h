@@ -10,5 +10,9 @@
 #include "agent/ctl/print/style.h"
 #include "base/error.h"
 
+/* What is to be said behind the name of a provider of such a document: " cordoned", " missing", or
+ * "", and in which colour. */
+const char *ctl_tree_mark(const json_t *provider, CtlColour *ret_colour);
+
 /* -EBADMSG for a document that is none, with words; -ENOMEM. */
 int ctl_tree_print(const json_t *tree, const CtlStyle *style, FILE *output, Error *reterr);

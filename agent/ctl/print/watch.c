@@ -10,6 +10,7 @@
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/table.h"
 #include "agent/ctl/print/text.h"
+#include "agent/ctl/print/tree.h"
 #include "agent/formats/interface.h"
 #include "base/json.h"
 
@@ -28,63 +29,24 @@ static const CtlColumn claim_columns[] = {
         { "RESOURCES", CTL_COLUMN_CUT }, { "DEVICES", CTL_COLUMN_CUT },
 };
 
-/* The name of a guest, or its uuid when the host does not tell one. */
-static const char *guest_name(const CtlWatchFacts *facts, const char *consumer, bool *ret_known)
-{
-        const json_t *domain;
-        size_t i;
-
-        *ret_known = true;
-        json_array_foreach(json_object_get(facts->host, "domains"), i, domain)
-                if (strcmp(ctl_json_text(domain, "uuid"), consumer) == 0 &&
-                    ctl_json_text(domain, "name")[0])
-                        return ctl_json_text(domain, "name");
-        *ret_known = false;
-        return consumer;
-}
-
-bool ctl_watch_lacks_names(const CtlWatchFacts *facts)
-{
-        const json_t *claim;
-        size_t i;
-
-        json_array_foreach(json_object_get(facts->claims, "claims"), i, claim) {
-                bool known;
-
-                (void)guest_name(facts, ctl_json_text(claim, "consumer"), &known);
-                if (!known)
-                        return true;
-        }
-        return false;
-}
-
 static const char *since(char buffer[static CTL_TEXT_MAX], uint64_t usec, const CtlStyle *style)
 {
         return usec == 0 ? "never" : ctl_text_relative(buffer, usec, style->now_usec);
 }
 
-static int print_troubles(const json_t *status, const CtlStyle *style, FILE *output)
+static int print_reasons(const json_t *status, const CtlStyle *style, FILE *output)
 {
-        static const struct {
-                const char *key, *before;
-                CtlColour colour;
-        } lines[] = { { "hypervisor_error", "", CTL_RED },
-                      { "sync_error", "", CTL_RED },
-                      { "claim_error", "", CTL_RED },
-                      { "owed_error", "", CTL_RED },
-                      { "host_cordoned", "Cordoned: ", CTL_YELLOW },
-                      { "devices_cordoned", "Cordoned: ", CTL_YELLOW },
-                      { "devices_withheld", "Withheld: ", CTL_YELLOW } };
+        const json_t *reason;
+        size_t i;
 
-        for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        json_array_foreach(json_object_get(status, "reasons"), i, reason) {
                 _cleanup_free_ char *text =
-                        ctl_text_escape(ctl_json_text(status, lines[i].key), style->utf8);
+                        ctl_text_escape(ctl_json_text(reason, "text"), style->utf8);
 
                 if (!text)
                         return -ENOMEM;
-                if (text[0])
-                        fprintf(output, "  %s%s%s%s\n", ctl_colour(style, lines[i].colour),
-                                lines[i].before, text, ctl_colour_end(style));
+                fprintf(output, "  %s%s%s\n", ctl_colour(style, ctl_status_colour(reason)), text,
+                        ctl_colour_end(style));
         }
         return 0;
 }
@@ -112,18 +74,24 @@ static int print_head(const json_t *status, const CtlStyle *style, FILE *output)
         if (n_owed > 0)
                 fprintf(output, ", %" PRIu64 " owed", n_owed);
         fputc('\n', output);
-        return print_troubles(status, style, output);
+        return print_reasons(status, style, output);
 }
 
-static void add_usage(CtlTable *table, const char *provider, const char *resource_class,
+/* provider NULL: it stands in a line above. */
+static void add_usage(CtlTable *table, const json_t *provider, const char *resource_class,
                       const json_t *inventory, const CtlStyle *style)
 {
         uint64_t used = ctl_json_u64(inventory, "used"),
                  capacity = ctl_json_u64(inventory, "capacity");
+        CtlColour colour = CTL_PLAIN;
+        const char *mark = "";
         char bar[CTL_TEXT_MAX];
 
         ctl_table_line(table);
-        ctl_table_cell(table, CTL_PLAIN, "%s", provider);
+        if (provider)
+                mark = ctl_tree_mark(provider, &colour);
+        ctl_table_cell(table, colour, "%s%s", provider ? ctl_json_text(provider, "name") : "",
+                       mark);
         ctl_table_cell(table, CTL_PLAIN, "%s", resource_class);
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, used);
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, capacity > used ? capacity - used : 0);
@@ -145,13 +113,14 @@ static int print_usage(const json_t *tree, const CtlStyle *style, FILE *output)
         if (r < 0)
                 return r;
         json_array_foreach(json_object_get(tree, "providers"), i, provider) {
-                const char *name = ctl_json_text(provider, "name"), *resource_class;
+                const json_t *named = provider;
+                const char *resource_class;
                 json_t *inventory;
 
                 json_object_foreach(json_object_get(provider, "inventories"), resource_class,
                                     inventory) {
-                        add_usage(table, name, resource_class, inventory, style);
-                        name = "";
+                        add_usage(table, named, resource_class, inventory, style);
+                        named = NULL;
                 }
         }
         if (ctl_table_count(table) > 0)
@@ -194,22 +163,23 @@ static char *format_devices(const json_t *claim)
         return text;
 }
 
-static int add_claim(CtlTable *table, const CtlWatchFacts *facts, const json_t *claim,
-                     const CtlStyle *style)
+static int add_claim(CtlTable *table, const json_t *claim, const CtlStyle *style)
 {
         _cleanup_free_ char *resources = format_resources(claim), *devices = format_devices(claim);
         const char *state = ctl_json_text(claim, "state");
-        bool known, roomy = style->width == 0 || style->width >= ROOMY;
+        const char *guest = ctl_json_text(claim, "guest");
+        bool roomy = style->width == 0 || style->width >= ROOMY;
         char age[CTL_TEXT_MAX];
-        const char *guest;
 
         if (!resources || !devices)
                 return -ENOMEM;
         ctl_table_line(table);
         ctl_table_cell(table, CTL_BOLD, "%" PRIu64, ctl_json_u64(claim, "id"));
-        guest = guest_name(facts, ctl_json_text(claim, "consumer"), &known);
-        ctl_table_cell(table, CTL_PLAIN, "%.*s", known || roomy ? INT_MAX : SHORT_UUID_LENGTH,
-                       guest);
+        if (guest[0])
+                ctl_table_cell(table, CTL_PLAIN, "%s", guest);
+        else
+                ctl_table_cell(table, CTL_PLAIN, "%.*s", roomy ? INT_MAX : SHORT_UUID_LENGTH,
+                               ctl_json_text(claim, "consumer"));
         ctl_table_cell(table, strcmp(state, "confirmed") == 0 ? CTL_GREEN : CTL_YELLOW, "%s",
                        state);
         ctl_table_cell(table, CTL_PLAIN, "%s",
@@ -229,7 +199,7 @@ static int print_claims(const CtlWatchFacts *facts, const CtlStyle *style, FILE 
         if (r < 0)
                 return r;
         json_array_foreach(json_object_get(facts->claims, "claims"), i, claim) {
-                r = add_claim(table, facts, claim, style);
+                r = add_claim(table, claim, style);
                 if (r < 0)
                         return r;
         }

@@ -12,7 +12,6 @@ typedef struct CtlWatchFacts {
         const json_t *status; /* agent/ctl/print/status.h */
         const json_t *tree;   /* agent/formats/tree-json.h */
         const json_t *claims; /* agent/ctl/print/claims.h */
-        const json_t *host;   /* drivers/host/snapshot.h: the names of guests */
 } CtlWatchFacts;
 
 /* The whole page: verdict, usage of each inventory, claims with the names of their guests. -ENOMEM.
@@ -22,6 +21,3 @@ int ctl_watch_print(const CtlWatchFacts *facts, const CtlStyle *style, FILE *out
 /* The same in one line, without a time: "synced: Placement is equal to this host; 3 providers, 1
  * claim; VCPU 2/16, …". The caller frees; NULL when out of memory. */
 char *ctl_watch_format_line(const CtlWatchFacts *facts, const CtlStyle *style);
-
-/* Whether a living claim is of a guest whose name the host does not tell. */
-bool ctl_watch_lacks_names(const CtlWatchFacts *facts);

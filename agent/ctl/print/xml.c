@@ -33,8 +33,8 @@ static int read_set(const json_t *object, const char *member, CpuSet *ret)
 static int add_all(const CpuSet *set, CpuSet *ret)
 {
         CPU_SET_FOREACH(cpu, set)
-        if (cpu_set_add(ret, cpu) < 0)
-                return -ENOMEM;
+                if (cpu_set_add(ret, cpu) < 0)
+                        return -ENOMEM;
         return 0;
 }
 

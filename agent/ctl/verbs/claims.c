@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/ctl/ask/bus.h"
+#include "agent/ctl/print/audit.h"
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/devices.h"
 #include "agent/ctl/print/xml.h"
@@ -60,7 +61,7 @@ static int resolve_mappings(Ctl *ctl, Error *reterr)
 
         if (mappings->named.n_items == 0)
                 return 0;
-        r = ctl_need_answer(ctl_fetch(ctl, "GetTree", false, TREE_FORMAT, &tree, reterr));
+        r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr));
         return r < 0 ? r : ctl_mappings_resolve(mappings, tree, reterr);
 }
 
@@ -90,17 +91,46 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
         return r < 0 ? r : print_claim(ctl, document, reterr);
 }
 
+static int list_claims(sd_bus *bus, json_t **ret, Error *reterr)
+{
+        return ctl_need_answer(
+                ctl_bus_describe(bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, ret, reterr));
+}
+
+/* Those that live, and behind them those that ended. */
+static int list_history(sd_bus *bus, json_t **ret, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL, *ended = NULL;
+        int r = list_claims(bus, &document, reterr);
+
+        if (r >= 0)
+                r = ctl_need_answer(
+                        ctl_bus_describe(bus, BUS_DOCUMENT_HISTORY, CLAIMS_FORMAT, &ended, reterr));
+        if (r < 0)
+                return r;
+        if (json_array_extend(json_object_get(document, "claims"),
+                              json_object_get(ended, "claims")) < 0)
+                return error_oom(reterr);
+        *ret = TAKE_PTR(document);
+        return 0;
+}
+
 static int list_problems(Ctl *ctl, sd_bus *bus, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        int r = ctl_need_answer(ctl_bus_list_problems(bus, &document, reterr));
+        int r = ctl_need_answer(
+                ctl_bus_describe(bus, BUS_DOCUMENT_PROBLEMS, PROBLEMS_FORMAT, &document, reterr));
 
         if (r < 0)
                 return r;
         ctl_page(ctl);
-        return ctl_wants_json(ctl)
-                       ? ctl_print_json(ctl, document, reterr)
-                       : ctl_oom_or(ctl_problems_print(document, &ctl->style, stdout), reterr);
+        r = ctl_wants_json(ctl)
+                    ? ctl_print_json(ctl, document, reterr)
+                    : ctl_oom_or(ctl_problems_print(document, &ctl->style, stdout), reterr);
+        if (r < 0)
+                return r;
+        return json_array_size(json_object_get(document, "problems")) > 0 ? CTL_AUDIT_FINDINGS
+                                                                          : EXIT_SUCCESS;
 }
 
 int ctl_verb_claims(Ctl *ctl, Error *reterr)
@@ -114,7 +144,7 @@ int ctl_verb_claims(Ctl *ctl, Error *reterr)
                 return r;
         if (ctl->options.problems)
                 return list_problems(ctl, bus, reterr);
-        r = ctl_need_answer(ctl_bus_list_claims(bus, history, &document, reterr));
+        r = history ? list_history(bus, &document, reterr) : list_claims(bus, &document, reterr);
         if (r < 0)
                 return r;
         ctl_page(ctl);
@@ -138,50 +168,22 @@ static int64_t claim_id(const Ctl *ctl)
 int ctl_verb_show(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        _cleanup_json_ json_t *claim = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        const json_t *claim;
         int r = ctl_connect(ctl, &bus, reterr);
 
+        if (r >= 0)
+                r = list_history(bus, &document, reterr);
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_get_claim(bus, claim_id(ctl), &claim, reterr));
-        if (r < 0)
-                return r;
+        claim = ctl_claims_get(document, (uint64_t)claim_id(ctl));
+        if (!claim)
+                return error_setf(reterr, ENOENT, "There is no claim %" PRId64, claim_id(ctl));
         if (ctl->options.xml)
                 return ctl_oom_or(ctl_xml_print(claim, stdout), reterr);
         ctl_page(ctl);
         return ctl_wants_json(ctl) ? ctl_print_json(ctl, claim, reterr)
                                    : ctl_oom_or(ctl_show_print(claim, &ctl->style, stdout), reterr);
-}
-
-/* The guest of that name, as the domain has it; NULL when there is none. The caller frees. */
-static char *find_guest(const Ctl *ctl, const char *name)
-{
-        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        _cleanup_json_ json_t *host = NULL;
-
-        if (ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &host, NULL) != 0 ||
-            snapshot_from_json(host, &snapshot, NULL) < 0)
-                return NULL;
-        for (size_t i = 0; i < snapshot->n_domains; i++)
-                if (strcmp(snapshot->domains[i].name, name) == 0)
-                        return strdup(snapshot->domains[i].uuid.text);
-        return NULL;
-}
-
-static int find_claims(const Ctl *ctl, sd_bus *bus, json_t **ret, Error *reterr)
-{
-        const char *what = ctl->options.arguments[1];
-        _cleanup_json_ json_t *document = NULL;
-        _cleanup_free_ char *guest = NULL;
-        int r = ctl_need_answer(ctl_bus_find_claims(bus, what, &document, reterr));
-
-        if (r >= 0 && json_array_size(json_object_get(document, "claims")) == 0)
-                guest = find_guest(ctl, what);
-        if (guest)
-                return ctl_need_answer(ctl_bus_find_claims(bus, guest, ret, reterr));
-        if (r >= 0)
-                *ret = TAKE_PTR(document);
-        return r;
 }
 
 /* Exit code 1 when nobody has it, so that scripts need not read. */
@@ -192,9 +194,10 @@ int ctl_verb_who(Ctl *ctl, Error *reterr)
         int r = ctl_connect(ctl, &bus, reterr);
 
         if (r >= 0)
-                r = find_claims(ctl, bus, &document, reterr);
+                r = list_claims(bus, &document, reterr);
         if (r < 0)
                 return r;
+        ctl_claims_find(document, ctl->options.arguments[1]);
         ctl_page(ctl);
         r = ctl_wants_json(ctl)
                     ? ctl_print_json(ctl, document, reterr)
@@ -373,10 +376,10 @@ int ctl_check_id(const CtlOptions *options, Error *reterr)
                 size_t n = strlen(*text);
 
                 if (n == 0 || n > 18 || strspn(*text, "0123456789") != n)
-                        return error_setf(reterr, EINVAL,
-                                          "\"%.60s\" is not the number of a claim; \"computectl "
-                                          "claims\" shows them",
-                                          *text);
+                        return error_setf(
+                                reterr, EINVAL,
+                                "\"%.60s\" is not the number of a claim; \"computectl claims\" shows them",
+                                *text);
         }
         return 0;
 }

@@ -19,7 +19,7 @@ int ctl_oom_or(int r, Error *reterr)
 void ctl_fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        int r = ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &document, reterr);
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &document, reterr);
 
         if (r == CTL_BUS_E_NOT_RUNNING)
                 r = ctl_poll(ctl->options.config, &document, reterr);
@@ -57,35 +57,25 @@ int ctl_connect(const Ctl *ctl, sd_bus **ret, Error *reterr)
         return ctl_need_answer(ctl_bus_open(ret, ctl->options.host, reterr));
 }
 
-int ctl_fetch(const Ctl *ctl, const char *method, bool array, const char *format, json_t **ret,
-              Error *reterr)
+int ctl_fetch(const Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        _cleanup_free_ char *text = NULL;
         int r = ctl_bus_open(&bus, ctl->options.host, reterr);
 
-        if (r != CTL_BUS_DONE)
-                return r;
-        r = ctl_bus_get_text(bus, method, 0, &text, reterr);
-        return r != CTL_BUS_DONE ? r : ctl_json_read_document(text, array, format, ret, reterr);
+        return r != CTL_BUS_DONE ? r : ctl_bus_describe(bus, document, format, ret, reterr);
 }
 
 int ctl_fetch_status(const Ctl *ctl, json_t **ret, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        _cleanup_json_ json_t *members = NULL;
         Error why = ERROR_NULL;
-        json_t *status;
         int r = ctl_bus_open(&bus, ctl->options.host, &why);
 
         if (r == CTL_BUS_DONE)
-                r = ctl_bus_get_status(bus, &members, &why);
+                r = ctl_bus_describe(bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, ret, &why);
         if (r < 0)
                 return error_setf(reterr, r, "%s", why.text);
-        status = r == CTL_BUS_DONE ? ctl_status_make(members)
-                                   : ctl_status_make_not_running(why.text);
-        if (!status)
-                return error_oom(reterr);
-        *ret = status;
-        return 0;
+        if (r != CTL_BUS_DONE)
+                *ret = ctl_status_make_not_running(why.text);
+        return *ret ? 0 : error_oom(reterr);
 }

@@ -6,6 +6,8 @@
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/verbs/verbs.h"
+#include "agent/formats/documents.h"
+#include "agent/formats/interface.h"
 #include "drivers/host/snapshot.h"
 
 /* For a verb that can do nothing without the agent: nobody there is a failure like others. */
@@ -14,8 +16,8 @@ int ctl_need_answer(int r);
 /* A connection to the bus that the options name; ctl_need_answer() is applied. */
 int ctl_connect(const Ctl *ctl, sd_bus **ret, Error *reterr);
 
-/* Calls a method that answers with a document. CTL_BUS_E_NOT_RUNNING as it came. */
-int ctl_fetch(const Ctl *ctl, const char *method, bool array, const char *format, json_t **ret,
+/* ctl_bus_describe() over a connection of its own. CTL_BUS_E_NOT_RUNNING as it came. */
+int ctl_fetch(const Ctl *ctl, const char *document, const char *format, json_t **ret,
               Error *reterr);
 
 /* Makes a status document, also of an agent that does not run. */

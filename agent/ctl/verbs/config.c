@@ -147,8 +147,7 @@ int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Erro
         if (r < 0 && strstr(reterr->text, "credential placement-") &&
             !getenv("CREDENTIALS_DIRECTORY"))
                 return error_prefixf(reterr, r,
-                                     "The service is stopped, so its credentials were not "
-                                     "checked");
+                                     "The service is stopped, so its credentials were not checked");
         if (r < 0)
                 return r;
         while (loaded->files[n])

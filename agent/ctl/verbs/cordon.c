@@ -16,10 +16,10 @@
 int ctl_check_cordon(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1] && !options->arguments[1][0])
-                return error_setf(reterr, EINVAL,
-                                  "%s: the name of the device is empty; without one it is for the "
-                                  "host",
-                                  options->arguments[0]);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: the name of the device is empty; without one it is for the host",
+                        options->arguments[0]);
         if (options->arguments[1] && options->arguments[2])
                 return error_setf(reterr, EINVAL, "%s: unexpected argument \"%.60s\"",
                                   options->arguments[0], options->arguments[2]);
@@ -101,21 +101,21 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *tree = NULL, *host = NULL;
         const SnapshotDevice *device;
-        int r = ctl_need_answer(ctl_fetch(ctl, "GetTree", false, TREE_FORMAT, &tree, reterr));
+        int r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr));
 
         if (r >= 0)
                 r = ctl_need_answer(
-                        ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &host, reterr));
+                        ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr));
         if (r >= 0)
                 r = snapshot_from_json(host, &snapshot, reterr);
         if (r < 0)
                 return r;
         device = find_device(snapshot, name);
         if (!device && !is_provider(tree, name))
-                return error_setf(reterr, ENODEV,
-                                  "\"%.60s\" is no device of this host; \"computectl tree\" and "
-                                  "\"computectl discover\" show them",
-                                  name);
+                return error_setf(
+                        reterr, ENODEV,
+                        "\"%.60s\" is no device of this host; \"computectl tree\" and \"computectl discover\" show them",
+                        name);
         ctl_claims_keep(claims, device ? device->name : name);
         return 0;
 }
@@ -130,7 +130,8 @@ int ctl_verb_drain(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_list_claims(bus, false, &document, reterr));
+        r = ctl_need_answer(
+                ctl_bus_describe(bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr));
         if (r >= 0 && device_of(ctl)[0])
                 r = keep_device(ctl, device_of(ctl), document, reterr);
         if (r < 0)

@@ -8,6 +8,8 @@
 
 #include "agent/config/config.h"
 #include "agent/ctl/ask/bus.h"
+#include "agent/formats/documents.h"
+#include "agent/formats/interface.h"
 #include "base/json.h"
 #include "base/uuid.h"
 
@@ -160,7 +162,7 @@ static int ask_policy(Policy *policy, Error *reterr)
         int r = ctl_bus_open(&bus, NULL, reterr);
 
         if (r == CTL_BUS_DONE)
-                r = ctl_bus_get_status(bus, &status, reterr);
+                r = ctl_bus_describe(bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &status, reterr);
         if (r == CTL_BUS_DONE)
                 r = json_read_string(status, "hook", &word, reterr);
         if (r != CTL_BUS_DONE)
@@ -175,7 +177,7 @@ static void read_policy(const char *file, Policy *policy)
 {
         _cleanup_(config_freep) Config *config = NULL;
         Error words = ERROR_NULL;
-        int r = config_load(&config, file, NULL, NULL, &words);
+        int r = config_load_hook(&config, file, &words);
 
         *policy = (Policy){ .timeout_usec = DEFAULT_TIMEOUT_USEC };
         if (r >= 0) {
@@ -198,12 +200,14 @@ int ctl_verb_hook(Ctl *ctl, Error *reterr)
         _cleanup_free_ char *xml = NULL;
         Error words = ERROR_NULL;
         const char *refused = NULL;
-        Policy policy;
+        Policy policy = { .timeout_usec = DEFAULT_TIMEOUT_USEC };
         bool wanted;
         int r;
 
-        read_policy(ctl->options.config, &policy);
-        wanted = policy.enabled && step != CTL_HOOK_NOTHING;
+        /* libvirt runs the hook some five times for each start: most of them need nothing. */
+        if (step != CTL_HOOK_NOTHING)
+                read_policy(ctl->options.config, &policy);
+        wanted = policy.enabled;
         bound_time(&policy, wanted ? step : CTL_HOOK_NOTHING);
         r = read_input(&xml, &words);
         if (!wanted)

@@ -42,9 +42,9 @@ static int refuse_running(const Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING)
-                return error_setf(reterr, EBUSY,
-                                  "The agent of this host runs: stop it first (systemctl stop "
-                                  "compute-agent)");
+                return error_setf(
+                        reterr, EBUSY,
+                        "The agent of this host runs: stop it first (systemctl stop compute-agent)");
         return 0;
 }
 

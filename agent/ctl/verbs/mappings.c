@@ -28,10 +28,10 @@ int ctl_mappings_add(CtlMappings *mappings, const char *text, Error *reterr)
         Uuid provider;
 
         if (!sign || !sign[1])
-                return error_setf(reterr, EINVAL,
-                                  "\"%.60s\" is not a mapping: SUFFIX=PROVIDER, the name or the "
-                                  "uuid of one that \"computectl tree\" shows",
-                                  text);
+                return error_setf(
+                        reterr, EINVAL,
+                        "\"%.60s\" is not a mapping: SUFFIX=PROVIDER, the name or the uuid of one that \"computectl tree\" shows",
+                        text);
         if (uuid_from_text(sign + 1, &provider) == 0)
                 return add_known(&mappings->known, text, &provider, reterr);
         return string_set_add(&mappings->named, text) < 0 ? error_oom(reterr) : 0;
@@ -72,10 +72,10 @@ static int find_provider(const json_t *tree, const char *name, Uuid *ret, Error 
         json_array_foreach(json_object_get(tree, "providers"), i, provider)
                 if (strcmp(ctl_json_text(provider, "name"), name) == 0)
                         return uuid_from_text(ctl_json_text(provider, "uuid"), ret);
-        return error_setf(reterr, EINVAL,
-                          "--mapping: this host has no provider \"%.100s\"; \"computectl tree\" "
-                          "shows them",
-                          name);
+        return error_setf(
+                reterr, EINVAL,
+                "--mapping: this host has no provider \"%.100s\"; \"computectl tree\" shows them",
+                name);
 }
 
 int ctl_mappings_resolve(CtlMappings *mappings, const json_t *tree, Error *reterr)

@@ -62,8 +62,7 @@ static const Option table[] = {
         FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
         FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
         TEXT("config", 'c', "FILE",
-             "discover, verify, doctor, cat-config, check-config, migrate-inventory, identity, "
-             "hook",
+             "discover, verify, doctor, cat-config, check-config, migrate-inventory, identity, hook",
              "Take FILE for the configuration", config),
         TEXT("os-cloud", 0, "NAME", "doctor, identity",
              "Take this cloud of clouds.yaml ($OS_CLOUD)", os_cloud),

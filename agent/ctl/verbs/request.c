@@ -53,10 +53,10 @@ int ctl_request_add_group(ResourceRequest *request, const char *text, Error *ret
         int r;
 
         if (!colon || colon == text)
-                return error_setf(reterr, EINVAL,
-                                  "\"%.60s\" is not a group: SUFFIX:CLASS=AMOUNT, for example "
-                                  "gpu:VGPU=1",
-                                  text);
+                return error_setf(
+                        reterr, EINVAL,
+                        "\"%.60s\" is not a group: SUFFIX:CLASS=AMOUNT, for example gpu:VGPU=1",
+                        text);
         r = split_suffix(text, colon, &suffix, reterr);
         return r < 0 ? r : add_resources(request, suffix, colon + 1, reterr);
 }
@@ -157,10 +157,10 @@ static int split_cell(const char *text, size_t next, const char **ret_rest, Erro
         size_t n = (size_t)snprintf(expected, sizeof(expected), "%zu:", next);
 
         if (next >= NUMA_REQUEST_CELLS_MAX || strncmp(text, expected, n) != 0)
-                return error_setf(reterr, EINVAL,
-                                  "\"%.40s\": give it for every cell of the guest, in their order: "
-                                  "this one begins with %s",
-                                  text, expected);
+                return error_setf(
+                        reterr, EINVAL,
+                        "\"%.40s\": give it for every cell of the guest, in their order: this one begins with %s",
+                        text, expected);
         *ret_rest = text + n;
         return 0;
 }

@@ -144,7 +144,7 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
         r = ctl_wants_json(ctl)
                     ? ctl_print_json(ctl, document, reterr)
                     : ctl_oom_or(ctl_doctor_print(document, &ctl->style, stdout), reterr);
-        return r < 0 ? r : ctl_doctor_is_well(document) ? EXIT_SUCCESS : EXIT_FAILURE;
+        return r < 0 ? r : (int)ctl_doctor_exit(document, status);
 }
 
 /* Claims are in the picture when they can be had: a full disk hides no host. */
@@ -153,7 +153,7 @@ static int draw_host(const Ctl *ctl, const json_t *tree, Error *reterr)
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *host = NULL, *claims = NULL;
-        int r = ctl_need_answer(ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &host, reterr));
+        int r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr));
 
         if (r >= 0)
                 r = snapshot_from_json(host, &snapshot, reterr);
@@ -161,14 +161,14 @@ static int draw_host(const Ctl *ctl, const json_t *tree, Error *reterr)
                 r = ctl_connect(ctl, &bus, reterr);
         if (r < 0)
                 return r;
-        (void)ctl_bus_list_claims(bus, false, &claims, NULL);
+        (void)ctl_bus_describe(bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &claims, NULL);
         return ctl_draw(snapshot, tree, claims, stdout, reterr);
 }
 
 static int verb_tree(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL;
-        int r = ctl_need_answer(ctl_fetch(ctl, "GetTree", false, TREE_FORMAT, &tree, reterr));
+        int r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr));
 
         if (r < 0)
                 return r;
@@ -182,7 +182,7 @@ static int verb_tree(Ctl *ctl, Error *reterr)
 static int verb_plan(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *plan = NULL;
-        int r = ctl_need_answer(ctl_fetch(ctl, "GetPlan", true, NULL, &plan, reterr));
+        int r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_PLAN, NULL, &plan, reterr));
 
         if (r < 0)
                 return r;
@@ -198,7 +198,7 @@ static int verb_discover(Ctl *ctl, Error *reterr)
         int r = CTL_BUS_E_NOT_RUNNING;
 
         if (!ctl->options.config)
-                r = ctl_fetch(ctl, "Discover", false, SNAPSHOT_FORMAT, &document, reterr);
+                r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &document, reterr);
         if (r == CTL_BUS_E_NOT_RUNNING && ctl->options.host)
                 return ctl_need_answer(r);
         if (r == CTL_BUS_E_NOT_RUNNING)
@@ -271,10 +271,10 @@ static int verb_sync(Ctl *ctl, Error *reterr)
 
 static const char *reshape_hint(const CtlOptions *options)
 {
-        return options->plan   ? "Nothing was changed: \"computectl reshape\" does it."
-               : options->undo ? "Done. Set the option back before the next start, or that will "
-                                 "reshape again."
-                               : "Done. \"computectl reshape --undo\" puts it back.";
+        return options->plan ? "Nothing was changed: \"computectl reshape\" does it."
+               : options->undo
+                       ? "Done. Set the option back before the next start, or that will reshape again."
+                       : "Done. \"computectl reshape --undo\" puts it back.";
 }
 
 static int verb_reshape(Ctl *ctl, Error *reterr)
@@ -316,8 +316,7 @@ static int verb_migrate(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING) {
-                fputs("The agent of this host runs, and does this itself: stop it first, or use "
-                      "\"computectl reshape\".\n",
+                fputs("The agent of this host runs, and does this itself: stop it first, or use \"computectl reshape\".\n",
                       stderr);
                 return CTL_MIGRATE_RUNNING;
         }
@@ -368,54 +367,57 @@ static int verb_reload(Ctl *ctl, Error *reterr)
 
 const CtlVerb ctl_verbs[] = {
         { "status", "", "Tell whether all is well (exit code 0, 3 or 4)", 0, REMOTE, NULL,
-          verb_status },
-        { "tree", "", "Show the resource providers and their usage", 0, REMOTE, NULL, verb_tree },
+          verb_status, NULL },
+        { "tree", "", "Show the resource providers and their usage", 0, REMOTE, NULL, verb_tree,
+          NULL },
         { "watch", "", "Show status, usage and claims all the time", 0, REMOTE, NULL,
-          ctl_verb_watch },
-        { "plan", "", "Show what the next sync would send", 0, REMOTE, NULL, verb_plan },
-        { "discover", "", "Show what the hypervisor has", 0, REMOTE, NULL, verb_discover },
-        { "verify", "", "Compare the configuration with the hardware", 0, LOCAL, NULL,
-          verb_verify },
-        { "sync", "", "Poll and publish now", 0, CHANGE, NULL, verb_sync },
+          ctl_verb_watch, NULL },
+        { "plan", "", "Show what the next sync would send", 0, REMOTE, NULL, verb_plan, NULL },
+        { "discover", "", "Show what the hypervisor has", 0, REMOTE, NULL, verb_discover, NULL },
+        { "verify", "", "Compare the configuration with the hardware", 0, LOCAL, NULL, verb_verify,
+          NULL },
+        { "sync", "", "Poll and publish now", 0, CHANGE, NULL, verb_sync, NULL },
         { "reshape", "", "Move what guests hold to its new providers", 0, CHANGE, check_reshape,
-          verb_reshape },
+          verb_reshape, NULL },
         { "migrate-inventory", "[FILE...]", "Do what a start does, without a start",
-          CTL_ANY_ARGUMENTS, CTL_VERB_CHANGES, check_migrate, verb_migrate },
+          CTL_ANY_ARGUMENTS, CTL_VERB_CHANGES, check_migrate, verb_migrate, NULL },
         { "identity", "ACTION", "Who this host is: show, check, adopt, rename", 1, CTL_VERB_CHANGES,
-          ctl_check_identity, ctl_verb_identity },
-        { "reload", "", "Read the configuration again", 0, CHANGE, NULL, verb_reload },
-        { "doctor", "", "Look for what is wrong, and tell what to do", 0, LOCAL, NULL,
-          verb_doctor },
-        { "cat-config", "", "Show the configuration files", 0, LOCAL, NULL, verb_cat_config },
-        { "check-config", "", "Check the configuration files", 0, LOCAL, NULL, verb_check_config },
+          ctl_check_identity, ctl_verb_identity, "show check adopt rename" },
+        { "reload", "", "Read the configuration again", 0, CHANGE, NULL, verb_reload, NULL },
+        { "doctor", "", "Tell what is wrong, and what to do (0, 3, 4)", 0, LOCAL, NULL, verb_doctor,
+          NULL },
+        { "cat-config", "", "Show the configuration files", 0, LOCAL, NULL, verb_cat_config, NULL },
+        { "check-config", "", "Check the configuration files", 0, LOCAL, NULL, verb_check_config,
+          NULL },
         { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, REMOTE, NULL,
-          ctl_verb_audit },
-        { "heal", "", "Put right what audit finds", 0, CHANGE, NULL, ctl_verb_heal },
+          ctl_verb_audit, NULL },
+        { "heal", "", "Put right what audit finds", 0, CHANGE, NULL, ctl_verb_heal, NULL },
         { "consumers", "", "List who holds what of this host in Placement", 0, REMOTE, NULL,
-          ctl_verb_consumers },
+          ctl_verb_consumers, NULL },
         { "cordon", "[DEVICE]", "Promise nothing new of the host, or of a device",
-          CTL_ANY_ARGUMENTS, CHANGE, ctl_check_cordon, ctl_verb_cordon },
+          CTL_ANY_ARGUMENTS, CHANGE, ctl_check_cordon, ctl_verb_cordon, "devices" },
         { "uncordon", "[DEVICE]", "Give it back", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_cordon,
-          ctl_verb_uncordon },
+          ctl_verb_uncordon, "devices" },
         { "drain", "[DEVICE]", "List who has to move (exit code 0 or 3)", CTL_ANY_ARGUMENTS, REMOTE,
-          ctl_check_cordon, ctl_verb_drain },
-        { "claims", "", "List what is promised to guests", 0, REMOTE, NULL, ctl_verb_claims },
-        { "show", "ID", "Show one claim with its devices", 1, REMOTE, ctl_check_id, ctl_verb_show },
+          ctl_check_cordon, ctl_verb_drain, "devices" },
+        { "claims", "", "List what is promised to guests", 0, REMOTE, NULL, ctl_verb_claims, NULL },
+        { "show", "ID", "Show one claim with its devices", 1, REMOTE, ctl_check_id, ctl_verb_show,
+          "history" },
         { "who", "DEVICE|cpu:N|cell:N|GUEST", "Tell who has it, or what a guest has", 1, REMOTE,
-          NULL, ctl_verb_who },
+          NULL, ctl_verb_who, "devices" },
         { "explain", "", "Tell why a request fits, or does not", CTL_ANY_ARGUMENTS, REMOTE,
-          ctl_check_explain, ctl_verb_explain },
+          ctl_check_explain, ctl_verb_explain, NULL },
         { "claim", "", "Promise resources to a guest", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_claim,
-          ctl_verb_claim },
+          ctl_verb_claim, NULL },
         { "confirm", "ID", "Keep a claim: the guest runs", 1, CHANGE, ctl_check_id,
-          ctl_verb_confirm },
+          ctl_verb_confirm, "claims" },
         { "move", "FROM TO", "Hand a claim over to another consumer", 2, CHANGE, ctl_check_move,
-          ctl_verb_move },
+          ctl_verb_move, NULL },
         { "release", "ID...", "Give claims back", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_ids,
-          ctl_verb_release },
+          ctl_verb_release, "claims" },
         { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "What libvirt runs as its hook", 4,
-          CTL_VERB_CHANGES, NULL, ctl_verb_hook },
-        { NULL, NULL, NULL, 0, LOCAL, NULL, NULL },
+          CTL_VERB_CHANGES, NULL, ctl_verb_hook, NULL },
+        { NULL, NULL, NULL, 0, LOCAL, NULL, NULL, NULL },
 };
 
 /* Only verbs that look: a typing error must not end in a command that changes something, as soon as
@@ -458,10 +460,10 @@ static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *ret
         if (verb->flags & CTL_VERB_REMOTE)
                 return error_setf(reterr, EINVAL,
                                   "--config is a file of this host, and --host another one");
-        return error_setf(reterr, EINVAL,
-                          "%s looks at files and devices of the host that it runs on; run it "
-                          "there: ssh %.60s computectl %s",
-                          verb->name, options->host, verb->name);
+        return error_setf(
+                reterr, EINVAL,
+                "%s looks at files and devices of the host that it runs on; run it there: ssh %.60s computectl %s",
+                verb->name, options->host, verb->name);
 }
 
 const CtlVerb *ctl_verb_named(const char *name)

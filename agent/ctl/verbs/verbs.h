@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What computectl can do: one table, from which the dispatch and the help are made. */
+/* What computectl can do: one table, from which the dispatch, the help and the completion are made,
+ * and which tests/lint/manuals.py holds the manual page against. */
 
 #include <limits.h>
 
@@ -32,6 +33,10 @@ typedef struct CtlVerb {
 
         /* Returns the exit code, or a negative errno with words. */
         int (*run)(Ctl *ctl, Error *reterr);
+
+        /* What shells offer for its arguments: "claims", "history" (claims that ended, too),
+         * "devices", or the words themselves; NULL: nothing. */
+        const char *completed;
 } CtlVerb;
 
 extern const CtlVerb ctl_verbs[]; /* ends with a NULL name */

@@ -16,7 +16,6 @@
 #include "agent/formats/documents.h"
 #include "agent/formats/interface.h"
 #include "agent/formats/tree-json.h"
-#include "drivers/host/snapshot.h"
 
 #define TICK_USEC   USEC_PER_SEC          /* ages are counted on */
 #define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals that come together are one change */
@@ -30,7 +29,7 @@ typedef struct Watch {
         sd_bus *bus;         /* NULL: to be opened again */
         CtlScreen screen;    /* open on a terminal alone */
         uint64_t fetch_usec; /* CLOCK_MONOTONIC; when to ask next */
-        json_t *status, *tree, *claims, *host;
+        json_t *status, *tree, *claims;
         char *last_line;
         Error error; /* what ends it */
 } Watch;
@@ -49,7 +48,6 @@ static void watch_done(Watch *watch)
 {
         ctl_screen_close(&watch->screen);
         forget_facts(watch);
-        json_decref(watch->host);
         free(watch->last_line);
         sd_bus_flush_close_unref(watch->bus);
         sd_event_source_disable_unref(watch->tick);
@@ -95,55 +93,45 @@ static int open_bus(Watch *watch, Error *reterr)
         if (r != CTL_BUS_DONE)
                 return r;
         (void)sd_bus_set_method_call_timeout(bus, ANSWER_USEC);
-        if ((r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, NULL, NULL, on_signal, watch)) <
-                    0 ||
-            (r = sd_bus_add_match(bus, NULL,
-                                  "type='signal',sender='org.freedesktop.DBus',"
-                                  "member='NameOwnerChanged',arg0='" BUS_NAME "'",
-                                  on_owner, watch)) < 0 ||
+        if ((r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, BUS_INTERFACE,
+                                     "DocumentChanged", on_signal, watch)) < 0 ||
+            (r = sd_bus_add_match(
+                     bus, NULL,
+                     "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" BUS_NAME
+                     "'",
+                     on_owner, watch)) < 0 ||
             (r = sd_bus_attach_event(bus, watch->event, SD_EVENT_PRIORITY_NORMAL)) < 0)
                 return error_setf(reterr, r, "The bus cannot be watched: %s", strerror(-r));
         watch->bus = TAKE_PTR(bus);
         return CTL_BUS_DONE;
 }
 
-static int fetch_document(Watch *watch, const char *method, const char *format, json_t **member)
+/* Keeps what there was when it cannot be had. */
+static void fetch_document(Watch *watch, const char *name, const char *format, json_t **member)
 {
-        _cleanup_free_ char *text = NULL;
         json_t *document;
-        int r = ctl_bus_get_text(watch->bus, method, 0, &text, NULL);
 
-        if (r == CTL_BUS_DONE)
-                r = ctl_json_read_document(text, false, format, &document, NULL);
-        if (r != CTL_BUS_DONE)
-                return r;
+        if (ctl_bus_describe(watch->bus, name, format, &document, NULL) != CTL_BUS_DONE)
+                return;
         json_decref(*member);
         *member = document;
-        return r;
 }
 
 static CtlWatchFacts facts_of(const Watch *watch)
 {
-        return (CtlWatchFacts){ watch->status, watch->tree, watch->claims, watch->host };
+        return (CtlWatchFacts){ watch->status, watch->tree, watch->claims };
 }
 
 /* What of the agent can be had: before the first poll there is a status and nothing else. */
 static int fetch_facts(Watch *watch, Error *reterr)
 {
-        _cleanup_json_ json_t *members = NULL;
-        CtlWatchFacts facts;
-        int r = ctl_bus_get_status(watch->bus, &members, reterr);
+        int r = ctl_bus_describe(watch->bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &watch->status,
+                                 reterr);
 
         if (r != CTL_BUS_DONE)
                 return r;
-        watch->status = ctl_status_make(members);
-        if (!watch->status)
-                return error_oom(reterr);
-        (void)fetch_document(watch, "GetTree", TREE_FORMAT, &watch->tree);
-        (void)ctl_bus_list_claims(watch->bus, false, &watch->claims, NULL);
-        facts = facts_of(watch);
-        if (ctl_watch_lacks_names(&facts))
-                (void)fetch_document(watch, "Discover", SNAPSHOT_FORMAT, &watch->host);
+        fetch_document(watch, BUS_DOCUMENT_TREE, TREE_FORMAT, &watch->tree);
+        fetch_document(watch, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &watch->claims);
         return CTL_BUS_DONE;
 }
 

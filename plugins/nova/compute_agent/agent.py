@@ -111,7 +111,8 @@ class Agent:
 
         :param root: the uuid that the provider of the host must have
         """
-        out = self._busctl('call', SERVICE, PATH, SERVICE, 'GetTree')
+        out = self._busctl('call', SERVICE, PATH, SERVICE,
+                           'Describe', 's', 'tree')
         try:
             document = jsonutils.loads(jsonutils.loads(out)['data'][0])
             if document['format'] != TREE_FORMAT:

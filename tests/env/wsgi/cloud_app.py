@@ -4,7 +4,17 @@
 Both find their configuration by OS_NOVA_CONFIG_DIR or OS_GLANCE_CONFIG_DIR.
 """
 
+import io
 import sys
+
+
+def chunks(file):
+    """The parts of a body whose length is not told beforehand."""
+    while size := int(file.readline().partition(b';')[0], 16):
+        yield file.read(size)
+        file.readline()
+    while file.readline().strip():
+        pass
 
 
 def nova_application():
@@ -28,6 +38,15 @@ def main():
     class Handler(wsgiref.simple_server.WSGIRequestHandler):
         def log_message(self, format, *args):
             pass
+
+        def parse_request(self):
+            parsed = super().parse_request()
+            if parsed and self.headers['Transfer-Encoding'] == 'chunked':  # as Nova sends images
+                body = b''.join(chunks(self.rfile))
+                self.rfile = io.BytesIO(body)
+                del self.headers['Transfer-Encoding']
+                self.headers['Content-Length'] = str(len(body))
+            return parsed
 
     class Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
         daemon_threads = True

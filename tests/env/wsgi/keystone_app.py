@@ -4,6 +4,7 @@
 import os
 import socketserver
 import sys
+import threading
 import wsgiref.simple_server
 
 from keystone.server.wsgi import initialize_public_application
@@ -14,10 +15,27 @@ class _Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
     daemon_threads = True
 
 
+class _WritersInTurn:
+    """Lets one request at a time in that may write: SQLite refuses a second writer that has read before the first was done.
+
+    The first token of a user's in a day is such a write.
+    """
+
+    def __init__(self, application):
+        self._application = application
+        self._lock = threading.Lock()
+
+    def __call__(self, environ, start_response):
+        if environ['REQUEST_METHOD'] in ('GET', 'HEAD'):
+            return self._application(environ, start_response)
+        with self._lock:
+            return self._application(environ, start_response)
+
+
 def main():
     host, port = sys.argv[1], int(sys.argv[2])
     sys.argv = sys.argv[:1]
-    application = Recorder(initialize_public_application(), os.environ['PLACEMENT_RECORD'])
+    application = Recorder(_WritersInTurn(initialize_public_application()), os.environ['PLACEMENT_RECORD'])
     server = wsgiref.simple_server.make_server(host, port, application, server_class=_Server)
     server.serve_forever()
 

@@ -22,21 +22,16 @@ class AgentCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
+        cls.scratch = Scratch.of(cls)
         cls.host = demo_host()
-        cls.libvirtd = Libvirtd(cls.host, cls.scratch)
-        cls.libvirtd.start()
+        cls.libvirtd = Libvirtd(cls.host, cls.scratch).start()
 
     def setUp(self):
         # Placement and the bus belong to the test: provider names are global, and a test may kill them.
-        scratch = Scratch()
-        self.addCleanup(scratch.close)
+        scratch = Scratch.of(self)
         self.test_scratch = scratch
-        self.bus = Bus(scratch)
-        self.bus.start()
-        self.placement = Placement(scratch)
-        self.placement.start()
+        self.bus = Bus(scratch).start()
+        self.placement = Placement(scratch).start()
 
     def make_agent(self, options=None, **kwargs):
         kwargs.setdefault('placement', self.placement)
@@ -45,8 +40,7 @@ class AgentCase(unittest.TestCase):
         return Agent(self.test_scratch, options=options, **kwargs)
 
     def start_agent(self, options=None, **kwargs):
-        agent = self.make_agent(options, **kwargs)
-        agent.start()
+        agent = self.make_agent(options, **kwargs).start()
         agent.wait_state('synced')
         return agent
 
@@ -163,8 +157,7 @@ class TestPublish(AgentCase):
         self.assertEqual(self.placement.tree_by_name(agent.root()).keys(), before.keys())
 
     def test_over_a_unix_socket(self):
-        placement = Placement(self.test_scratch, 'uwsgi-unix')
-        placement.start()
+        placement = Placement(self.test_scratch, 'uwsgi-unix').start()
         agent = self.start_agent(placement=placement)
         self.assertEqual(placement_tree(placement, agent.root()), expected_tree(agent, self.host))
 
@@ -259,8 +252,7 @@ class TestDrivers(AgentCase):
         json.loads(recorded.read_text())
         tree = placement_tree(self.placement, agent.root())
         agent.stop()
-        other = Placement(self.test_scratch)
-        other.start()
+        other = Placement(self.test_scratch).start()
         static = self.start_agent({'DEFAULT': {'compute_driver': 'static'},
                                    'static': {'path': recorded}}, placement=other)
         self.assertEqual(placement_tree(other, static.root()), tree)
@@ -274,8 +266,7 @@ class TestDrivers(AgentCase):
         self.assertIn(str(path), done.stderr)
 
     def test_standalone(self):
-        agent = self.make_agent(placement=None)
-        agent.start()
+        agent = self.make_agent(placement=None).start()
         agent.wait_state('standalone')
         wait_until(lambda: agent.status().get('n_providers') == 3, 10, 'three providers')
         agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')

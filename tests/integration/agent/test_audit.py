@@ -30,13 +30,11 @@ class AuditCase(GuestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
+        cls.scratch = Scratch.of(cls)
         cls.host = Host(cells=simple_host(cells=2).cells, gpus=[
             Gpu('0000:41:00.0', numa_node=0, types=m10_types())], pci=[
             Pci(T4, 0, vendor=0x10de, device=0x1eb8, pci_class=0x030200, driver='nvidia')])
-        cls.libvirtd = Libvirtd(cls.host, cls.scratch)
-        cls.libvirtd.start()
+        cls.libvirtd = Libvirtd(cls.host, cls.scratch).start()
 
     def provider(self, agent, name):
         return self.placement.tree_by_name(agent.root())[name]['uuid']
@@ -288,6 +286,25 @@ class TestHealTrouble(AuditCase):
             self.assertEqual(healing.result()[1], {late: ('leaked', 'release-share', 'healed')})
             claiming.result()
         self.assertEqual(self.holds(late), {root: amounts})
+
+    def test_a_claim_for_what_is_being_healed_for_long_is_no_trouble_of_the_database(self):
+        agent, proxy = self.start_behind_proxy()
+        agent.ctl('sync')
+        leaked = self.allocate({agent.root(): {'VCPU': 1}})
+        self.wait_findings(agent, {leaked: 'leaked'})
+        hang = proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            healing = pool.submit(self.audit, agent, 'heal')
+            try:
+                self.assertTrue(hang.reached.wait(20))
+                done = agent.ctl('claim', '--consumer', leaked, '--resources', 'VCPU=1', check=False)
+            finally:
+                hang.release()
+            healing.result()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('being healed: try again', done.stderr)
+        self.assertNotIn('Claims cannot be taken', agent.log())
+        self.assertEqual(agent.status()['claim_error'], '')
 
     def test_a_scheduler_that_writes_what_is_being_healed(self):
         agent, proxy = self.start_behind_proxy()

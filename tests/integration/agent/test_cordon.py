@@ -39,6 +39,13 @@ class TestCordon(AgentCase):
         record = self.placement.tree_by_name(agent.root())[name]['inventories']['VGPU']
         return record['reserved'], record['total']
 
+    def not_well(self, agent):
+        shown, doctor = agent.ctl('status', check=False), agent.ctl('doctor', '--config', agent.config, check=False)
+        self.assertEqual((shown.returncode, doctor.returncode), (4, 4), doctor.stdout)
+        self.assertIn('cordoned', shown.stdout.splitlines()[0])
+        self.assertIn('gives it back', doctor.stdout)
+        return shown.stdout
+
     def named(self, agent):
         """The providers that the tree names as cordoned, in the document and in the text."""
         named = [one['name'] for one in agent.ctl_json('tree')['providers'] if one['cordoned']]
@@ -64,7 +71,7 @@ class TestCordon(AgentCase):
         self.assertIn('the fan is broken', done.stderr)
         self.assertIn('the fan is broken',
                       agent.ctl('explain', '--resources', 'VCPU=1', check=False).stdout)
-        self.assertIn('the fan is broken', agent.ctl('status').stdout)
+        self.assertIn('the fan is broken', self.not_well(agent))
         self.assertEqual(self.named(agent), ['demo'])
         # what is promised is promised
         self.assertEqual(json.loads(self.claim(agent, 'VCPU=1', consumer).stdout)['id'],
@@ -109,7 +116,7 @@ class TestCordon(AgentCase):
         done = self.claim(agent, 'VGPU=1', check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn('ECC errors', done.stderr)
-        self.assertIn('ECC errors', agent.ctl('status').stdout)
+        self.assertIn('ECC errors', self.not_well(agent))
         self.assertEqual(self.named(agent), [GPU_A])
         # Whose device: by each of its names; one that nothing has is a mistake, not empty.
         for name in ('0000:41:00.0', 'pci_0000_41_00_0', GPU_A):
@@ -149,6 +156,20 @@ class WaitingAgent(Agent):
 
 class TestWhoItWas(HostCase):
     with_placement = False
+
+    def test_what_becomes_of_a_claim_is_told_with_the_caller(self):
+        agent = Agent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))
+        self.addCleanup(agent.stop)
+        agent.start()
+        agent.wait_state('standalone')
+        consumer = str(uuid.uuid4())
+        claim = agent.ctl_json('claim', '--consumer', consumer, '--resources', 'VCPU=1')['id']
+        agent.ctl('confirm', claim)
+        agent.ctl('release', claim, '--reason', 'moved to rack 7')
+        by = r'by %s \(computectl, pid \d+(, [^)]+)?\)' % getpass.getuser()
+        for what in ('promised to %s %s; ' % (consumer, by), 'confirmed %s; ' % by,
+                     'released %s: moved to rack 7; ' % by):
+            self.assertRegex(agent.log(), r'Claim %d: %sVCPU=1 of vm\.\n' % (claim, what))
 
     def test_no_directory_is_asked(self):
         agent = WaitingAgent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))

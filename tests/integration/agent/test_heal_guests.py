@@ -56,7 +56,7 @@ class TestReshapeThatWaits(reshape.ReshapeCase):
         found = findings_of(self.agent, 'heal')
         self.assertEqual({item['outcome'] for item in found.values()} - {'found'}, set())
         self.assertEqual({item['remedy'] for item in found.values()} - {'none'}, set())
-        problems = json.dumps(self.agent.ctl_json('claims', '--problems'))
+        problems = json.dumps(self.agent.problems())
         for mdev in reshape.MDEVS[1:3]:
             self.assertIn('has mdev %s, which its claim does not name' % mdev, problems)
         self.assertEqual([self.held(guest) for guest in self.guests], [old, old])

@@ -22,12 +22,9 @@ class IdentityCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.placement = Placement(cls.scratch)
-        cls.placement.start()
-        cls.bus = Bus(cls.scratch)
-        cls.bus.start()
+        cls.scratch = Scratch.of(cls)
+        cls.placement = Placement(cls.scratch).start()
+        cls.bus = Bus(cls.scratch).start()
 
     def setUp(self):
         self.name = 'host-' + uuid.uuid4().hex[:8]

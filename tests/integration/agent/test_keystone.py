@@ -40,12 +40,9 @@ def services(expiration):
     """Keystone, a Placement that asks it, and a bus: for all tests of this file."""
     scratch = Scratch()
     unittest.addModuleCleanup(scratch.close)
-    keystone = Keystone(scratch, expiration)
-    keystone.start()
-    placement = Placement(scratch, keystone=keystone)
-    placement.start()
-    bus = Bus(scratch)
-    bus.start()
+    keystone = Keystone(scratch, expiration).start()
+    placement = Placement(scratch, keystone=keystone).start()
+    bus = Bus(scratch).start()
     return keystone, placement, bus
 
 
@@ -57,8 +54,7 @@ class KeystoneCase(unittest.TestCase):
         cls.keystone, cls.placement, cls.bus = services(cls.expiration)
 
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
+        self.scratch = Scratch.of(self)
         self.keystone.set_endpoint(self.placement.endpoint)
         self.addCleanup(self.forget_providers)
         self.mark = self.keystone.mark()
@@ -80,16 +76,14 @@ class KeystoneCase(unittest.TestCase):
                     options={'placement': self.options(**placement), **(config or {})})
 
     def start_synced(self, seconds=60, **kwargs):
-        agent = self.make_agent(**kwargs)
-        agent.start()
+        agent = self.make_agent(**kwargs).start()
         agent.wait_state('synced', seconds)
         self.assertTrue(self.placement.tree(agent.root()))
         return agent
 
     def start_refused(self, **kwargs):
         """An agent that gets no further; the words of its status."""
-        agent = self.make_agent(**kwargs)
-        agent.start()
+        agent = self.make_agent(**kwargs).start()
         wait_until(lambda: agent.status().get('sync_error'), 30, 'a refusal')
         return agent, agent.status()['sync_error']
 
@@ -137,8 +131,7 @@ class TestScopes(KeystoneCase):
                 if key not in ('region_name', 'timeout')}
         agent = self.make_agent(config={'placement': {
             'auth_section': 'service_user', 'region_name': 'RegionOne'},
-            'service_user': {**user, 'send_service_user_token': 'true'}})
-        agent.start()
+            'service_user': {**user, 'send_service_user_token': 'true'}}).start()
         agent.wait_state('synced')
         self.assertNotIn('unknown', agent.log())
         shown = agent.ctl('cat-config', '--config', agent.config).stdout
@@ -340,8 +333,7 @@ class TestTokenOfAnother(KeystoneCase):
         self.other = Keystone(self.scratch)
         self.set_keys(lambda path: base64.urlsafe_b64encode(os.urandom(32)))
         self.other.start()
-        self.stranger = Placement(self.scratch, keystone=self.other)
-        self.stranger.start()
+        self.stranger = Placement(self.scratch, keystone=self.other).start()
 
     def set_keys(self, make):
         for path in (self.other.folder / 'fernet').iterdir():

@@ -30,13 +30,10 @@ def promtool(*args, **kwargs):
 class Metrics(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        bus = Bus(cls.scratch)
-        bus.start()
+        cls.scratch = Scratch.of(cls)
+        bus = Bus(cls.scratch).start()
         cls.file = cls.scratch.folder('metrics') / 'compute-agent.prom'
-        cls.agent = Agent(cls.scratch, bus=bus, options={'agent': {'metrics_file': cls.file}})
-        cls.agent.start()
+        cls.agent = Agent(cls.scratch, bus=bus, options={'agent': {'metrics_file': cls.file}}).start()
         wait_until(cls.file.exists, 20, 'the metrics')
 
     def names(self):
@@ -59,6 +56,17 @@ class Metrics(unittest.TestCase):
         code, text = promtool('check', 'rules', DOC / 'compute-agent.rules.yml')
         self.assertEqual(code, 0, text)
 
+    def test_each_alert_is_raised_when_it_should_and_not_on_a_host_that_is_well(self):
+        rules, cases = DOC / 'compute-agent.rules.yml', DOC.parent / 'tests/fixtures/compute-agent.rules.test.yml'
+        text = cases.read_text()
+        for alert in re.findall(r'alert: (\w+)', rules.read_text()):
+            self.assertIn('alertname: %s\n' % alert, text)
+            self.assertIn('eval_time: 100m, alertname: %s, exp_alerts: []' % alert, text)
+        file = self.scratch.folder('rules') / 'test.yml'
+        file.write_text(text.replace('RULES', str(rules)))
+        code, text = promtool('test', 'rules', file)
+        self.assertEqual(code, 0, text)
+
     def test_rules_and_dashboard_know_no_other_names(self):
         dashboard = (DOC / 'compute-agent-dashboard.json').read_text()
         json.loads(dashboard)
@@ -76,19 +84,15 @@ class WithPlacement(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        bus = Bus(cls.scratch)
-        bus.start()
-        cls.placement = Placement(cls.scratch)
-        cls.placement.start()
+        cls.scratch = Scratch.of(cls)
+        bus = Bus(cls.scratch).start()
+        cls.placement = Placement(cls.scratch).start()
         cls.proxy = cls.enterClassContext(Proxy(cls.placement.port))
         cls.file = cls.scratch.folder('metrics') / 'compute-agent.prom'
         cls.agent = Agent(cls.scratch, bus=bus, uri=testdriver_xml(demo_host(), cls.scratch.path),
                           options={'agent': {'metrics_file': cls.file},
                                    'placement': {'auth_type': 'admin_token', 'token': 'admin',
-                                                 'endpoint_override': cls.proxy.endpoint}})
-        cls.agent.start()
+                                                 'endpoint_override': cls.proxy.endpoint}}).start()
         cls.agent.wait_state('synced')
 
     def setUp(self):

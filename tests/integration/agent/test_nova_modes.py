@@ -71,8 +71,7 @@ class TestObserve(NovaCase):
     def test_a_new_host_is_not_published(self):
         metrics = self.test_scratch.path / 'agent.prom'
         mark = self.placement.mark()
-        agent = self.make_agent({**OPTIONS, 'agent': {'nova': 'observe', 'metrics_file': metrics}})
-        agent.start()
+        agent = self.make_agent({**OPTIONS, 'agent': {'nova': 'observe', 'metrics_file': metrics}}).start()
         agent.wait_state(LEFT)
         agent.ctl('sync')
         self.assertEqual(self.sends(mark), [])
@@ -81,9 +80,11 @@ class TestObserve(NovaCase):
         self.assertEqual(self.differences(agent), len(plan))
         self.assertIn('compute_agent_placement_differences %d\n' % len(plan), metrics.read_text())
         self.assertIn('compute_agent_nova_mode{mode="observe"} 1\n', metrics.read_text())
-        self.assertEqual(agent.status()['state'], 'ok')
-        self.assertIn('[agent] nova is observe: %d request(s)' % len(plan), agent.ctl('status').stdout)
-        self.assertIn('[agent] nova is observe', agent.ctl('doctor', check=False).stdout)
+        self.assertEqual(agent.status()['state'], 'warning')
+        shown = agent.ctl('status', check=False)
+        self.assertEqual(shown.returncode, 4)
+        self.assertIn('[agent] nova is observe: %d request(s)' % len(plan), shown.stdout)
+        self.assertIn('%d request(s) would make' % len(plan), agent.ctl('doctor', check=False).stdout)
         self.assertEqual(self.property('Nova'), 's "observe"')
         self.assertEqual(self.property('TreePublished'), 'b false')
         self.assertEqual(agent.run('--dry-run').returncode, 0)
@@ -306,7 +307,7 @@ class TestSecondReporter(NovaCase):
         # the third time is the last for a quarter of an hour
         self.assertEqual(n, 2)
         self.assertEqual(agent.status()['n_conflicts'], conflicts)
-        words = 'trait COMPUTE_NODE of %s (undone 3 times)' % NODE
+        words = 'trait COMPUTE_NODE of %s: taken away (undone 3 times)' % NODE
         self.assertEqual(agent.status()['second_reporter'], words)
         self.assertIn(words, ' '.join(agent.ctl('status', check=False).stdout.split()))
         doctor = json.loads(
@@ -327,8 +328,8 @@ class TestSecondReporter(NovaCase):
             n = self.fight(agent, lambda agent=agent: self.change(
                 agent, NODE, 'inventories', lambda all_: all_['MEMORY_MB'].update(reserved=17)), 5)
             self.assertEqual(n, 2, mode)
-            self.assertEqual(agent.status()['second_reporter'],
-                             'inventory MEMORY_MB of %s (undone 3 times)' % NODE)
+            self.assertRegex(agent.status()['second_reporter'],
+                             r'inventory MEMORY_MB of %s: reserved 17, not \d+ \(undone 3 times\)' % NODE)
             agent.stop()
             self.placement.stop()
             self.setUp()

@@ -27,7 +27,7 @@ INVENTORY = {'total': 8, 'reserved': 0, 'min_unit': 1, 'max_unit': 8, 'step_size
 
 
 def document(cell_class='HUGE'):
-    """What GetTree says of a host with one cell."""
+    """What the document "tree" says of a host with one cell."""
     told = {**INVENTORY, 'capacity': 32, 'used': 1}
     return {'format': 'compute-agent-tree/1', 'node': 'host', 'root': ROOT, 'providers': [
         {'uuid': ROOT, 'name': 'host', 'parent': None, 'traits': ['COMPUTE_NODE'], 'aggregates': [CELL],

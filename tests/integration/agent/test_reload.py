@@ -15,12 +15,9 @@ CONSUMER = '0a3fd8c2-1f2b-4a53-8a0a-35b6a3a6f0d1'
 
 class Reload(unittest.TestCase):
     def setUp(self):
-        scratch = Scratch()
-        self.addCleanup(scratch.close)
-        self.bus = Bus(scratch)
-        self.bus.start()
-        self.agent = Agent(scratch, bus=self.bus)
-        self.agent.start()
+        scratch = Scratch.of(self)
+        self.bus = Bus(scratch).start()
+        self.agent = Agent(scratch, bus=self.bus).start()
         self.agent.ctl('sync')
 
     def wait_ready(self):

@@ -39,12 +39,9 @@ def hot_journal(other):
 
 class TestRootAtHand(unittest.TestCase):
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
-        self.bus = Bus(self.scratch)
-        self.bus.start()
-        self.placement = Placement(self.scratch)
-        self.placement.start()
+        self.scratch = Scratch.of(self)
+        self.bus = Bus(self.scratch).start()
+        self.placement = Placement(self.scratch).start()
         self.agent = Agent(self.scratch, self.placement, bus=self.bus, options={
             'DEFAULT': {'compute_driver': 'static'}, 'devices': {'enabled_mdev_types': None}})
         host = self.agent.folder / 'host.json'

@@ -19,18 +19,15 @@ BUSY = 75
 
 class TestStateLock(unittest.TestCase):
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
-        self.placement = Placement(self.scratch)
-        self.placement.start()
+        self.scratch = Scratch.of(self)
+        self.placement = Placement(self.scratch).start()
         self.recorded = self.scratch.folder('host') / 'host.json'
         self.recorded.write_text(json.dumps(HOST))
         self.first, self.second = self.make_agent(), self.make_agent()
         self.second.configure({'DEFAULT': {'state_path': self.first.state}})
 
     def make_agent(self):
-        bus = Bus(self.scratch)
-        bus.start()
+        bus = Bus(self.scratch).start()
         agent = Agent(self.scratch, self.placement, bus=bus, options={
             'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 60},
             'static': {'path': self.recorded}, 'devices': {'enabled_mdev_types': None}})

@@ -27,10 +27,8 @@ HOST = {
 
 class TestTogether(unittest.TestCase):
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
-        self.placement = Placement(self.scratch)
-        self.placement.start()
+        self.scratch = Scratch.of(self)
+        self.placement = Placement(self.scratch).start()
         self.recorded = self.scratch.folder('host') / 'host.json'
         self.recorded.write_text(json.dumps(HOST))
         self.agents = [self.make_agent() for _ in range(2)]
@@ -39,8 +37,7 @@ class TestTogether(unittest.TestCase):
         self.traits, self.consumers, self.troubles = set(), set(), []
 
     def make_agent(self):
-        bus = Bus(self.scratch)
-        bus.start()
+        bus = Bus(self.scratch).start()
         agent = Agent(self.scratch, self.placement, bus=bus, options={
             'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 1},
             'static': {'path': self.recorded}, 'devices': {'enabled_mdev_types': None}})

@@ -48,7 +48,7 @@ class TestBrokenTree(AgentCase):
     def test_a_child_is_renamed_and_back(self):
         self.start()
         gpu = self.before[GPU_A]
-        for name in ('demo-mine', 'demo_pci_0000_99_00_0'):
+        for n, name in enumerate(('demo-mine', 'demo_pci_0000_99_00_0'), 1):
             with self.subTest(name):
                 self.put(gpu['uuid'], name=name, parent_provider_uuid=gpu['parent'])
                 mark = self.placement.mark()
@@ -60,6 +60,7 @@ class TestBrokenTree(AgentCase):
                 self.put(gpu['uuid'], name=GPU_A, parent_provider_uuid=gpu['parent'])
                 self.sync('synced')
                 self.assertEqual(self.tree(), self.before)
+                self.assertEqual(self.agent.log().count('Placement is equal to this host again'), n)
 
     def test_a_child_is_renamed_for_good(self):
         self.start()
@@ -105,8 +106,7 @@ class TestBrokenTree(AgentCase):
 
     def test_somebody_has_the_name_of_a_child(self):
         self.placement.request('POST', '/resource_providers', {'uuid': OTHER, 'name': GPU_A})
-        self.agent = self.make_agent({'compute': {'numa_in_placement': 'true'}})
-        self.agent.start()
+        self.agent = self.make_agent({'compute': {'numa_in_placement': 'true'}}).start()
         self.agent.wait_state('stale')
         self.assertIn(GPU_A, self.agent.ctl('status', check=False).stdout)
         tree = self.tree()

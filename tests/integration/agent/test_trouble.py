@@ -3,6 +3,7 @@
 
 import json
 import resource
+import signal
 import time
 import unittest
 import uuid
@@ -43,8 +44,7 @@ class TestPlacement(TroubleCase):
 
     def test_down_at_start(self):
         self.placement.kill()
-        agent = self.make_agent()
-        agent.start()
+        agent = self.make_agent().start()
         agent.wait_state('offline')
         self.claim(agent, 'VGPU=1')
         self.placement.start()
@@ -52,8 +52,7 @@ class TestPlacement(TroubleCase):
 
     def test_a_day_of_trouble_is_a_handful_of_lines(self):
         self.placement.kill()
-        agent = self.make_agent()
-        agent.start()
+        agent = self.make_agent().start()
         agent.wait_state('offline')
         for _ in range(20):
             agent.ctl('sync', check=False)
@@ -62,8 +61,7 @@ class TestPlacement(TroubleCase):
     def test_every_lie_of_a_proxy(self):
         """HTML, garbage, cut and oversized answers, errors: offline or stale in words, then equal."""
         with Proxy(self.placement.port) as proxy:
-            agent = self.make_agent(placement=proxy.endpoint)
-            agent.start()
+            agent = self.make_agent(placement=proxy.endpoint).start()
             agent.wait_state('synced')
             for name, fault in [('html 503', faults.html(503)), ('html 200', faults.html(200)),
                                 ('500', faults.server_error(500)), ('garbage', faults.garbage()),
@@ -82,8 +80,7 @@ class TestPlacement(TroubleCase):
         """It is said once, and everything is published without POST /reshaper."""
         with Proxy(self.placement.port) as proxy:
             proxy.add(faults.server_error(403, method='POST', path='/reshaper'))
-            agent = self.make_agent(placement=proxy.endpoint)
-            agent.start()
+            agent = self.make_agent(placement=proxy.endpoint).start()
             self.wait_equal(agent)
             agent.ctl('sync')
             self.assertEqual(agent.status()['reshape_access'], 'refused')
@@ -108,8 +105,7 @@ class TestPlacement(TroubleCase):
     def test_events_of_the_host_come_no_sooner_than_the_server_asked(self):
         """Guests come and go, and a later answer says nothing of the wait: only a person's sync is sent."""
         with Proxy(self.placement.port) as proxy:
-            agent = self.make_agent(placement=proxy.endpoint)
-            agent.start()
+            agent = self.make_agent(placement=proxy.endpoint).start()
             agent.wait_state('synced')
             proxy.add(faults.html(503, headers=[('Retry-After', '60')], times=1))
             proxy.add(faults.html(503))
@@ -137,8 +133,7 @@ class TestPlacement(TroubleCase):
 
     def test_an_agent_that_fails_asks_for_less_than_one_that_is_well(self):
         with Proxy(self.placement.port) as proxy:
-            agent = self.make_agent(placement=proxy.endpoint)
-            agent.start()
+            agent = self.make_agent(placement=proxy.endpoint).start()
             agent.wait_state('synced')
             mark = proxy.mark()
             time.sleep(20)
@@ -181,8 +176,7 @@ class TestHypervisor(TroubleCase):
 
     def test_down_at_start(self):
         self.libvirtd.kill()
-        agent = self.make_agent()
-        agent.start()
+        agent = self.make_agent().start()
         wait_until(lambda: agent.status().get('hypervisor_error'), 20, 'the hypervisor error')
         self.assertIn('libvirt', agent.status()['hypervisor_error'])
         self.libvirtd.start()
@@ -212,8 +206,7 @@ class TestHypervisor(TroubleCase):
 
 class TestOwnState(TroubleCase):
     def test_without_a_bus_it_runs_and_says_so(self):
-        agent = self.make_agent(bus=None)
-        agent.start()
+        agent = self.make_agent(bus=None).start()
         wait_until(lambda: self.placement.request('GET', '/resource_providers', record=False)
                    .json['resource_providers'], 20, 'the published root')
         self.assertIn('No D-Bus service', agent.log())
@@ -225,6 +218,20 @@ class TestOwnState(TroubleCase):
         time.sleep(1)
         self.assertTrue(agent.child.alive())
         self.assertIn('No D-Bus service', agent.log())
+
+    def test_a_bus_that_answers_nothing_is_left(self):
+        """dbus-daemon is there and accepts connections, but does not run: after half a minute the agent connects anew."""
+        agent = self.start_agent()
+        self.bus.child.signal(signal.SIGSTOP)
+        try:
+            wait_until(lambda: 'The bus does not answer: connecting to it anew' in agent.log(), 120, 'the connection is made anew')
+            requests = self.placement.mark()
+            agent.child.signal(signal.SIGHUP)
+            wait_until(lambda: self.placement.requests_since(requests), 60, 'a cycle meanwhile')
+        finally:
+            self.bus.child.signal(signal.SIGCONT)
+        wait_until(lambda: agent.ctl('status', check=False).returncode == 0, 60, 'an answer')
+        self.assertEqual(agent.n_starts, 1)
 
     def test_a_state_folder_that_cannot_be_written(self):
         """Claims are refused in words; the host is published all the same. (A file size limit, since

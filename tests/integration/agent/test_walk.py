@@ -73,11 +73,9 @@ class WalkHost:
                 for i, bus in enumerate(('41', '81'))]
         card = sriov('0000:8a:00.0', 4, numa_node=1)
         self.vfs = card[0].vfs
-        self.libvirtd = Libvirtd(Host(cells=plain.cells, gpus=gpus, pci=card, name=name), scratch)
-        self.libvirtd.start()
+        self.libvirtd = Libvirtd(Host(cells=plain.cells, gpus=gpus, pci=card, name=name), scratch).start()
         scratch.on_close(self.libvirtd.destroy_guests)
-        bus = Bus(scratch)
-        bus.start()
+        bus = Bus(scratch).start()
         self.agent = Agent(scratch, endpoint, self.libvirtd.uri, bus, {
             'DEFAULT': {'claim_expiry_time': EXPIRY, 'update_resources_interval': 1, 'cpu_allocation_ratio': 1.0},
             'compute': {'numa_in_placement': options.get('numa', 'false')},
@@ -265,7 +263,7 @@ class Walk:
     def release(self, server):
         """What the agent wrote it takes back when it is asked to, or when the guest or its time is gone."""
         server.host.agent.ctl('release', server.claim['id'], check=False)
-        server.host.agent.ctl('sync')
+        wait_until(lambda: server.host.agent.status()['n_owed_removals'] == 0, 60, 'the removal')
         del self.books[server.uuid]
 
     def delete(self, server):

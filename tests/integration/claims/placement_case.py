@@ -28,11 +28,9 @@ class PlacementCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
+        cls.scratch = Scratch.of(cls)
         if cls.with_placement:
-            cls.placement = Placement(cls.scratch, config=cls.placement_config)
-            cls.placement.start()
+            cls.placement = Placement(cls.scratch, config=cls.placement_config).start()
             cls.proxy = Proxy(cls.placement.port).listen()
             cls.scratch.on_close(cls.proxy.close)
 
@@ -76,6 +74,5 @@ class HostCase(PlacementCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.bus = Bus(cls.scratch)
-        cls.bus.start()
+        cls.bus = Bus(cls.scratch).start()
         cls.libvirtd = Libvirtd(demo_host(), cls.scratch)

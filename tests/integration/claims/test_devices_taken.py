@@ -46,12 +46,9 @@ class TakenCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.libvirtd = Libvirtd(host(), cls.scratch)
-        cls.libvirtd.start()
-        cls.bus = Bus(cls.scratch)
-        cls.bus.start()
+        cls.scratch = Scratch.of(cls)
+        cls.libvirtd = Libvirtd(host(), cls.scratch).start()
+        cls.bus = Bus(cls.scratch).start()
 
     def setUp(self):
         self.addCleanup(self.undefine_all)
@@ -85,7 +82,7 @@ class TakenCase(unittest.TestCase):
         return json.loads(done.stdout)['fits']
 
     def problems(self):
-        return [one['text'] for one in self.agent.ctl_json('claims', '--problems')['problems']]
+        return [one['text'] for one in self.agent.problems()]
 
 
 class TestFit(TakenCase):

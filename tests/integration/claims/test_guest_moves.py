@@ -41,8 +41,7 @@ class Host:
         if not libvirtd:
             self.libvirtd.start()
             scratch.on_close(self.libvirtd.destroy_guests)
-        self.bus = Bus(scratch)
-        self.bus.start()
+        self.bus = Bus(scratch).start()
         self.agent = Agent(scratch, endpoint, self.libvirtd.uri, self.bus, {
             'DEFAULT': {'claim_expiry_time': 3600, 'update_resources_interval': 3600},
             'agent': {'start_jitter_sec': 0}})

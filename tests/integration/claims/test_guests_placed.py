@@ -26,8 +26,7 @@ class TestGuestsPlaced(HostCase):
         cls.libvirtd.start()
         cls.addClassCleanup(cls.libvirtd.destroy_guests)
         cls.agent = Agent(cls.scratch, cls.proxy.endpoint, cls.libvirtd.uri, cls.bus, {
-            'DEFAULT': {'claim_expiry_time': 3600, 'update_resources_interval': 3600}})
-        cls.agent.start()
+            'DEFAULT': {'claim_expiry_time': 3600, 'update_resources_interval': 3600}}).start()
         cls.agent.wait_state('synced')
         cls.root = cls.agent.root()
         tree = cls.placement.tree_by_name(cls.root)

@@ -36,8 +36,7 @@ class LayoutCase(AgentCase):
     def setUp(self):
         super().setUp()
         self.host = self.made_up()
-        self.libvirtd = Libvirtd(self.host, self.test_scratch)
-        self.libvirtd.start()
+        self.libvirtd = Libvirtd(self.host, self.test_scratch).start()
 
     def start(self, **compute):
         options = {section: dict(keys) for section, keys in self.options.items()}
@@ -50,7 +49,7 @@ class LayoutCase(AgentCase):
         return json.loads(done.stdout) if check else done
 
     def problems(self, agent):
-        return [problem['text'] for problem in agent.ctl_json('claims', '--problems')['problems']]
+        return [problem['text'] for problem in agent.problems()]
 
     def define(self, agent, claim, name='g'):
         """A domain with all that --xml prints, and nothing else of the kind."""

@@ -24,8 +24,7 @@ class LifeCase(HostCase):
         super().setUpClass()
         cls.libvirtd.start()
         cls.addClassCleanup(cls.libvirtd.destroy_guests)
-        cls.agent = Agent(cls.scratch, cls.proxy.endpoint, cls.libvirtd.uri, cls.bus, cls.options)
-        cls.agent.start()
+        cls.agent = Agent(cls.scratch, cls.proxy.endpoint, cls.libvirtd.uri, cls.bus, cls.options).start()
         cls.agent.wait_state('synced')
         cls.root = cls.agent.root()
         tree = cls.placement.tree_by_name(cls.root)
@@ -123,7 +122,7 @@ class TestSlowBuild(LifeCase):
         time.sleep(4)
         self.agent.ctl('sync')
         self.assertEqual(self.claim_of(claim['consumer'])['id'], claim['id'])
-        problems = [problem['text'] for problem in self.agent.ctl_json('claims', '--problems')['problems']]
+        problems = [problem['text'] for problem in self.agent.problems()]
         self.assertTrue([text for text in problems if 'has had no guest here' in text], problems)
 
 

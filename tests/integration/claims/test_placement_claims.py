@@ -29,8 +29,7 @@ class PlacementClaimCase(PlacementCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.bus = Bus(cls.scratch)
-        cls.bus.start()
+        cls.bus = Bus(cls.scratch).start()
         cls.agent = cls.make_agent('one')
         cls.agent.start()
         cls.agent.wait_state('synced')
@@ -199,7 +198,7 @@ class TestClaims(PlacementClaimCase):
             self.claim('VCPU=1', consumer)
         self.assertEqual(self.held(consumer), {})
         self.agent.ctl('sync')
-        wait_until(lambda: self.held(consumer) == {self.root: {'VCPU': 1}}, 20, 'the debt')
+        wait_until(lambda: self.held(consumer) == {self.root: {'VCPU': 1}}, 20, 'the owed write')
 
     def owe(self):
         """A claim that Placement was not told of."""
@@ -208,11 +207,11 @@ class TestClaims(PlacementClaimCase):
             self.claim('VCPU=2', consumer)
         return consumer
 
-    def test_a_debt_that_arrived_without_an_answer_is_ours(self):
+    def test_a_write_that_arrived_without_an_answer_is_ours(self):
         consumer = self.owe()
         self.proxy.add(faults.Cut('after', method='PUT', path='^/allocations/', times=1))
         self.agent.ctl('sync', check=False)
-        wait_until(lambda: self.held(consumer), 20, 'the debt')
+        wait_until(lambda: self.held(consumer), 20, 'the owed write')
         self.proxy.clear()
         self.agent.ctl('sync')
         self.agent.ctl('release', self.claims()[0]['id'])
@@ -229,12 +228,12 @@ class TestClaims(PlacementClaimCase):
         self.agent.ctl('release', self.claims()[0]['id'])
         wait_until(lambda: not self.held(consumer), 20, 'the removal')
 
-    def test_a_claim_that_ends_while_its_debt_is_paid(self):
+    def test_a_claim_that_ends_while_it_is_written(self):
         consumer = self.owe()
         hang = faults.Hang('after', method='PUT', path='^/allocations/', times=1)
         self.proxy.add(hang)
         self.agent.ctl('sync')
-        wait_until(lambda: self.held(consumer), 20, 'the debt')
+        wait_until(lambda: self.held(consumer), 20, 'the owed write')
         self.agent.ctl('release', self.claims()[0]['id'])
         self.assertTrue(self.held(consumer))
         hang.release()
@@ -277,6 +276,7 @@ class TestClaims(PlacementClaimCase):
 
     def release_in_trouble(self, claim, consumer, rest, fault, *options):
         """Release it; False when the trouble that begins with the n-th request came too late."""
+        before = self.agent.status()['n_owed_removals']  # those of other tests
         self.proxy.add(fault)
         self.agent.ctl('release', claim, *options)
         wait_until(lambda: fault.hits or self.held(consumer) == rest, 20, 'trouble or removal')
@@ -285,6 +285,8 @@ class TestClaims(PlacementClaimCase):
         self.proxy.clear()
         self.agent.ctl('sync')
         wait_until(lambda: self.held(consumer) == rest, 20, 'the removal')
+        # What arrived though it was cut off is read once more, behind the answer to "sync".
+        wait_until(lambda: self.agent.status()['n_owed_removals'] <= before, 20, 'the agent to know')
         self.assertEqual([c for c in self.claims() if c['consumer'] == consumer], [])
         mark = self.placement.mark()
         self.agent.ctl('sync')
@@ -591,8 +593,7 @@ class TestWrite(PlacementClaimCase):
 
     def test_two_agents_for_the_last_unit(self):
         """Two services of one host's tree, each with books of its own: Placement decides."""
-        bus = Bus(self.scratch)
-        bus.start()
+        bus = Bus(self.scratch).start()
         self.addCleanup(bus.stop)
         second = self.make_agent('one', bus=bus)
         (second.state / 'compute_id').write_text(self.root + '\n')

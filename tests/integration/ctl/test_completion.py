@@ -40,6 +40,18 @@ class Completion(unittest.TestCase):
             with self.subTest(words):
                 self.assertEqual(complete(*words), expected)
 
+    def test_arguments_by_the_table(self):
+        """A verb offers what its row says, of what computectl itself lists."""
+        path = build_folder() / 'agent/completion/computectl'
+        script = SCRIPT.replace('; shift', """; shift
+computectl() { case "$*" in claims\\ --history*) echo ' 7  x  released';; claims*) echo ' 5  y  claimed';;
+tree*) echo '{"providers":[{"name":"h_pci_1","uuid":"u"}]}';; esac; }""", 1)
+        for verb, expected in (('confirm', '5'), ('release', '5'), ('show', '7'), ('cordon', 'h_pci_1'), ('who', 'h_pci_1'),
+                               ('drain', 'h_pci_1'), ('identity', 'show check adopt rename'), ('sync', '')):
+            done = subprocess.run(['bash', '-euc', script, 'bash', str(path), 'computectl', verb, ''],
+                                  stdout=subprocess.PIPE, text=True, check=True, timeout=30)
+            self.assertEqual(' '.join(done.stdout.split()), expected, verb)
+
     def test_shellcheck(self):
         path = build_folder() / 'agent/completion/computectl'
         subprocess.run(['shellcheck', '--shell=bash', str(path)], check=True)

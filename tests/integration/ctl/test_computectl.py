@@ -20,8 +20,7 @@ HOST = {'format': 'compute-agent-host/1', 'nodename': 'lone\x1b[31m', 'cells': [
 
 class CtlCase(unittest.TestCase):
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
+        self.scratch = Scratch.of(self)
         self.env = {name: value for name, value in os.environ.items()
                     if name not in ('PAGER', 'SYSTEMD_PAGER', 'SYSTEMD_COLORS', 'NO_COLOR', 'COLUMNS')}
         self.env.update(LC_ALL='C.UTF-8', TERM='xterm',
@@ -58,7 +57,7 @@ class CtlCase(unittest.TestCase):
         folder = self.scratch.folder('tools')
         self.tool = folder / 'computectl'
         shutil.copy(build_folder() / 'computectl', self.tool)
-        poller = folder / 'computectl-discover'
+        poller = folder / 'computectl-helper'
         poller.write_text('#!/bin/sh\n' + script)
         poller.chmod(0o755)
 
@@ -74,8 +73,7 @@ class TestNobodyThere(CtlCase):
         self.assertEqual(done.stderr, '')
 
     def test_status_without_an_agent(self):
-        bus = Bus(self.scratch)
-        bus.start()
+        bus = Bus(self.scratch).start()
         self.env.update(DBUS_SYSTEM_BUS_ADDRESS=bus.address)
         done = self.run_ctl('status')
         self.assertEqual(done.returncode, 3)
@@ -127,7 +125,7 @@ class TestDiscover(CtlCase):
         self.assertIn('lone\\x1b[31m', self.run_ctl('discover').stdout)
 
     def test_passes_the_configuration_on(self):
-        self.install_poller('echo "config $1" >&2; exit 1\n')
+        self.install_poller('echo "config $2" >&2; exit 1\n')
         done = self.run_ctl('discover', '--config', '/x y.conf')
         self.assertEqual((done.returncode, done.stdout), (1, ''))
         self.assertIn('config /x y.conf\n', done.stderr)
@@ -142,10 +140,10 @@ class TestDiscover(CtlCase):
 
     def test_no_poller(self):
         self.install_poller('')
-        (self.tool.parent / 'computectl-discover').unlink()
+        (self.tool.parent / 'computectl-helper').unlink()
         done = self.run_ctl('discover')
         self.assertEqual(done.returncode, 1)
-        self.assertIn('computectl-discover', done.stderr)
+        self.assertIn('computectl-helper', done.stderr)
 
 
 FINDINGS = {'format': 'compute-agent-findings/1', 'nodename': 'lone', 'errors': 0, 'findings': [
@@ -154,7 +152,7 @@ FINDINGS = {'format': 'compute-agent-findings/1', 'nodename': 'lone', 'errors': 
 
 class TestVerify(CtlCase):
     def test_a_warning_is_no_failure(self):
-        self.install_poller("""[ "$1 $2" = "--verify x.conf" ] && echo '%s'\n"""
+        self.install_poller("""[ "$1 $2" = "verify x.conf" ] && echo '%s'\n"""
                             % json.dumps(FINDINGS))
         done = self.run_ctl('verify', '-c', 'x.conf')
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -182,13 +180,23 @@ class TestVerify(CtlCase):
         host.write_text(json.dumps({**HOST, 'online_cpus': '0-3'}))
         config = self.scratch.path / 'x.conf'
         for text, code, words in (('', 0, 'instances_path'),
-                                  ('[compute]\ncpu_shared_set = 2-5\n', 1, 'CPU 4-5'),
-                                  ('[compute]\ncpu_shared_set = x\n', 1, 'cpu_shared_set')):
+                                  ('[compute]\ncpu_shared_set = 2-5\n', 1, 'CPU 4-5')):
             config.write_text('[DEFAULT]\ncompute_driver = static\n[static]\npath = %s\n%s'
                               % (host, text))
             done = self.run_ctl('verify', '-c', str(config))
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(words, done.stdout)
+
+    def test_what_no_driver_would_take(self):
+        """The daemon would not start with it: it is said before."""
+        config = self.scratch.path / 'x.conf'
+        for text, words in (('[compute]\ncpu_shared_set = x\n', 'cpu_shared_set'),
+                            ('[libvirt]\nimages_type = rbd\n', 'images_type = rbd needs images_storage_pool')):
+            config.write_text(text)
+            for verb in ('check-config', 'verify'):
+                done = self.run_ctl(verb, '-c', str(config))
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(words, done.stderr)
 
 
 class TestTerminal(CtlCase):

@@ -27,12 +27,9 @@ exit 255
 class Remote(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.bus = Bus(cls.scratch)
-        cls.bus.start()
-        cls.agent = Agent(cls.scratch, bus=cls.bus)
-        cls.agent.start()
+        cls.scratch = Scratch.of(cls)
+        cls.bus = Bus(cls.scratch).start()
+        cls.agent = Agent(cls.scratch, bus=cls.bus).start()
         cls.agent.wait_state('standalone')
         cls.log = cls.scratch.path / 'ssh.log'
         tools = cls.scratch.folder('tools')
@@ -51,7 +48,7 @@ class Remote(unittest.TestCase):
         return done
 
     def test_reading(self):
-        status = json.loads(self.ctl('-H', 'root@far', 'status', '--json=short').stdout)
+        status = json.loads(self.ctl('-H', 'root@far', 'status', '--json=short', code=4).stdout)
         self.assertEqual(status['root'], self.agent.root())
         self.assertEqual(self.log.read_text().split(),
                          ['-xT', '--', 'root@far', 'systemd-stdio-bridge'])

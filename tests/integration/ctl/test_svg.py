@@ -14,12 +14,9 @@ SVG = '{http://www.w3.org/2000/svg}'
 
 class Svg(unittest.TestCase):
     def setUp(self):
-        scratch = Scratch()
-        self.addCleanup(scratch.close)
-        bus = Bus(scratch)
-        bus.start()
-        self.agent = Agent(scratch, bus=bus)
-        self.agent.start()
+        scratch = Scratch.of(self)
+        bus = Bus(scratch).start()
+        self.agent = Agent(scratch, bus=bus).start()
         self.agent.wait_state('standalone')
 
     def draw(self):

@@ -51,8 +51,7 @@ class TestModular(TroubleCase):
         """A host without its GPUs is not published."""
         self.libvirtd.others[NODEDEV].kill()
         self.addCleanup(self.libvirtd.start_other, NODEDEV)
-        agent = self.make_agent()
-        agent.start()
+        agent = self.make_agent().start()
         self.wait_error(agent)
         self.libvirtd.start_other(NODEDEV)
         self.wait_equal(agent, 60)

@@ -39,17 +39,13 @@ class DeviceCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
+        cls.scratch = Scratch.of(cls)
         cls.host = cls.make_host()
-        cls.libvirtd = Libvirtd(cls.host, cls.scratch)
-        cls.libvirtd.start()
+        cls.libvirtd = Libvirtd(cls.host, cls.scratch).start()
 
     def setUp(self):
-        self.test_scratch = Scratch()
-        self.addCleanup(self.test_scratch.close)
-        self.placement = Placement(self.test_scratch)
-        self.placement.start()
+        self.test_scratch = Scratch.of(self)
+        self.placement = Placement(self.test_scratch).start()
         self.agent = Agent(self.test_scratch, self.placement, self.libvirtd.uri)
 
     def configure(self, *specs, report='true', **devices):
@@ -252,8 +248,7 @@ class TestManaged(DeviceCase):
         return host
 
     def test_claim_tells_libvirt(self):
-        bus = Bus(self.test_scratch)
-        bus.start()
+        bus = Bus(self.test_scratch).start()
         self.agent.bus = bus
         for number, (managed, words) in enumerate(((None, 'yes'), ('yes', 'yes'), ('no', 'no'))):
             keys = {'managed': managed} if managed else {}
@@ -426,8 +421,7 @@ class TestLedger(DeviceCase):
         self.configure(enabled_mdev_types='nvidia-35')
         self.agent.configure({'DEFAULT': {'update_resources_interval': -1},
                               'agent': {'device_hold_sec': hold}})
-        self.bus = Bus(self.test_scratch)
-        self.bus.start()
+        self.bus = Bus(self.test_scratch).start()
         self.agent.bus = self.bus
         self.agent.start()
         self.agent.wait_state('synced')

@@ -116,8 +116,7 @@ class TestParts(DeviceCase):
         self.addCleanup(self.libvirtd.virsh, 'undefine', name)
 
     def start(self, **options):
-        bus = Bus(self.test_scratch)
-        bus.start()
+        bus = Bus(self.test_scratch).start()
         self.agent.bus = bus
         self.configure(enabled_mdev_types='nvidia-35', **options)
         self.agent.start()
@@ -231,8 +230,7 @@ class TestSettling(DeviceCase):
 
     def setUp(self):
         super().setUp()
-        bus = Bus(self.test_scratch)
-        bus.start()
+        bus = Bus(self.test_scratch).start()
         self.agent.bus = bus
         self.configure(enabled_mdev_types='nvidia-35')
         self.run_once()

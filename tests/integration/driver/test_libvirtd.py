@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 from tests.env import fakesys
+from tests.env.agent import refuse_sanitizers
 from tests.env.fakesys import DEMO_MDEV, demo_host
 from tests.env.hosts import Gpu, m10_types
 from tests.env.libvirtd import Libvirtd, guest_xml, testdriver_xml
@@ -82,13 +83,12 @@ def available(snapshot, device=GPU_A, type_id='nvidia-35'):
 
 class DriverCase(unittest.TestCase):
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
+        self.scratch = Scratch.of(self)
 
     def probe(self, uri, *options, **kwargs):
         probe = Probe(self.scratch, uri, *options, **kwargs)
         # of use when the probe was built with one
-        self.addCleanup(lambda: self.assertNotIn('Sanitizer', probe.child.log.read_text()))
+        self.addCleanup(lambda: refuse_sanitizers('libvirt-probe', probe.child.log.read_text()))
         return probe
 
 
@@ -98,8 +98,7 @@ class LibvirtdCase(DriverCase):
     def setUp(self):
         super().setUp()
         self.host = demo_host()
-        self.libvirtd = Libvirtd(self.host, self.scratch)
-        self.libvirtd.start()
+        self.libvirtd = Libvirtd(self.host, self.scratch).start()
 
     def poll(self):
         return self.probe(self.libvirtd.uri, '--once').snapshot()
@@ -120,7 +119,6 @@ class TestHost(LibvirtdCase):
             with self.subTest(cell=cell.id):
                 self.assertEqual(told['memory_kib'], cell.memory_kib)
                 self.assertEqual([cpu['id'] for cpu in told['cpus']], cell.cpus)
-                self.assertEqual([d['distance'] for d in told['distances']], cell.distances)
                 pages = {page['size_kib']: page['count'] for page in told['pages']}
                 for size, count in cell.hugepages.items():
                     self.assertEqual(pages[size], count)
@@ -138,7 +136,6 @@ class TestHost(LibvirtdCase):
                 self.assertEqual(told['class_code'], gpu.pci_class)
                 self.assertEqual(told['driver'], gpu.driver)
                 self.assertEqual(told['numa_node'], gpu.numa_node)
-                self.assertGreaterEqual(told['iommu_group'], 0)
                 types = {mdev['id']: mdev['available_instances'] for mdev in told['mdev_types']}
                 self.assertEqual(types, {key: mdev.available for key, mdev in gpu.types.items()})
         mdev = by(snapshot['mdevs'], 'uuid', DEMO_MDEV)
@@ -157,7 +154,7 @@ class TestHost(LibvirtdCase):
         self.assertEqual(running['uuid'], uuid)
         self.assertEqual(running['state'], 'running')
         self.assertEqual((running['vcpus'], running['memory_kib']), (2, 32768))
-        self.assertEqual((defined['state'], defined['persistent']), ('shutoff', True))
+        self.assertEqual(defined['state'], 'shutoff')
         self.assertEqual(defined['mdevs'], [DEMO_MDEV])
         self.libvirtd.virsh('suspend', 'running')
         self.assertEqual(by(self.poll()['domains'], 'name', 'running')['state'], 'paused')

@@ -194,8 +194,7 @@ class TestNovaAgrees(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
+        self.scratch = Scratch.of(self)
 
     def write(self, number, case, uri):
         path = self.scratch.path / ('%d.conf' % number)
@@ -223,8 +222,7 @@ class TestNovaAgrees(unittest.TestCase):
                          for provider in tree['providers']}}
 
     def compare(self, host, cases):
-        libvirtd = Libvirtd(host, self.scratch)
-        libvirtd.start()
+        libvirtd = Libvirtd(host, self.scratch).start()
         paths = [self.write(number, case, libvirtd.uri)
                  for number, case in enumerate(cases.values())]
         for path, nova, (name, case) in zip(paths, self.nova(libvirtd, paths), cases.items()):

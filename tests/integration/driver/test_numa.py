@@ -52,16 +52,13 @@ class NumaCase(unittest.TestCase):
     def setUpClass(cls):
         cls.shared = Scratch()
         cls.addClassCleanup(cls.shared.close)
-        cls.placement = Placement(cls.shared)
-        cls.placement.start()
+        cls.placement = Placement(cls.shared).start()
 
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
+        self.scratch = Scratch.of(self)
 
     def make(self, host, **options):
-        self.libvirtd = Libvirtd(host, self.scratch)
-        self.libvirtd.start()
+        self.libvirtd = Libvirtd(host, self.scratch).start()
         sections = {'compute': {'numa_in_placement': 'true'}, 'libvirt': {'virt_type': 'qemu'}}
         for section, keys in options.items():
             sections.setdefault(section, {}).update(keys)
@@ -147,11 +144,11 @@ class TestCells(NumaCase):
     def test_four_uneven_with_a_cell_of_memory_alone_and_two_page_sizes(self):
         self.check(demo_host(), {
             '': (None, ''),
-            '_NUMA0': ('', 'VCPU=8/0 MEMORY_MB=32768/204 CUSTOM_HUGEPAGES_2M=1024/100 '
+            '_NUMA0': ('', 'VCPU=8/0 MEMORY_MB=32768/227 CUSTOM_HUGEPAGES_2M=1024/100 '
                            'CUSTOM_HUGEPAGES_1G=4/0'),
-            '_NUMA1': ('', 'VCPU=4/0 MEMORY_MB=16384/103 CUSTOM_HUGEPAGES_2M=512/0'),
-            '_NUMA2': ('', 'VCPU=4/0 MEMORY_MB=24576/153 CUSTOM_HUGEPAGES_1G=8/2'),
-            '_NUMA3': ('', 'MEMORY_MB=8192/52 CUSTOM_HUGEPAGES_2M=256/0'),
+            '_NUMA1': ('', 'VCPU=4/0 MEMORY_MB=16384/114 CUSTOM_HUGEPAGES_2M=512/0'),
+            '_NUMA2': ('', 'VCPU=4/0 MEMORY_MB=24576/171 CUSTOM_HUGEPAGES_1G=8/2'),
+            '_NUMA3': ('', 'MEMORY_MB=8192/8192 CUSTOM_HUGEPAGES_2M=256/256'),
             '_pci_0000_41_00_0': ('_NUMA1', 'VGPU=4/0'),
             '_pci_0000_81_00_0': ('_NUMA2', 'VGPU=5/0'),
         }, DEFAULT={'reserved_huge_pages': 'node:0,size:2048,count:100\n'
@@ -167,9 +164,9 @@ class TestCells(NumaCase):
     def test_sparse_ids(self):
         self.check(sparse_host(), {
             '': (None, ''),
-            '_NUMA0': ('', 'VCPU=2/1 MEMORY_MB=2048/512 CUSTOM_HUGEPAGES_2M=16/0'),
-            '_NUMA3': ('', 'MEMORY_MB=1024/256'),
-            '_NUMA8': ('', 'VCPU=2/1 MEMORY_MB=1024/256 CUSTOM_HUGEPAGES_2M=8/0'),
+            '_NUMA0': ('', 'VCPU=2/1 MEMORY_MB=2048/682 CUSTOM_HUGEPAGES_2M=16/0'),
+            '_NUMA3': ('', 'MEMORY_MB=1024/1024'),
+            '_NUMA8': ('', 'VCPU=2/1 MEMORY_MB=1024/342 CUSTOM_HUGEPAGES_2M=8/0'),
             '_pci_0000_41_00_0': ('_NUMA8', 'VGPU=4/0'),
             '_pci_0000_42_00_0': ('', 'VGPU=4/0'),
         }, DEFAULT={'reserved_host_memory_mb': 1024, 'reserved_host_cpus': 2})

@@ -20,8 +20,7 @@ class Side:
     """A host: its libvirtd, bus and agent."""
 
     def __init__(self, scratch, name, endpoint):
-        self.bus = Bus(scratch)
-        self.bus.start()
+        self.bus = Bus(scratch).start()
         self.libvirtd = Libvirtd(simple_host(name=name), scratch)
         self.agent = Agent(scratch, endpoint, bus=self.bus, uri=self.libvirtd.uri, options={
             'DEFAULT': {'update_resources_interval': 3600, 'reserved_host_memory_mb': 0},

@@ -86,12 +86,10 @@ class ReportCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
+        cls.scratch = Scratch.of(cls)
         database = os.environ.get('COMPUTE_AGENT_DATABASE', 'sqlite')
         cls.placement = Placement(cls.scratch, server=cls.server, database=None if database == 'sqlite'
-                                  else SERVERS[database](cls.scratch))
-        cls.placement.start()
+                                  else SERVERS[database](cls.scratch)).start()
 
     def setUp(self):
         self.folder = self.scratch.folder('probe')

@@ -16,8 +16,7 @@ CONNECTIONS = 8
 class ServerCase(ReportCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
+        cls.scratch = Scratch.of(cls)
 
     def empty_placement(self):
         """Each test has a Placement of its own."""

@@ -70,8 +70,7 @@ class MovesCase(ReshapesCase):
 
     def start_daemon(self):
         """The agent on a bus of its own, until the test ends."""
-        bus = Bus(self.scratch)
-        bus.start()
+        bus = Bus(self.scratch).start()
         self.agent.bus = bus
         self.addCleanup(setattr, self.agent, 'bus', None)
         self.agent.start()
@@ -489,10 +488,10 @@ class TestAsked(MovesCase):
         return thread, ended
 
     def is_asked(self):
-        done = subprocess.run(['busctl', '--address=%s' % self.agent.bus.address, '--list', 'tree',
-                               'org.computeagent.Agent1'], capture_output=True, text=True,
-                              timeout=30, check=False)
-        return '/operation/' in done.stdout
+        done = subprocess.run(['busctl', '--address=%s' % self.agent.bus.address, 'get-property',
+                               'org.computeagent.Agent1', '/org/computeagent/Agent1', 'org.computeagent.Agent1',
+                               'Operation'], capture_output=True, text=True, timeout=30, check=False)
+        return 'GetReshape' in done.stdout
 
     def test_a_plan_is_asked_for_while_the_start_reshapes(self):
         self.start()

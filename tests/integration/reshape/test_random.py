@@ -188,10 +188,8 @@ class ReshapesCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.placement = Placement(cls.scratch)
-        cls.placement.start()
+        cls.scratch = Scratch.of(cls)
+        cls.placement = Placement(cls.scratch).start()
         cls.agent = Agent(cls.scratch, cls.placement)
         cls.host_file = cls.agent.folder / 'host.json'
         cls.agent.configure({'DEFAULT': {'compute_driver': 'static'},

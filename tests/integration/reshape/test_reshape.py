@@ -40,18 +40,13 @@ class ReshapeCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.scratch.close)
-        cls.libvirtd = Libvirtd(cls.make_host(), cls.scratch)
-        cls.libvirtd.start()
+        cls.scratch = Scratch.of(cls)
+        cls.libvirtd = Libvirtd(cls.make_host(), cls.scratch).start()
 
     def setUp(self):
-        self.test_scratch = Scratch()
-        self.addCleanup(self.test_scratch.close)
-        self.bus = Bus(self.test_scratch)
-        self.bus.start()
-        self.placement = Placement(self.test_scratch)
-        self.placement.start()
+        self.test_scratch = Scratch.of(self)
+        self.bus = Bus(self.test_scratch).start()
+        self.placement = Placement(self.test_scratch).start()
         self.agent = Agent(self.test_scratch, self.placement, self.libvirtd.uri, self.bus)
         self.addCleanup(self.remove_guests)
 
@@ -324,10 +319,8 @@ class TestOffline(unittest.TestCase):
     """computectl migrate-inventory, with the daemon and every service down."""
 
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
-        self.bus = Bus(self.scratch)
-        self.bus.start()
+        self.scratch = Scratch.of(self)
+        self.bus = Bus(self.scratch).start()
         self.placement = Placement(self.scratch)
         self.agent = Agent(self.scratch, self.placement, bus=self.bus, options={
             'DEFAULT': {'compute_driver': 'static'}, 'devices': {'enabled_mdev_types': None}})

@@ -248,17 +248,5 @@ static void test_set_without_memory(void **state)
         assert_int_equal(allocations->n_consumers, 3);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_consumers),
-                cmocka_unit_test(test_set_and_add),
-                cmocka_unit_test(test_sum),
-                cmocka_unit_test(test_copy),
-                cmocka_unit_test(test_one_by_itself),
-                cmocka_unit_test(test_copy_without_memory),
-                cmocka_unit_test(test_set_without_memory),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_consumers, test_set_and_add, test_sum, test_copy, test_one_by_itself,
+          test_copy_without_memory, test_set_without_memory)

@@ -102,13 +102,4 @@ static void test_no_memory(void **state)
         free(numbers.items);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_find),
-                cmocka_unit_test(test_open_and_close),
-                cmocka_unit_test(test_no_memory),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_find, test_open_and_close, test_no_memory)

@@ -77,12 +77,4 @@ static void test_members(void **state)
         assert_int_equal(cpu_set_count(&a), 0);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse_table),
-                cmocka_unit_test(test_members),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_parse_table, test_members)

@@ -147,17 +147,5 @@ static void test_text(void **state)
         assert_int_equal(error_oom(NULL), -ENOMEM);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_set_table),
-                cmocka_unit_test(test_cut_is_utf8),
-                cmocka_unit_test(test_exact_length_is_not_cut),
-                cmocka_unit_test(test_prefix),
-                cmocka_unit_test(test_long_prefix_is_cut),
-                cmocka_unit_test(test_quotes_itself),
-                cmocka_unit_test(test_text),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_set_table, test_cut_is_utf8, test_exact_length_is_not_cut, test_prefix,
+          test_long_prefix_is_cut, test_quotes_itself, test_text)

@@ -72,12 +72,4 @@ static void test_nothing_to_become(void **state)
         assert_int_equal(geteuid(), before);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_root_becomes_the_owner),
-                cmocka_unit_test(test_nothing_to_become),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_root_becomes_the_owner, test_nothing_to_become)

@@ -214,13 +214,5 @@ static void test_class_names(void **state)
         assert_true(resource_class_valid(longest));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_valid_table), cmocka_unit_test(test_capacity_table),
-                cmocka_unit_test(test_fit_table),   cmocka_unit_test(test_explain_table),
-                cmocka_unit_test(test_equal_table), cmocka_unit_test(test_class_names),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_valid_table, test_capacity_table, test_fit_table, test_explain_table,
+          test_equal_table, test_class_names)

@@ -70,13 +70,4 @@ static void test_a_fleet_that_lost_its_service(void **state)
         assert_true(busiest < N_CLIENTS / 12);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_random),
-                cmocka_unit_test(test_bounds),
-                cmocka_unit_test(test_a_fleet_that_lost_its_service),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_random, test_bounds, test_a_fleet_that_lost_its_service)

@@ -350,15 +350,6 @@ static void test_string_set_table(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse_table),     cmocka_unit_test(test_parse_deep),
-                cmocka_unit_test(test_parse_length),    cmocka_unit_test(test_read_table),
-                cmocka_unit_test(test_read_values),     cmocka_unit_test(test_read_from_no_object),
-                cmocka_unit_test(test_inventory_table), cmocka_unit_test(test_inventory_round_trip),
-                cmocka_unit_test(test_resources_table), cmocka_unit_test(test_string_set_table),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_parse_table, test_parse_deep, test_parse_length, test_read_table, test_read_values,
+          test_read_from_no_object, test_inventory_table, test_inventory_round_trip,
+          test_resources_table, test_string_set_table)

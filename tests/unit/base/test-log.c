@@ -279,20 +279,6 @@ static void test_threads(void **state)
                             memcmp(text, "bbbbbbbb\n", 9) == 0);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(test_level_table, setup),
-                cmocka_unit_test_setup(test_level_filters, setup),
-                cmocka_unit_test_setup(test_one_line_table, setup),
-                cmocka_unit_test_setup(test_errno_is_kept, setup),
-                cmocka_unit_test_setup(test_long_message, setup),
-                cmocka_unit_test_setup(test_journal_fields, setup),
-                cmocka_unit_test_setup(test_journal_many_fields, setup),
-                cmocka_unit_test_setup(test_journal_refuses, setup),
-                cmocka_unit_test_setup(test_foreign_journal_stream_table, setup),
-                cmocka_unit_test_setup(test_threads, setup),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(setup, NULL, test_level_table, test_level_filters, test_one_line_table,
+               test_errno_is_kept, test_long_message, test_journal_fields, test_journal_many_fields,
+               test_journal_refuses, test_foreign_journal_stream_table, test_threads)

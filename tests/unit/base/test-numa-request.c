@@ -168,12 +168,4 @@ static void test_texts(void **state)
         assert_null(numa_affinity_to_text(_NUMA_AFFINITY_INVALID));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_words),
-                cmocka_unit_test(test_texts),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_words, test_texts)

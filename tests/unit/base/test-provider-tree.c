@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "base/clock.h"
 #include "base/provider-tree.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 #include "tests/shims/fail-alloc.h"
 #include "tests/unit/test.h"
@@ -444,14 +444,6 @@ static void test_inventories_without_memory(void **state)
         assert_true(provider_inventories_equal(host, gpu));
 }
 
-static uint64_t cpu_usec(void)
-{
-        struct timespec time;
-
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-        return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
-}
-
 /* CPU time of a copy of n providers, and of finding each by its name; the best of some passes. */
 static uint64_t measure_copy(unsigned n)
 {
@@ -466,13 +458,13 @@ static uint64_t measure_copy(unsigned n)
         }
         for (int pass = 0; pass < 5; pass++) {
                 _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
-                uint64_t start = cpu_usec();
+                uint64_t start = clock_usec(CLOCK_PROCESS_CPUTIME_ID);
 
                 assert_int_equal(provider_tree_copy(&copy, tree), 0);
                 for (unsigned i = 0; i < n; i++)
                         assert_ptr_equal(provider_tree_find_name(copy, tree->providers[i]->name),
                                          copy->providers[i]);
-                best = MIN(best, cpu_usec() - start);
+                best = MIN(best, clock_usec(CLOCK_PROCESS_CPUTIME_ID) - start);
         }
         return best;
 }
@@ -486,24 +478,7 @@ static void test_cost_is_linear(void **state)
                 fail_msg("%" PRIu64 " usec for 1000, %" PRIu64 " usec for 16000", few, many);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_add_and_find),
-                cmocka_unit_test(test_add_refuses_table),
-                cmocka_unit_test(test_name_length),
-                cmocka_unit_test(test_remove_is_recursive),
-                cmocka_unit_test(test_move),
-                cmocka_unit_test(test_deep_and_wide),
-                cmocka_unit_test(test_copy_is_deep),
-                cmocka_unit_test(test_copy_keeps_invalid_records),
-                cmocka_unit_test(test_equal_table),
-                cmocka_unit_test(test_inventories),
-                cmocka_unit_test(test_add_without_memory),
-                cmocka_unit_test(test_copy_without_memory),
-                cmocka_unit_test(test_inventories_without_memory),
-                cmocka_unit_test(test_cost_is_linear),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_add_and_find, test_add_refuses_table, test_name_length, test_remove_is_recursive,
+          test_move, test_deep_and_wide, test_copy_is_deep, test_copy_keeps_invalid_records,
+          test_equal_table, test_inventories, test_add_without_memory, test_copy_without_memory,
+          test_inventories_without_memory, test_cost_is_linear)

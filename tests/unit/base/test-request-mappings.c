@@ -46,12 +46,4 @@ static void test_many(void **state)
                 assert_true(strcmp(mappings.items[i - 1].suffix, mappings.items[i].suffix) < 0);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order),
-                cmocka_unit_test(test_many),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_order, test_many)

@@ -187,13 +187,5 @@ static void test_without_memory(void **state)
         assert_filled(&copy);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_suffix_table), cmocka_unit_test(test_groups_are_sorted),
-                cmocka_unit_test(test_copy),         cmocka_unit_test(test_sum),
-                cmocka_unit_test(test_sum_failures), cmocka_unit_test(test_without_memory),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_suffix_table, test_groups_are_sorted, test_copy, test_sum, test_sum_failures,
+          test_without_memory)

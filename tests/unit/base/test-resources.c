@@ -63,12 +63,4 @@ static void test_amounts(void **state)
         assert_false(resources_equal(&a, &b));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse_table),
-                cmocka_unit_test(test_amounts),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_parse_table, test_amounts)

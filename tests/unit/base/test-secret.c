@@ -111,13 +111,4 @@ static void test_threads(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_sizes),   cmocka_unit_test(test_resize),
-                cmocka_unit_test(test_texts),   cmocka_unit_test(test_too_much),
-                cmocka_unit_test(test_threads),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_sizes, test_resize, test_texts, test_too_much, test_threads)

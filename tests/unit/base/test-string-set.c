@@ -148,16 +148,5 @@ static void test_copy_without_memory(void **state)
         assert_items(&to, STRINGS("A", "B", "C"));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_add),
-                cmocka_unit_test(test_remove),
-                cmocka_unit_test(test_many),
-                cmocka_unit_test(test_equal_and_copy),
-                cmocka_unit_test(test_add_without_memory),
-                cmocka_unit_test(test_copy_without_memory),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_add, test_remove, test_many, test_equal_and_copy, test_add_without_memory,
+          test_copy_without_memory)

@@ -108,14 +108,4 @@ static void test_count(void **state)
         assert_int_equal(text_count_characters("\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\xa7"), 3);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_sanitize_table),
-                cmocka_unit_test(test_sanitize_everything),
-                cmocka_unit_test(test_trim_table),
-                cmocka_unit_test(test_count),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_sanitize_table, test_sanitize_everything, test_trim_table, test_count)

@@ -94,14 +94,4 @@ static void test_order(void **state)
         assert_false(uuid_equal(&none, &low));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse_table),
-                cmocka_unit_test(test_child_table),
-                cmocka_unit_test(test_random),
-                cmocka_unit_test(test_order),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_parse_table, test_child_table, test_random, test_order)

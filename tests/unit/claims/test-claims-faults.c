@@ -9,7 +9,6 @@
 
 #include "claims/claims-move.h"
 #include "claims/claims-placement.h"
-#include "tests/fixtures/claims-version-2.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
 #include "tests/fixtures/numa.h"
@@ -45,15 +44,6 @@ static void prepare_nothing(Fixture *fixture)
 static void prepare_version_1(Fixture *fixture)
 {
         free(run_sql(fixture->path, VERSION_1));
-}
-
-static void prepare_version_2(Fixture *fixture)
-{
-        free(run_sql(fixture->path, VERSION_2));
-        free(run_sql(fixture->path,
-                     "INSERT INTO claims VALUES (4, 'c', 'host',"
-                     " '11111111-2222-4333-8444-555555555501', 0, 0, 0, '', 0, '', 1,"
-                     " 'confirmed', 0, '', '', 'resources=VGPU:1', '', 1)"));
 }
 
 /* Claims 1 (confirmed), 2 (claimed, of two groups) and 3 (ended). */
@@ -266,7 +256,6 @@ static int run_set_host(Fixture *fixture)
 static const Operation operations[] = {
         { "create", prepare_nothing, true, run_nothing },
         { "upgrade", prepare_version_1, true, run_nothing },
-        { "upgrade from 2", prepare_version_2, true, run_nothing },
         { "open", prepare_claims, true, run_nothing },
         { "claim", prepare_claims, false, run_claim },
         { "confirm", prepare_claims, false, run_confirm },
@@ -292,9 +281,8 @@ static char *dump(const char *path)
                 "SELECT 'claim ' || id || state || standing || instance_uuid || vcpus || request "
                 "|| placed AS t"
                 " FROM claims UNION ALL "
-                "SELECT 'ended ' || id || end_reason FROM ended_claims UNION ALL "
-                "SELECT 'held ' || claim_id || provider_name || resource_class || used"
-                " FROM ended_allocations UNION ALL "
+                "SELECT 'ended ' || id || end_reason || allocations || devices || cells || cpus"
+                " FROM ended_claims UNION ALL "
                 "SELECT 'allocation ' || claim_id || p.name || resource_class || used"
                 " || request_group FROM allocations JOIN resource_providers p"
                 " ON p.id = resource_provider_id UNION ALL "
@@ -306,7 +294,6 @@ static char *dump(const char *path)
                 " JOIN resource_providers p ON p.id = resource_provider_id UNION ALL "
                 "SELECT 'device ' || claim_id || request_group || device || mdev_type"
                 " FROM claim_devices UNION ALL "
-                "SELECT 'had ' || claim_id || device || mdev_uuid FROM ended_devices UNION ALL "
                 "SELECT 'cell ' || claim_id || ':' || cell || ':' || host_cell || ':' || memory_mb"
                 " || ':' || page_kib || ':' || vcpus FROM claim_cells UNION ALL "
                 "SELECT 'cpu ' || claim_id || ':' || vcpu || ':' || dedicated || ':' || cpus"
@@ -314,9 +301,7 @@ static char *dump(const char *path)
                 "SELECT 'pin ' || claim_id || ':' || cpu FROM claim_pins UNION ALL "
                 "SELECT 'cell usage ' || host_cell || ':' || page_kib || ':' || memory_mb || ':'"
                 " || n_shared FROM cell_usages UNION ALL "
-                "SELECT 'ended cell ' || claim_id || ':' || cell FROM ended_cells UNION ALL "
-                "SELECT 'ended cpu ' || claim_id || ':' || vcpu FROM ended_cpus UNION ALL "
-                "SELECT 'departure ' || claim_id FROM departures UNION ALL "
+                "SELECT 'removal ' || claim_id FROM removals UNION ALL "
                 "SELECT 'count ' || claims FROM claim_counts UNION ALL "
                 "SELECT 'trait ' || trait FROM provider_traits ORDER BY 1)");
 }
@@ -633,20 +618,6 @@ static void test_synced(void **state)
         }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_io_errors),
-                TEST(test_full_disk),
-                TEST(test_short_writes),
-                TEST(test_read_errors),
-                TEST(test_killed),
-                TEST(test_synced),
-                TEST(test_full_disk_behind_the_commit),
-        };
-
-        fault_vfs_install();
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(fault_vfs_install(), fixture_setup, fixture_teardown, test_io_errors,
+                test_full_disk, test_short_writes, test_read_errors, test_killed, test_synced,
+                test_full_disk_behind_the_commit)

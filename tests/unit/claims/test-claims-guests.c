@@ -43,11 +43,14 @@ static void test_a_claim_names_its_devices(void **state)
         assert_int_equal(second->n_devices, 2);
         assert_string_not_equal(second->devices[0].mdev.text, second->devices[1].mdev.text);
 
-        assert_int_equal(claims_list_device(fixture->claims, "0000:41:00.0", &list, NULL), 0);
+        assert_int_equal(
+                claims_list(fixture->claims, CLAIMS_OF_DEVICE, "0000:41:00.0", &list, NULL), 0);
         assert_true(list.n_claims >= 1);
         assert_int_equal(list.claims[0]->id, first->id);
         claim_list_done(&list);
-        assert_int_equal(claims_list_device(fixture->claims, make_mdev('1').text, &list, NULL), 0);
+        assert_int_equal(
+                claims_list(fixture->claims, CLAIMS_OF_DEVICE, make_mdev('1').text, &list, NULL),
+                0);
         assert_int_equal(list.n_claims, 1);
         claim_list_done(&list);
 
@@ -323,7 +326,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL, *ended = NULL;
-        ClaimDeparture departure;
+        ClaimRemoval removal;
         FactsFixture facts;
 
         open_host(fixture, &facts);
@@ -344,9 +347,9 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_int_equal(prepare(fixture, &facts, 'g', 4, "3", &again, &ended), CLAIM_DONE);
         assert_int_equal(ended->id, claim->id);
         assert_int_equal(again->standing, CLAIM_STANDING_OWED);
-        assert_int_equal(
-                claims_next_departure(fixture->claims, 0, &again->consumer, &departure, NULL), 0);
-        assert_int_equal(departure.claim, claim->id);
+        assert_int_equal(claims_next_removal(fixture->claims, 0, &again->consumer, &removal, NULL),
+                         0);
+        assert_int_equal(removal.claim, claim->id);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 4);
         assert_int_equal(fixture_used(fixture, "host_b", "VGPU"), 0);
         assert_store_sane(fixture->path);
@@ -442,27 +445,12 @@ static void test_a_claim_of_somebody_else_is_kept(void **state)
         assert_int_equal(claim->id, adopted->id);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_a_claim_names_its_devices),
-                TEST(test_a_claim_is_settled),
-                TEST(test_no_device_is_no_claim),
-                TEST(test_the_fit_knows_what_guests_have),
-                TEST(test_what_somebody_renamed_gives_nothing),
-                TEST(test_an_mdev_is_taken_whatever_its_device_is_called),
-                TEST(test_not_before_the_host_is_known),
-                TEST(test_adoption),
-                TEST(test_adoption_of_what_does_not_fit),
-                TEST(test_checking_again),
-                TEST(test_a_guest_that_starts_gets_what_it_names),
-                TEST(test_a_guest_that_is_met_running_is_owed_nothing),
-                TEST(test_a_guest_that_does_not_fit_gets_nothing),
-                TEST(test_a_claim_of_somebody_else_is_kept),
-        };
-
-        use_vfs_without_sync();
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
+                test_a_claim_names_its_devices, test_a_claim_is_settled, test_no_device_is_no_claim,
+                test_the_fit_knows_what_guests_have, test_what_somebody_renamed_gives_nothing,
+                test_an_mdev_is_taken_whatever_its_device_is_called,
+                test_not_before_the_host_is_known, test_adoption,
+                test_adoption_of_what_does_not_fit, test_checking_again,
+                test_a_guest_that_starts_gets_what_it_names,
+                test_a_guest_that_is_met_running_is_owed_nothing,
+                test_a_guest_that_does_not_fit_gets_nothing, test_a_claim_of_somebody_else_is_kept)

@@ -302,20 +302,57 @@ static void test_check_again(void **state)
         assert_store_sane(fixture->path);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
+/* In the middle of many that say nothing, next to others that ended, and far from the last one:
+ * each claim of the list has what it has by itself. */
+static void test_a_list_has_each_ones_own(void **state)
 {
-        const struct CMUnitTest tests[] = {
-                TEST(test_claim),
-                TEST(test_placed_hugepages),
-                TEST(test_cpus_are_held_once),
-                TEST(test_who),
-                TEST(test_pci),
-                TEST(test_adopt),
-                TEST(test_check_again),
-        };
+        static const NumaOptions one = { .nodes = 1, .page_size = "2M" };
+        static const unsigned laid_out[] = { 1, 2, 40, 59 }, with_device[] = { 2, 41 };
+        Fixture *fixture = *state;
+        _cleanup_(claim_list_done) ClaimList list = { 0 }, ended = { 0 };
+        size_t n_cells = 0, n_devices = 0;
 
-        use_vfs_without_sync();
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        start(fixture, HOST);
+        for (unsigned i = 0; i < 60; i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                bool cell = false, device = false;
+                char name[8];
+
+                for (size_t j = 0; j < ARRAY_SIZE(laid_out); j++)
+                        cell |= laid_out[j] == i;
+                for (size_t j = 0; j < ARRAY_SIZE(with_device); j++)
+                        device |= with_device[j] == i;
+                snprintf(name, sizeof(name), "%u", i);
+                assert_int_equal(claim_laid_out(fixture, name,
+                                                cell     ? "PCPU=1,MEMORY_MB=2"
+                                                : device ? "CUSTOM_NIC=1"
+                                                         : "MEMORY_MB=1",
+                                                cell ? &one : &(NumaOptions){ 0 }, &claim),
+                                 0);
+                if (i >= 4 && i < 35)
+                        assert_int_equal(claims_release(fixture->claims, claim->id, "done", NULL),
+                                         0);
+        }
+        assert_int_equal(claims_list(fixture->claims, CLAIMS_LIVING, NULL, &list, NULL), 0);
+        assert_int_equal(list.n_claims, 60 - 31);
+        for (size_t i = 0; i < list.n_claims; i++) {
+                _cleanup_(claim_freep) Claim *alone = NULL;
+                _cleanup_free_ char *text = numa_fixture_format(&list.claims[i]->layout);
+
+                assert_int_equal(claims_get(fixture->claims, list.claims[i]->id, &alone, NULL), 0);
+                assert_layout(alone, text);
+                assert_int_equal(alone->n_devices, list.claims[i]->n_devices);
+                n_cells += list.claims[i]->layout.n_cells;
+                n_devices += list.claims[i]->n_devices;
+        }
+        assert_int_equal(n_cells, 4);
+        assert_int_equal(n_devices, 1);
+        assert_int_equal(claims_list(fixture->claims, CLAIMS_ENDED, NULL, &ended, NULL), 0);
+        assert_int_equal(ended.n_claims, 31);
+        for (size_t i = 0; i < ended.n_claims; i++)
+                assert_int_equal(ended.claims[i]->layout.n_cells + ended.claims[i]->n_devices, 0);
 }
+
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_claim,
+                test_placed_hugepages, test_cpus_are_held_once, test_who, test_pci, test_adopt,
+                test_check_again, test_a_list_has_each_ones_own)

@@ -53,7 +53,7 @@ static int do_get(Fixture *fixture)
 static int do_list(Fixture *fixture)
 {
         ClaimList list = { 0 };
-        int r = claims_list(fixture->claims, true, &list, &fixture->error);
+        int r = claims_list(fixture->claims, CLAIMS_ALL, NULL, &list, &fixture->error);
 
         claim_list_done(&list);
         return r;
@@ -90,7 +90,7 @@ static int do_check_again(Fixture *fixture)
 static int do_list_device(Fixture *fixture)
 {
         ClaimList list = { 0 };
-        int r = claims_list_device(fixture->claims, "a", &list, &fixture->error);
+        int r = claims_list(fixture->claims, CLAIMS_OF_DEVICE, "a", &list, &fixture->error);
 
         claim_list_done(&list);
         return r;
@@ -234,15 +234,5 @@ static void test_layouts(void **state)
         resource_request_done(&request.resources);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_operations),
-                TEST(test_layouts),
-        };
-
-        use_vfs_without_sync();
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_operations,
+                test_layouts)

@@ -219,8 +219,7 @@ static void take_claim(Model *model, unsigned i, const Claim *claim)
                 to->mdevs[to->n_mdevs++] = mdev;
         }
         to->lives = false;
-        CPU_SET_FOREACH(cpu, &claim->layout.held)
-        {
+        CPU_SET_FOREACH(cpu, &claim->layout.held) {
                 assert_true(cpu < N_CPUS && cpu % 8 >= 4 && !is_held(model, cpu));
                 to->held[cpu] = true;
         }
@@ -323,7 +322,7 @@ static void model_adopt(Fixture *fixture, Model *model, const HostDomain *domain
                 n_vgpus += !is_named(model, &domain->mdevs[j]);
         }
         CPU_SET_FOREACH(cpu, &domain->layout.held)
-        conflict = conflict || is_held(model, cpu);
+                conflict = conflict || is_held(model, cpu);
         r = claims_adopt(fixture->claims, domain, &claim, &fixture->error);
         if (n_pins + n_vgpus == 0) {
                 assert_int_equal(r, CLAIM_E_CONFLICT);
@@ -407,7 +406,7 @@ static void do_reconcile(Fixture *fixture, Model *model)
                 else if (claim->missing_since == 0)
                         claim->missing_since = model->now;
         }
-        assert_int_equal(claims_list(fixture->claims, false, &list, NULL), 0);
+        assert_int_equal(claims_list(fixture->claims, CLAIMS_LIVING, NULL, &list, NULL), 0);
         assert_int_equal(claims_host(fixture->claims, &input.view, NULL), 0);
         assert_int_equal(reconcile_make(&input, &model->memory, &reconcile), 0);
         for (size_t i = 0; i < reconcile.n_actions; i++)
@@ -499,7 +498,7 @@ static void compare(Fixture *fixture, const Model *model)
 
         for (size_t i = 0; i < N_CONSUMERS; i++)
                 n += model->claims[i].lives;
-        assert_int_equal(claims_list(fixture->claims, false, &list, NULL), 0);
+        assert_int_equal(claims_list(fixture->claims, CLAIMS_LIVING, NULL, &list, NULL), 0);
         assert_int_equal(list.n_claims, n);
         for (size_t i = 0; i < n; i++)
                 compare_claim(model, list.claims[i]);
@@ -559,14 +558,4 @@ static void test_model(void **state)
         free(model);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_model),
-        };
-
-        use_vfs_without_sync();
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_model)

@@ -170,7 +170,7 @@ static void compare(Fixture *fixture, Model *model)
 
         for (size_t i = 0; i < CLAIMS_MAX; i++)
                 n += model->claims[i].lives;
-        assert_int_equal(claims_list(fixture->claims, false, &list, NULL), 0);
+        assert_int_equal(claims_list(fixture->claims, CLAIMS_LIVING, NULL, &list, NULL), 0);
         assert_int_equal(list.n_claims, n);
         for (size_t i = 0; i < n; i++) {
                 assert_true(i == 0 || list.claims[i - 1]->id < list.claims[i]->id);
@@ -326,14 +326,4 @@ static void test_model(void **state)
         assert_store_sane(fixture->path);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_model),
-        };
-
-        use_vfs_without_sync();
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_model)

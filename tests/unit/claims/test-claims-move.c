@@ -43,7 +43,7 @@ static const char *name_of(const Uuid *provider)
         return "?";
 }
 
-static void format_moves(const StoreMove *moves, size_t n_moves, char *text, size_t size)
+static void format_moves(const StoreShift *moves, size_t n_moves, char *text, size_t size)
 {
         size_t n = 0;
 
@@ -81,7 +81,7 @@ static void test_what_leads_from_one_to_the_other(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Consumer before = { 0 }, after = { 0 };
-                StoreMove *moves = NULL;
+                StoreShift *moves = NULL;
                 size_t n_moves = 0, n_allocated = 0;
                 char text[512];
                 bool ok;
@@ -89,7 +89,7 @@ static void test_what_leads_from_one_to_the_other(void **state)
                 make_consumer(cases[i].before, &before);
                 make_consumer(cases[i].after, &after);
                 assert_int_equal(
-                        claims_make_moves(1, &before, &after, &moves, &n_moves, &n_allocated), 0);
+                        claims_make_shifts(1, &before, &after, &moves, &n_moves, &n_allocated), 0);
                 format_moves(moves, n_moves, text, sizeof(text));
                 /* providers are held in the order of their uuids */
                 ok = strlen(text) == strlen(cases[i].moves);
@@ -121,13 +121,13 @@ static void move(Fixture *fixture, int64_t claim, const char *before, const char
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(HOST);
         Consumer from = { 0 }, to = { 0 };
-        StoreMove *moves = NULL;
+        StoreShift *moves = NULL;
         size_t n_moves = 0, n_allocated = 0;
 
         make_consumer(before, &from);
         make_consumer(after, &to);
-        assert_int_equal(claims_make_moves(claim, &from, &to, &moves, &n_moves, &n_allocated), 0);
-        assert_int_equal(claims_move(fixture->claims, tree, moves, n_moves, NULL), 0);
+        assert_int_equal(claims_make_shifts(claim, &from, &to, &moves, &n_moves, &n_allocated), 0);
+        assert_int_equal(claims_shift(fixture->claims, tree, moves, n_moves, NULL), 0);
         free(moves);
         consumer_clear(&from);
         consumer_clear(&to);

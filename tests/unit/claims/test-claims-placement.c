@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What Placement was told of claims, and what is still to be told, in the file. */
+/* What Placement was told of claims, and what is still to be reported, in the file. */
 
 #include "claims/claims-placement.h"
 
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
-static void claim_told(Fixture *fixture, const char *name, ClaimStanding standing,
-                       const ClaimTold *told, Claim **ret)
+static void claim_reported(Fixture *fixture, const char *name, ClaimStanding standing,
+                           const ClaimReported *reported, Claim **ret)
 {
-        const ClaimPlacing placing = { .standing = standing, .told = *told };
+        const ClaimPlacing placing = { .standing = standing, .reported = *reported };
         ClaimRequest request = { .consumer = make_uuid(name), .consumer_type = "INSTANCE" };
         Error error = ERROR_NULL;
 
@@ -22,9 +22,9 @@ static void claim_told(Fixture *fixture, const char *name, ClaimStanding standin
 
 static void claim_as(Fixture *fixture, const char *name, ClaimStanding standing, Claim **ret)
 {
-        const ClaimTold none = { 0 };
+        const ClaimReported none = { 0 };
 
-        claim_told(fixture, name, standing, &none, ret);
+        claim_reported(fixture, name, standing, &none, ret);
 }
 
 static void open_host(Fixture *fixture)
@@ -49,7 +49,7 @@ static void test_pending(void **state)
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), CLAIM_E_NOT_FOUND);
         fixture_close(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
-        assert_int_equal(claims_list_pending(fixture->claims, &list, NULL), 0);
+        assert_int_equal(claims_list(fixture->claims, CLAIMS_PENDING, NULL, &list, NULL), 0);
         assert_int_equal(list.n_claims, 1);
         assert_int_equal(list.claims[0]->id, id);
         claim_list_done(&list);
@@ -65,41 +65,40 @@ static void test_pending(void **state)
         claim_free(claim);
 }
 
-static void assert_debts(Fixture *fixture, uint64_t claims, uint64_t departures, uint64_t handovers)
+static void assert_owed(Fixture *fixture, uint64_t claims, uint64_t removals, uint64_t moves)
 {
-        ClaimDebts debts;
+        ClaimsOwed owed;
 
-        assert_int_equal(claims_count_debts(fixture->claims, &debts, NULL), 0);
-        assert_int_equal(debts.n_claims, claims);
-        assert_int_equal(debts.n_departures, departures);
-        assert_int_equal(debts.n_handovers, handovers);
-        assert_int_equal(claim_debts_sum(&debts), claims + departures + handovers);
+        assert_int_equal(claims_count_owed(fixture->claims, &owed, NULL), 0);
+        assert_int_equal(owed.n_writes, claims);
+        assert_int_equal(owed.n_removals, removals);
+        assert_int_equal(owed.n_moves, moves);
+        assert_int_equal(claims_owed_sum(&owed), claims + removals + moves);
 }
 
-static void test_debts_are_counted(void **state)
+static void test_owed_is_counted(void **state)
 {
         static const char *const names[_CLAIM_STANDING_MAX] = { "a", "b", "c", "d", "e" };
         Fixture *fixture = *state;
         Uuid written = make_uuid("c"), other = make_uuid("f");
-        ClaimHandover handover;
+        ClaimMove move;
 
         open_host(fixture);
-        assert_debts(fixture, 0, 0, 0);
+        assert_owed(fixture, 0, 0, 0);
         for (ClaimStanding standing = 0; standing < _CLAIM_STANDING_MAX; standing++) {
                 Claim *claim = NULL;
 
                 claim_as(fixture, names[standing], standing, &claim);
                 claim_free(claim);
         }
-        assert_debts(fixture, 2, 0, 0); /* owed and sent */
-        assert_int_equal(claims_begin_handover(fixture->claims, &written, &other, "MIGRATION",
-                                               &handover, NULL),
-                         0);
-        assert_debts(fixture, 2, 0, 1);
-        claim_handover_done(&handover);
+        assert_owed(fixture, 2, 0, 0); /* owed and sent */
+        assert_int_equal(
+                claims_begin_move(fixture->claims, &written, &other, "MIGRATION", &move, NULL), 0);
+        assert_owed(fixture, 2, 0, 1);
+        claim_move_done(&move);
         for (int64_t id = 1; id <= _CLAIM_STANDING_MAX; id++)
                 assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
-        assert_debts(fixture, 0, 3, 1);
+        assert_owed(fixture, 0, 3, 1);
 }
 
 /* Nothing was written of it: it goes without a trace in Placement's books, and only while it is
@@ -108,7 +107,7 @@ static void test_withdrawn(void **state)
 {
         static const ClaimStanding others[] = { CLAIM_STANDING_NONE, CLAIM_STANDING_WRITTEN };
         Fixture *fixture = *state;
-        ClaimDeparture departure;
+        ClaimRemoval removal;
         Claim *claim = NULL;
         int64_t id;
 
@@ -117,7 +116,7 @@ static void test_withdrawn(void **state)
         id = claim->id;
         claim_free(claim);
         assert_int_equal(claims_withdraw(fixture->claims, id, "refused", NULL), 0);
-        assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL),
+        assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL),
                          CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
         assert_int_equal(claim->state, CLAIM_STATE_RELEASED);
@@ -134,7 +133,7 @@ static void test_withdrawn(void **state)
 }
 
 /* Whatever ends a claim: what Placement may have of it is remembered in the same transaction. */
-static void test_departures(void **state)
+static void test_removals(void **state)
 {
         static const struct {
                 ClaimStanding standing;
@@ -145,7 +144,7 @@ static void test_departures(void **state)
                 { CLAIM_STANDING_WRITTEN, true },
         };
         Fixture *fixture = *state;
-        ClaimDeparture departure;
+        ClaimRemoval removal;
 
         open_host(fixture);
         for (size_t i = 0; i < ARRAY_SIZE(cases) * 2; i++) {
@@ -159,81 +158,75 @@ static void test_departures(void **state)
                         assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
                 else
                         assert_int_equal(claims_expire(fixture->claims, INT64_MAX, &n, NULL), 0);
-                assert_int_equal(
-                        claims_next_departure(fixture->claims, 0, &other, &departure, NULL),
-                        CLAIM_E_NOT_FOUND);
-                assert_int_equal(
-                        claims_next_departure(fixture->claims, 0, &consumer, &departure, NULL),
-                        departs ? 0 : CLAIM_E_NOT_FOUND);
+                assert_int_equal(claims_next_removal(fixture->claims, 0, &other, &removal, NULL),
+                                 CLAIM_E_NOT_FOUND);
+                assert_int_equal(claims_next_removal(fixture->claims, 0, &consumer, &removal, NULL),
+                                 departs ? 0 : CLAIM_E_NOT_FOUND);
                 if (departs) {
-                        assert_int_equal(departure.claim, claim->id);
-                        assert_int_equal(departure.unsure,
+                        assert_int_equal(removal.claim, claim->id);
+                        assert_int_equal(removal.unsure,
                                          cases[i / 2].standing != CLAIM_STANDING_WRITTEN);
-                        assert_true(uuid_equal(&departure.consumer, &consumer));
-                        assert_int_equal(claims_next_departure(fixture->claims, departure.id, NULL,
-                                                               &departure, NULL),
+                        assert_true(uuid_equal(&removal.consumer, &consumer));
+                        assert_int_equal(claims_next_removal(fixture->claims, removal.id, NULL,
+                                                             &removal, NULL),
                                          CLAIM_E_NOT_FOUND);
-                        assert_int_equal(claims_end_departure(fixture->claims, departure.id, NULL),
-                                         0);
+                        assert_int_equal(claims_end_removal(fixture->claims, removal.id, NULL), 0);
                 }
                 claim_free(claim);
         }
-        assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL),
+        assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL),
                          CLAIM_E_NOT_FOUND);
         assert_store_sane(fixture->path);
 }
 
 static void hand_over(Fixture *fixture, const Uuid *from, const Uuid *to)
 {
-        const ClaimTold told = { .generation = 3,
-                                 .elsewhere = make_uuid("elsewhere"),
-                                 .until_sec = 1700000000 };
-        ClaimHandover handover;
+        const ClaimReported reported = { .generation = 3,
+                                         .elsewhere = make_uuid("elsewhere"),
+                                         .until_sec = 1700000000 };
+        ClaimMove move;
 
-        assert_int_equal(
-                claims_begin_handover(fixture->claims, from, to, "MIGRATION", &handover, NULL), 0);
-        assert_int_equal(claims_end_handover(fixture->claims, &handover, &told, false, NULL), 0);
-        claim_handover_done(&handover);
+        assert_int_equal(claims_begin_move(fixture->claims, from, to, "MIGRATION", &move, NULL), 0);
+        assert_int_equal(claims_end_move(fixture->claims, &move, &reported, false, NULL), 0);
+        claim_move_done(&move);
 }
 
-static void test_handover(void **state)
+static void test_move(void **state)
 {
         Uuid a = make_uuid("a"), b = make_uuid("b"), c = make_uuid("c");
         Fixture *fixture = *state;
-        ClaimHandover handover = { 0 }, read = { 0 };
-        const ClaimTold told = { .generation = 3,
-                                 .elsewhere = make_uuid("elsewhere"),
-                                 .until_sec = 1700000000 };
+        ClaimMove move = { 0 }, read = { 0 };
+        const ClaimReported reported = { .generation = 3,
+                                         .elsewhere = make_uuid("elsewhere"),
+                                         .until_sec = 1700000000 };
         Claim *claim = NULL;
         int64_t id;
 
         open_host(fixture);
-        assert_int_equal(claims_begin_handover(fixture->claims, &a, &b, "MIGRATION", &handover,
-                                               &fixture->error),
-                         CLAIM_E_NOT_FOUND);
+        assert_int_equal(
+                claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, &fixture->error),
+                CLAIM_E_NOT_FOUND);
         claim_as(fixture, "a", CLAIM_STANDING_WRITTEN, &claim);
         id = claim->id;
         claim_free(claim);
+        assert_int_equal(claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
         assert_int_equal(
-                claims_begin_handover(fixture->claims, &a, &b, "MIGRATION", &handover, NULL), 0);
-        assert_int_equal(
-                claims_begin_handover(fixture->claims, &a, &c, "MIGRATION", &read, &fixture->error),
+                claims_begin_move(fixture->claims, &a, &c, "MIGRATION", &read, &fixture->error),
                 CLAIM_E_CONFLICT);
         /* It survives, and ends as it was. */
         fixture_close(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
-        assert_int_equal(claims_next_handover(fixture->claims, 0, &read, NULL), 0);
+        assert_int_equal(claims_next_move(fixture->claims, 0, &read, NULL), 0);
         assert_true(uuid_equal(&read.from, &a) && uuid_equal(&read.to, &b));
         assert_string_equal(read.to_type, "MIGRATION");
-        assert_int_equal(claims_end_handover(fixture->claims, &read, NULL, false, NULL), 0);
-        claim_handover_done(&read);
-        assert_int_equal(claims_next_handover(fixture->claims, 0, &read, NULL), CLAIM_E_NOT_FOUND);
-        claim_handover_done(&handover);
+        assert_int_equal(claims_end_move(fixture->claims, &read, NULL, false, NULL), 0);
+        claim_move_done(&read);
+        assert_int_equal(claims_next_move(fixture->claims, 0, &read, NULL), CLAIM_E_NOT_FOUND);
+        claim_move_done(&move);
 
-        assert_int_equal(
-                claims_begin_handover(fixture->claims, &a, &b, "MIGRATION", &handover, NULL), 0);
-        assert_int_equal(claims_end_handover(fixture->claims, &handover, &told, false, NULL), 0);
-        claim_handover_done(&handover);
+        assert_int_equal(claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
+        assert_int_equal(claims_end_move(fixture->claims, &move, &reported, false, NULL), 0);
+        claim_move_done(&move);
         assert_int_equal(claims_find(fixture->claims, &a, false, &claim, NULL), CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_find(fixture->claims, &b, false, &claim, NULL), 0);
         assert_int_equal(claim->id, id);
@@ -255,36 +248,36 @@ static void test_handover(void **state)
         /* Nobody takes it from who has one. */
         claim_as(fixture, "a", CLAIM_STANDING_NONE, &claim);
         claim_free(claim);
-        assert_int_equal(claims_begin_handover(fixture->claims, &b, &a, "INSTANCE", &handover,
-                                               &fixture->error),
-                         CLAIM_E_CONFLICT);
+        assert_int_equal(
+                claims_begin_move(fixture->claims, &b, &a, "INSTANCE", &move, &fixture->error),
+                CLAIM_E_CONFLICT);
         assert_store_sane(fixture->path);
 }
 
-static void assert_departs(Fixture *fixture, const ClaimTold *told)
+static void assert_departs(Fixture *fixture, const ClaimReported *reported)
 {
-        ClaimDeparture departure;
+        ClaimRemoval removal;
 
-        assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL), 0);
-        assert_string_equal(departure.told.elsewhere.text, told->elsewhere.text);
-        if (!uuid_empty(&told->elsewhere))
-                assert_int_equal(departure.told.until_sec, told->until_sec);
-        assert_int_equal(departure.told.generation, uuid_empty(&told->elsewhere)
-                                                            ? departure.told.generation
-                                                            : told->generation);
-        assert_int_equal(claims_end_departure(fixture->claims, departure.id, NULL), 0);
+        assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL), 0);
+        assert_string_equal(removal.reported.elsewhere.text, reported->elsewhere.text);
+        if (!uuid_empty(&reported->elsewhere))
+                assert_int_equal(removal.reported.until_sec, reported->until_sec);
+        assert_int_equal(removal.reported.generation, uuid_empty(&reported->elsewhere)
+                                                              ? removal.reported.generation
+                                                              : reported->generation);
+        assert_int_equal(claims_end_removal(fixture->claims, removal.id, NULL), 0);
 }
 
-/* How Placement had the consumer goes with the claim to its departure, whoever it is told of. */
+/* How Placement had the consumer goes with the claim to its removal, whoever it is told of. */
 static void test_told(void **state)
 {
-        const ClaimTold first = { .generation = -1,
-                                  .elsewhere = make_uuid("first"),
-                                  .until_sec = 1700000000 },
-                        second = { .generation = 4,
-                                   .elsewhere = make_uuid("second"),
-                                   .until_sec = 1800000000 },
-                        none = { 0 };
+        const ClaimReported first = { .generation = -1,
+                                      .elsewhere = make_uuid("first"),
+                                      .until_sec = 1700000000 },
+                            second = { .generation = 4,
+                                       .elsewhere = make_uuid("second"),
+                                       .until_sec = 1800000000 },
+                            none = { 0 };
         static const struct {
                 bool second, forget;
         } cases[] = { { false, false }, { true, false }, { true, true } };
@@ -294,13 +287,13 @@ static void test_told(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Claim *claim = NULL;
 
-                claim_told(fixture, "a", CLAIM_STANDING_PENDING, &first, &claim);
+                claim_reported(fixture, "a", CLAIM_STANDING_PENDING, &first, &claim);
                 assert_int_equal(claims_set_standing(fixture->claims, claim->id,
                                                      CLAIM_STANDING_PENDING, CLAIM_STANDING_WRITTEN,
                                                      cases[i].second ? &second : NULL, NULL),
                                  0);
                 if (cases[i].forget)
-                        assert_int_equal(claims_forget_told(fixture->claims, NULL), 0);
+                        assert_int_equal(claims_forget_reported(fixture->claims, NULL), 0);
                 assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
                 assert_departs(fixture, cases[i].forget   ? &none
                                         : cases[i].second ? &second
@@ -312,7 +305,7 @@ static void test_told(void **state)
 
 /* Whoever wrote it at first: after a move of ours it is ours to remove; and what was moved for a
  * claim that ended meanwhile is to be removed at once. */
-static void test_handover_is_ours(void **state)
+static void test_move_is_ours(void **state)
 {
         static const struct {
                 ClaimStanding standing;
@@ -327,38 +320,36 @@ static void test_handover_is_ours(void **state)
                 { CLAIM_STANDING_NONE, true, true, CLAIM_STANDING_NONE, true },
                 { CLAIM_STANDING_NONE, false, true, CLAIM_STANDING_NONE, false },
         };
-        const ClaimTold told = { .generation = 3,
-                                 .elsewhere = make_uuid("elsewhere"),
-                                 .until_sec = 1700000000 };
+        const ClaimReported reported = { .generation = 3,
+                                         .elsewhere = make_uuid("elsewhere"),
+                                         .until_sec = 1700000000 };
         Uuid a = make_uuid("a"), b = make_uuid("b");
         Fixture *fixture = *state;
 
         open_host(fixture);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                ClaimHandover handover;
-                ClaimDeparture departure;
+                ClaimMove move;
+                ClaimRemoval removal;
                 Claim *claim = NULL, *moved = NULL;
 
                 claim_as(fixture, "a", cases[i].standing, &claim);
-                assert_int_equal(claims_begin_handover(fixture->claims, &a, &b, "MIGRATION",
-                                                       &handover, NULL),
-                                 0);
+                assert_int_equal(
+                        claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
                 if (cases[i].ends)
                         assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
                 assert_int_equal(
-                        claims_end_handover(fixture->claims, &handover, &told, cases[i].ours, NULL),
-                        0);
-                claim_handover_done(&handover);
+                        claims_end_move(fixture->claims, &move, &reported, cases[i].ours, NULL), 0);
+                claim_move_done(&move);
                 if (!cases[i].ends) {
                         assert_int_equal(claims_find(fixture->claims, &b, false, &moved, NULL), 0);
                         assert_int_equal(moved->standing, cases[i].expected);
                         assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
                 }
-                assert_int_equal(claims_next_departure(fixture->claims, 0, NULL, &departure, NULL),
+                assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL),
                                  cases[i].departs ? 0 : CLAIM_E_NOT_FOUND);
                 if (cases[i].departs) {
-                        assert_true(uuid_equal(&departure.consumer, &b));
-                        assert_departs(fixture, &told);
+                        assert_true(uuid_equal(&removal.consumer, &b));
+                        assert_departs(fixture, &reported);
                 }
                 claim_free(claim);
                 claim_free(moved);
@@ -442,22 +433,6 @@ static void test_mapped_but_not_placed(void **state)
         assert_store_sane(fixture->path);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_pending),
-                TEST(test_debts_are_counted),
-                TEST(test_departures),
-                TEST(test_withdrawn),
-                TEST(test_handover),
-                TEST(test_told),
-                TEST(test_handover_is_ours),
-                TEST(test_placed),
-                TEST(test_mapped_but_not_placed),
-        };
-
-        use_vfs_without_sync();
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_pending,
+                test_owed_is_counted, test_removals, test_withdrawn, test_move, test_told,
+                test_move_is_ours, test_placed, test_mapped_but_not_placed)

@@ -462,18 +462,7 @@ static void test_two_hosts_at_once(void **state)
         assert_store_sane(rival->path);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_never_over_commits),  TEST(test_churn),
-                TEST(test_same_consumers),      TEST(test_opened_at_once),
-                TEST(test_host_changes),        TEST(test_lost_race_is_fitted_again),
-                TEST(test_race_lost_too_often), TEST(test_claimed_while_it_vanishes),
-                TEST(test_two_hosts_at_once),
-        };
-
-        use_vfs_without_sync();
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_never_over_commits,
+                test_churn, test_same_consumers, test_opened_at_once, test_host_changes,
+                test_lost_race_is_fitted_again, test_race_lost_too_often,
+                test_claimed_while_it_vanishes, test_two_hosts_at_once)

@@ -3,20 +3,13 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
 #define HOST                                                      \
         "host VCPU=8/0/1/8/1/2 MEMORY_MB=1024 DISK_GB=100 +HW_X;" \
         "gpu_a<host VGPU=4 +NVIDIA; gpu_b<host VGPU=2 +NVIDIA"
-
-static uint64_t now_usec(void)
-{
-        struct timespec time;
-
-        clock_gettime(CLOCK_REALTIME, &time);
-        return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
-}
 
 static int open_host(void **state)
 {
@@ -47,7 +40,7 @@ static void test_claim(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL;
-        uint64_t before = now_usec();
+        uint64_t before = clock_usec(CLOCK_REALTIME);
 
         assert_int_equal(
                 fixture_claim(fixture, "vm", "VCPU=2,MEMORY_MB=64:HW_X _G:VGPU=1:NVIDIA", &claim),
@@ -61,7 +54,8 @@ static void test_claim(void **state)
                 claim->request,
                 "resources=MEMORY_MB:64,VCPU:2&required=HW_X&resources_G=VGPU:1&required_G=NVIDIA");
         assert_int_equal(strlen(claim->boot_id), 32);
-        assert_true(claim->created_usec >= before && claim->created_usec <= now_usec());
+        assert_true(claim->created_usec >= before &&
+                    claim->created_usec <= clock_usec(CLOCK_REALTIME));
         assert_int_equal(claim->expires_usec, claim->created_usec + 300 * USEC_PER_SEC);
         assert_int_equal(claim->ended_usec, 0);
         assert_int_equal(claim->n_allocations, 2);
@@ -166,13 +160,13 @@ static void test_confirm_and_expire(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *one = NULL, *two = NULL, *three = NULL, *read = NULL;
-        uint64_t n = 7, later = now_usec() + 301 * USEC_PER_SEC;
+        uint64_t n = 7, later = clock_usec(CLOCK_REALTIME) + 301 * USEC_PER_SEC;
         Error error = ERROR_NULL;
 
         assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", &one), CLAIM_DONE);
         assert_int_equal(fixture_claim(fixture, "two", "VCPU=2", &two), CLAIM_DONE);
         assert_int_equal(fixture_claim(fixture, "three", "VCPU=4", &three), CLAIM_DONE);
-        assert_int_equal(claims_expire(fixture->claims, now_usec(), &n, NULL), 0);
+        assert_int_equal(claims_expire(fixture->claims, clock_usec(CLOCK_REALTIME), &n, NULL), 0);
         assert_int_equal(n, 0);
         assert_int_equal(claims_confirm(fixture->claims, one->id, NULL), 0);
         assert_int_equal(claims_confirm(fixture->claims, one->id, NULL), 0);
@@ -209,8 +203,8 @@ static void test_expired_claim_asked_again(void **state)
         assert_int_equal(claims_extend(fixture->claims, one->id, 1000, NULL), 0);
         assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", &again), CLAIM_DONE);
         assert_int_equal(again->id, one->id);
-        assert_true(again->expires_usec > now_usec() + 290 * USEC_PER_SEC);
-        assert_int_equal(claims_expire(fixture->claims, now_usec(), &n, NULL), 0);
+        assert_true(again->expires_usec > clock_usec(CLOCK_REALTIME) + 290 * USEC_PER_SEC);
+        assert_int_equal(claims_expire(fixture->claims, clock_usec(CLOCK_REALTIME), &n, NULL), 0);
         assert_int_equal(n, 0);
 }
 
@@ -265,17 +259,17 @@ static void test_history_is_bounded(void **state)
         }
         assert_int_equal(fixture_claim(fixture, "vm", "VCPU=1", NULL), CLAIM_DONE);
         assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=1", NULL), CLAIM_DONE);
-        assert_int_equal(claims_list(fixture->claims, true, &list, NULL), 0);
+        assert_int_equal(claims_list(fixture->claims, CLAIMS_ALL, NULL, &list, NULL), 0);
         assert_int_equal(list.n_claims, CLAIM_HISTORY_MAX + 2);
         assert_int_equal(list.claims[0]->id, CLAIM_HISTORY_MAX + 11);
         assert_int_equal(list.claims[1]->id, CLAIM_HISTORY_MAX + 12);
         assert_int_equal(list.claims[2]->id, CLAIM_HISTORY_MAX + 10);
         assert_int_equal(list.claims[list.n_claims - 1]->id, 11);
         claim_list_done(&list);
-        assert_int_equal(claims_list(fixture->claims, false, &list, NULL), 0);
+        assert_int_equal(claims_list(fixture->claims, CLAIMS_LIVING, NULL, &list, NULL), 0);
         assert_int_equal(list.n_claims, 2);
         claim_list_done(&list);
-        assert_sql(fixture->path, "SELECT count(*) FROM ended_allocations", "1000");
+        assert_sql(fixture->path, "SELECT count(*) FROM ended_claims", "1000");
 }
 
 static void test_resize(void **state)
@@ -474,28 +468,8 @@ static void test_closed(void **state)
         assert_store_sane(fixture->path);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_host, fixture_teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_closed),
-                TEST(test_claim),
-                TEST(test_same_consumer),
-                TEST(test_no_fit),
-                TEST(test_bad_requests),
-                TEST(test_confirm_and_expire),
-                TEST(test_expired_claim_asked_again),
-                TEST(test_release),
-                TEST(test_history_is_bounded),
-                TEST(test_resize),
-                TEST(test_resize_first_goes_early),
-                TEST(test_providers_written_once),
-                TEST(test_vanished_provider),
-                TEST(test_root_replaced),
-                TEST(test_invalid_inventory),
-                TEST(test_usage),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(open_host, fixture_teardown, test_closed, test_claim, test_same_consumer,
+               test_no_fit, test_bad_requests, test_confirm_and_expire,
+               test_expired_claim_asked_again, test_release, test_history_is_bounded, test_resize,
+               test_resize_first_goes_early, test_providers_written_once, test_vanished_provider,
+               test_root_replaced, test_invalid_inventory, test_usage)

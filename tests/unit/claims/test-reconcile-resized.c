@@ -120,9 +120,4 @@ static void test_resized(void **state)
                 check(&rows[i]);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_resized) };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_resized)

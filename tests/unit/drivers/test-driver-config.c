@@ -86,12 +86,4 @@ static void test_mdev_types(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_amounts),
-                cmocka_unit_test(test_mdev_types),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_amounts, test_mdev_types)

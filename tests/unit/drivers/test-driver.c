@@ -11,7 +11,8 @@ static void test_refusals(void **state)
                 int r;
                 const char *words;
         } cases[] = {
-                { "xen", "x", "x", 0, -ENOENT, "no driver \"xen\" (but libvirt and static)" },
+                { "xen", "x", "x", 0, -ENOENT,
+                  "no driver \"xen\" (but libvirt, linux and static)" },
                 { "", "x", "x", 0, -ENOENT, "no driver" },
                 { "libvirt", "", "x", 0, -EINVAL, "[libvirt] connection_uri" },
                 { "libvirt", NULL, "x", 0, -EINVAL, "[libvirt] connection_uri" },
@@ -37,11 +38,4 @@ static void test_refusals(void **state)
         assert_null(driver_free(NULL));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_refusals),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_refusals)

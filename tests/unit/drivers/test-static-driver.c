@@ -152,14 +152,5 @@ static void test_update(void **state)
         snapshot_unref(event.snapshot);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_file_is_read_anew, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_bad_files, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_no_regular_files, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_update, set_up, tear_down),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_file_is_read_anew, test_bad_files, test_no_regular_files,
+               test_update)

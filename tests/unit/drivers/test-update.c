@@ -583,28 +583,8 @@ static void test_reshape_table(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_disk_of_unknown_size),
-                cmocka_unit_test(test_root_table),
-                cmocka_unit_test(test_reserved_too_much),
-                cmocka_unit_test(test_ratio_table),
-                cmocka_unit_test(test_root_ownership_c10),
-                cmocka_unit_test(test_no_owner_trait),
-                cmocka_unit_test(test_gpus),
-                cmocka_unit_test(test_adopt),
-                cmocka_unit_test(test_class_by_type_g2_6),
-                cmocka_unit_test(test_gone_g2_5),
-                cmocka_unit_test(test_empty_gpu_with_foreign_child),
-                cmocka_unit_test(test_foreign_roots),
-                cmocka_unit_test(test_root_missing),
-                cmocka_unit_test(test_name_too_long),
-                cmocka_unit_test(test_reshape_needed),
-                cmocka_unit_test(test_no_gpus_no_reshape),
-                cmocka_unit_test(test_reshape),
-                cmocka_unit_test(test_reshape_table),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_disk_of_unknown_size, test_root_table, test_reserved_too_much, test_ratio_table,
+          test_root_ownership_c10, test_no_owner_trait, test_gpus, test_adopt,
+          test_class_by_type_g2_6, test_gone_g2_5, test_empty_gpu_with_foreign_child,
+          test_foreign_roots, test_root_missing, test_name_too_long, test_reshape_needed,
+          test_no_gpus_no_reshape, test_reshape, test_reshape_table)

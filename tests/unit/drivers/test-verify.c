@@ -284,14 +284,5 @@ static void test_many_guests_are_one_finding(void **state)
                             "dedicated CPUs: start them again on the shared ones, or move them");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_like_pci_siblings),
-                cmocka_unit_test(test_errors_come_first),
-                cmocka_unit_test(test_many_guests_are_one_finding),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_table, test_like_pci_siblings, test_errors_come_first,
+          test_many_guests_are_one_finding)

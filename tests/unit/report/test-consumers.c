@@ -265,15 +265,4 @@ static void test_cancel(void **state)
         assert_int_equal(fixture->n_calls, 0);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_read, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_write, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_move, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_room, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_read, test_write, test_move, test_room, test_cancel)

@@ -279,14 +279,5 @@ static void test_no_more_at_a_time_than_connections(void **state)
         tear_down(state);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_who_is_read_whole),
-                cmocka_unit_test(test_what_goes_wrong),
-                cmocka_unit_test(test_given_up),
-                cmocka_unit_test(test_no_more_at_a_time_than_connections),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_who_is_read_whole, test_what_goes_wrong, test_given_up,
+          test_no_more_at_a_time_than_connections)

@@ -711,35 +711,11 @@ static void test_bad_configurations(void **state)
         }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        static const struct CMUnitTest tests[] = {
-                TEST(test_new_host),
-                TEST(test_prepare),
-                TEST(test_gather_and_lay_the_ground),
-                TEST(test_gather_while_the_ground_cannot_be_laid),
-                TEST(test_what_was_read_is_kept),
-                TEST(test_existing_host_and_quiet_cycles),
-                TEST(test_only_what_moved_is_read),
-                TEST(test_torn_reads),
-                TEST(test_torn_reads_for_ever),
-                TEST(test_failed_refreshes),
-                TEST(test_renamed_host),
-                TEST(test_one_attempt_at_a_time),
-                TEST(test_conflict_wants_a_refresh),
-                TEST(test_lookup_fails),
-                TEST(test_big_lookup),
-                TEST(test_impossible_tree),
-                TEST(test_plan),
-                TEST(test_free_under_way),
-                TEST(test_free_inside_callback),
-                TEST(test_start_inside_callback),
-                TEST(test_retry_after),
-                TEST(test_batch_refused),
-                TEST(test_may_reshape),
-                TEST(test_bad_configurations),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_new_host, test_prepare, test_gather_and_lay_the_ground,
+               test_gather_while_the_ground_cannot_be_laid, test_what_was_read_is_kept,
+               test_existing_host_and_quiet_cycles, test_only_what_moved_is_read, test_torn_reads,
+               test_torn_reads_for_ever, test_failed_refreshes, test_renamed_host,
+               test_one_attempt_at_a_time, test_conflict_wants_a_refresh, test_lookup_fails,
+               test_big_lookup, test_impossible_tree, test_plan, test_free_under_way,
+               test_free_inside_callback, test_start_inside_callback, test_retry_after,
+               test_batch_refused, test_may_reshape, test_bad_configurations)

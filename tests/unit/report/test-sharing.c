@@ -164,13 +164,4 @@ static void test_cancel(void **state)
         assert_int_equal(refresh(fixture, "host @" AGG_A, MINUTE), 1);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_when_it_asks, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_g4_17_many_aggregates, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_when_it_asks, test_g4_17_many_aggregates, test_cancel)

@@ -551,22 +551,7 @@ static void test_edit(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_standings),
-                cmocka_unit_test(test_in_flight),
-                cmocka_unit_test(test_migrations),
-                cmocka_unit_test(test_edit),
-                cmocka_unit_test(test_untold),
-                cmocka_unit_test(test_what_may_be_moving),
-                cmocka_unit_test(test_claimed_anew_and_not_confirmed),
-                cmocka_unit_test(test_a_guest_with_more_than_its_claim),
-                cmocka_unit_test(test_hindrances),
-                cmocka_unit_test(test_a_consumer_that_was_just_written),
-                cmocka_unit_test(test_another_gpu),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_table, test_standings, test_in_flight, test_migrations, test_edit, test_untold,
+          test_what_may_be_moving, test_claimed_anew_and_not_confirmed,
+          test_a_guest_with_more_than_its_claim, test_hindrances,
+          test_a_consumer_that_was_just_written, test_another_gpu)

@@ -214,14 +214,5 @@ static void test_who_reads_is_forgotten_first(void **state)
         bus_turns_done(&turns);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order),   cmocka_unit_test(test_long),
-                cmocka_unit_test(test_limits),  cmocka_unit_test(test_size),
-                cmocka_unit_test(test_unknown), cmocka_unit_test(test_many_senders),
-                cmocka_unit_test(test_reading), cmocka_unit_test(test_who_reads_is_forgotten_first),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_order, test_long, test_limits, test_size, test_unknown, test_many_senders,
+          test_reading, test_who_reads_is_forgotten_first)

@@ -57,12 +57,4 @@ static void test_auth_section_refused(void **state)
         config_free(c);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_auth_section, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_auth_section_refused, setup, teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(setup, teardown, test_auth_section, test_auth_section_refused)

@@ -12,7 +12,7 @@ static void test_defaults(void **state)
         Fixture *f = *state;
         _cleanup_(config_freep) Config *c = load_text(f, "");
 
-        assert_string_equal(c->state_path, "/var/lib/compute-agent");
+        assert_string_equal(c->state_path, LOCALSTATEDIR "/lib/compute-agent");
         assert_string_equal(c->claim_db, "claim.sqlite");
         assert_string_equal(c->instances_path, "/var/lib/nova/instances");
         assert_string_equal(c->host, "");
@@ -27,6 +27,26 @@ static void test_defaults(void **state)
         assert_string_equal(c->files[0], f->file);
         assert_null(c->files[1]);
         assert_string_equal(f->warnings, "");
+}
+
+/* A guest that starts does not wait for what is wrong elsewhere. */
+static void test_hook_alone(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = NULL, *none = NULL;
+        Error error = ERROR_NULL;
+
+        scratch_write(f->folder, "x.conf",
+                      "[DEFAULT]\ncpu_allocation_ratio = many\n[placement]\nauth_type = x\n"
+                      "[hook]\nenabled = true\ntimeout = 7\n");
+        assert_true(config_load(&none, f->file, NULL, NULL, &error) < 0);
+        assert_int_equal(config_load_hook(&c, f->file, &error), 0);
+        assert_true(c->hook_enabled);
+        assert_int_equal(c->hook_timeout_usec, 7 * USEC_PER_SEC);
+        assert_int_equal(c->hook_when_away, CONFIG_HOOK_ALLOW);
+        scratch_write(f->folder, "x.conf", "[hook]\nenabled = perhaps\n");
+        assert_int_equal(config_load_hook(&none, f->file, &error), -EINVAL);
+        assert_non_null(strstr(error.text, "[hook] enabled"));
 }
 
 static void test_defaults_lent(void **state)
@@ -250,7 +270,7 @@ static const struct {
                                      "printable characters without spaces" },
         { "[DEFAULT]\ncompute_driver = fake.FakeDriver\n",
           "x.conf:2: [DEFAULT] compute_driver: \"fake.FakeDriver\" is not allowed; allowed "
-          "is libvirt, libvirt.LibvirtDriver or static" },
+          "is libvirt, libvirt.LibvirtDriver, linux or static" },
         { "[DEFAULT]\ndebug = maybe\n",
           "x.conf:2: [DEFAULT] debug: \"maybe\" is not allowed; allowed is true or false" },
         { "[DEFAULT]\nclaim_expiry_time = -1\n",
@@ -285,6 +305,9 @@ static const struct {
         { "[libvirt]\nkeepalive_interval = 3601\n",
           "x.conf:2: [libvirt] keepalive_interval: \"3601\" is not allowed; allowed is a "
           "whole number from 0 to 3600" },
+        { "[libvirt]\nimages_type = rbd\n",
+          "x.conf:2: [libvirt] images_type = rbd needs images_storage_pool, the name of the storage pool of "
+          "libvirt that has the disks" },
         { "[static]\npath = host.json\n",
           "x.conf:2: [static] path: \"host.json\" is not allowed; allowed is an absolute "
           "path" },
@@ -393,7 +416,6 @@ static void test_host_options_a4(void **state)
                 load_text(f, "[DEFAULT]\n"
                              "reserved_huge_pages = node:0,size:2048,count:64\n"
                              "force_raw_images = false\n"
-                             "vcpu_pin_set = 1-2\n"
                              "reserved_huge_pages = node:1,size:1GB,count:1\n"
                              "reserved_huge_pages =\n"
                              "[compute]\n"
@@ -418,7 +440,6 @@ static void test_host_options_a4(void **state)
         assert_string_equal(d->reserved_huge_pages[1], "node:1,size:1GB,count:1");
         assert_null(d->reserved_huge_pages[2]);
         assert_false(d->force_raw_images);
-        assert_string_equal(d->vcpu_pin_set, "1-2");
         assert_string_equal(d->cpu_shared_set, "0-3,^2");
         assert_string_equal(d->cpu_dedicated_set, "4-7");
         assert_true(d->numa_in_placement);
@@ -433,8 +454,16 @@ static void test_host_options_a4(void **state)
         assert_int_equal(d->file_backed_memory, 4096);
         assert_true(d->swtpm_enabled);
         assert_string_equal(d->supported_tpm_secret_security[1], "HOST");
+}
+
+static void test_vcpu_pin_set(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = load_text(f, "[DEFAULT]\nvcpu_pin_set = 1-2\n");
+
+        assert_string_equal(c->driver.vcpu_pin_set, "1-2");
         assert_string_equal(f->warnings,
-                            "x.conf:4: vcpu_pin_set is deprecated: name its CPUs in [compute] "
+                            "x.conf:2: vcpu_pin_set is deprecated: name its CPUs in [compute] "
                             "cpu_shared_set, or in cpu_dedicated_set\n");
 }
 
@@ -445,13 +474,15 @@ static void test_several_times_over_files(void **state)
         _cleanup_(config_freep) Config *c = NULL;
         char **pages;
 
-        scratch_write(f->folder, "x.conf.d/10-a.conf", "[DEFAULT]\nreserved_huge_pages = b\n");
-        scratch_write(f->folder, "x.conf.d/20-b.conf", "[DEFAULT]\nreserved_huge_pages = c\n");
-        c = load_text(f, "[DEFAULT]\nreserved_huge_pages = a\n");
+        scratch_write(f->folder, "x.conf.d/10-a.conf",
+                      "[DEFAULT]\nreserved_huge_pages = node:1,size:2048,count:2\n");
+        scratch_write(f->folder, "x.conf.d/20-b.conf",
+                      "[DEFAULT]\nreserved_huge_pages = node:2,size:2048,count:3\n");
+        c = load_text(f, "[DEFAULT]\nreserved_huge_pages = node:0,size:2048,count:1\n");
         pages = c->driver.reserved_huge_pages;
-        assert_string_equal(pages[0], "a");
-        assert_string_equal(pages[1], "b");
-        assert_string_equal(pages[2], "c");
+        assert_string_equal(pages[0], "node:0,size:2048,count:1");
+        assert_string_equal(pages[1], "node:1,size:2048,count:2");
+        assert_string_equal(pages[2], "node:2,size:2048,count:3");
         assert_null(pages[3]);
 }
 
@@ -780,33 +811,10 @@ static void test_out_of_memory(void **state)
         assert_true(n > 30);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        const struct CMUnitTest tests[] = {
-                TEST(test_defaults),
-                TEST(test_defaults_lent),
-                TEST(test_everything_set),
-                TEST(test_placement),
-                TEST(test_pasted_from_nova),
-                TEST(test_log_level),
-                TEST(test_refused),
-                TEST(test_host_options_a4),
-                TEST(test_several_times_over_files),
-                TEST(test_secrets_are_not_told),
-                TEST(test_warnings),
-                TEST(test_readable_secret),
-                TEST(test_drop_ins),
-                TEST(test_h5_repeated_device_spec),
-                TEST(test_named_file_missing),
-                TEST(test_credentials),
-                TEST(test_bad_credentials),
-                TEST(test_mdev_types),
-                TEST(test_mdev_default_type),
-                TEST(test_mdev_refused),
-                TEST(test_table),
-                TEST(test_out_of_memory),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(setup, teardown, test_defaults, test_hook_alone, test_defaults_lent,
+               test_everything_set, test_placement, test_pasted_from_nova, test_log_level,
+               test_refused, test_host_options_a4, test_vcpu_pin_set, test_several_times_over_files,
+               test_secrets_are_not_told, test_warnings, test_readable_secret, test_drop_ins,
+               test_h5_repeated_device_spec, test_named_file_missing, test_credentials,
+               test_bad_credentials, test_mdev_types, test_mdev_default_type, test_mdev_refused,
+               test_table, test_out_of_memory)

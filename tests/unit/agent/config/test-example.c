@@ -107,13 +107,4 @@ static void test_every_option(void **state)
         assert_int_equal(n_found, file->n_entries);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_as_it_is),
-                cmocka_unit_test(test_uncommented),
-                cmocka_unit_test(test_every_option),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_as_it_is, test_uncommented, test_every_option)

@@ -247,13 +247,4 @@ static void test_out_of_memory(void **state)
         assert_true(n > 10);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_good),  cmocka_unit_test(test_bad),
-                cmocka_unit_test(test_large), cmocka_unit_test(test_not_files),
-                cmocka_unit_test(test_mode),  cmocka_unit_test(test_out_of_memory),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_good, test_bad, test_large, test_not_files, test_mode, test_out_of_memory)

@@ -205,13 +205,4 @@ static void test_out_of_memory(void **state)
         assert_true(n >= 3);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_roots),         cmocka_unit_test(test_named),
-                cmocka_unit_test(test_warnings),      cmocka_unit_test(test_unreadable),
-                cmocka_unit_test(test_out_of_memory),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_roots, test_named, test_warnings, test_unreadable, test_out_of_memory)

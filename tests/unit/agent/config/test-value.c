@@ -206,14 +206,5 @@ static void test_addresses(void **state)
                         "unix:///" A50 A50 "ABCDEFGH", "http://"));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_bool),      cmocka_unit_test(test_whole_numbers),
-                cmocka_unit_test(test_double),    cmocka_unit_test(test_list),
-                cmocka_unit_test(test_path),      cmocka_unit_test(test_names),
-                cmocka_unit_test(test_addresses),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_bool, test_whole_numbers, test_double, test_list, test_path, test_names,
+          test_addresses)

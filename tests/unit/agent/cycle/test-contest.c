@@ -76,10 +76,10 @@ static void test_no_ping_pong(void **state)
                 bool trait, gpu;
                 const char *words;
         } cases[] = {
-                { 4, true, true, "inventory VCPU of demo (undone 3 times)" },
-                { 0, true, true, "inventory VCPU of demo (undone 3 times)" },
-                { 8, false, true, "trait CUSTOM_A of demo (undone 3 times)" },
-                { 8, true, false, "provider demo_gpu (undone 3 times)" },
+                { 4, true, true, "inventory VCPU of demo: total 4, not 8 (undone 3 times)" },
+                { 0, true, true, "inventory VCPU of demo: taken away (undone 3 times)" },
+                { 8, false, true, "trait CUSTOM_A of demo: taken away (undone 3 times)" },
+                { 8, true, false, "provider demo_gpu: deleted (undone 3 times)" },
         };
         _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(8, true, true);
 
@@ -99,8 +99,9 @@ static void test_a_trait_that_comes_back(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(8, false, true),
                                                     *remote = make_tree(8, true, true);
 
-        assert_in_range(count_writes(wanted, remote, "trait CUSTOM_A of demo (undone 3 times)"), 8,
-                        20);
+        assert_in_range(
+                count_writes(wanted, remote, "trait CUSTOM_A of demo: put there (undone 3 times)"),
+                8, 20);
 }
 
 /* Every 5 minutes, as Nova does it: it stands in between. */
@@ -152,13 +153,5 @@ static void test_it_ends(void **state)
         assert_int_equal(contest.n_parts, 0);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_no_ping_pong), cmocka_unit_test(test_a_trait_that_comes_back),
-                cmocka_unit_test(test_seldom),       cmocka_unit_test(test_what_is_none),
-                cmocka_unit_test(test_it_ends),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_no_ping_pong, test_a_trait_that_comes_back, test_seldom, test_what_is_none,
+          test_it_ends)

@@ -6,6 +6,8 @@
 
 #include <sys/stat.h>
 
+static const Verdict no_verdict;
+
 static char *print(const Metrics *metrics)
 {
         char *text = NULL;
@@ -22,9 +24,13 @@ static void test_before_the_first_poll(void **state)
 {
         const TrackerStatus status = { .sync_state = SYNC_PENDING };
         const ReporterStatistics statistics = { 0 };
-        const Metrics metrics = { .status = &status, .statistics = &statistics };
+        const Metrics metrics = { .verdict = &no_verdict,
+                                  .status = &status,
+                                  .statistics = &statistics };
         _cleanup_free_ char *text = print(&metrics);
 
+        assert_non_null(strstr(text, "\ncompute_agent_state{state=\"ok\"} 1\n"));
+        assert_non_null(strstr(text, "\ncompute_agent_state{state=\"degraded\"} 0\n"));
         assert_non_null(strstr(text, "\ncompute_agent_sync_state{state=\"pending\"} 1\n"));
         assert_non_null(strstr(text, "\ncompute_agent_sync_state{state=\"synced\"} 0\n"));
         assert_non_null(strstr(text, "\ncompute_agent_last_sync_timestamp_seconds 0.000000\n"));
@@ -48,7 +54,10 @@ static void test_a_tree(void **state)
                                       .max_unit = 8,
                                       .step_size = 1,
                                       .allocation_ratio = 4.0 };
-        Metrics metrics = { .status = &status, .statistics = &statistics, .claims_up = true };
+        Metrics metrics = { .verdict = &no_verdict,
+                            .status = &status,
+                            .statistics = &statistics,
+                            .claims_up = true };
         _cleanup_free_ char *text = NULL;
         Uuid uuid;
 
@@ -72,16 +81,17 @@ static void test_a_tree(void **state)
         assert_non_null(strstr(text, "\ncompute_agent_claims_up 1\n"));
 }
 
-static void test_debts_and_audit(void **state)
+static void test_owed_and_audit(void **state)
 {
         const TrackerStatus status = { .reshape_error = { .code = -EIO } };
         const ReporterStatistics statistics = { 0 };
         const AuditSummary audit = { .ended_usec = UINT64_C(1700000000000001), .n_open = 4 };
         const Metrics metrics = {
+                .verdict = &no_verdict,
                 .status = &status,
                 .statistics = &statistics,
                 .audit = &audit,
-                .debts = { .n_claims = 1, .n_departures = 2, .n_handovers = 3 },
+                .owed = { .n_writes = 1, .n_removals = 2, .n_moves = 3 },
         };
         _cleanup_free_ char *text = print(&metrics);
 
@@ -106,9 +116,11 @@ static void test_devices(void **state)
         const char *const names[] = { "pci_1", "pci_2", "pci_1" };
         _cleanup_(claim_freep) Claim *claim = NULL;
         ClaimList claims = { .claims = &claim, .n_claims = 1 };
-        const Metrics metrics = {
-                .status = &status, .statistics = &statistics, .devices = &ledger, .claims = &claims
-        };
+        const Metrics metrics = { .verdict = &no_verdict,
+                                  .status = &status,
+                                  .statistics = &statistics,
+                                  .devices = &ledger,
+                                  .claims = &claims };
         _cleanup_free_ char *text = NULL;
 
         assert_int_equal(claim_new(&claim), 0);
@@ -140,7 +152,9 @@ static void test_the_file(void **state)
 {
         const TrackerStatus status = { 0 };
         const ReporterStatistics statistics = { 0 };
-        const Metrics metrics = { .status = &status, .statistics = &statistics };
+        const Metrics metrics = { .verdict = &no_verdict,
+                                  .status = &status,
+                                  .statistics = &statistics };
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *path = scratch_path(folder, "a.prom");
         _cleanup_free_ char *nowhere = scratch_path(folder, "none/a.prom");
@@ -156,15 +170,4 @@ static void test_the_file(void **state)
         assert_non_null(strstr(error.text, "a.prom: cannot be written"));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_before_the_first_poll),
-                cmocka_unit_test(test_a_tree),
-                cmocka_unit_test(test_debts_and_audit),
-                cmocka_unit_test(test_devices),
-                cmocka_unit_test(test_the_file),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_before_the_first_poll, test_a_tree, test_owed_and_audit, test_devices, test_the_file)

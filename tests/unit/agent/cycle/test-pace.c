@@ -198,18 +198,7 @@ static void test_the_start(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_all_is_read_anew_now_and_then),
-                cmocka_unit_test(test_all_is_read_anew_when_asked),
-                cmocka_unit_test(test_what_fell_due_in_an_outage),
-                cmocka_unit_test(test_how_long_placement_is_left_alone),
-                cmocka_unit_test(test_what_was_asked_for_is_not_forgotten),
-                cmocka_unit_test(test_a_hypervisor_that_fails),
-                cmocka_unit_test(test_the_next_cycle),
-                cmocka_unit_test(test_the_start),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_all_is_read_anew_now_and_then, test_all_is_read_anew_when_asked,
+          test_what_fell_due_in_an_outage, test_how_long_placement_is_left_alone,
+          test_what_was_asked_for_is_not_forgotten, test_a_hypervisor_that_fails,
+          test_the_next_cycle, test_the_start)

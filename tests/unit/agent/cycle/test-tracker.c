@@ -158,7 +158,7 @@ Claims *claim_service_get(ClaimService *service)
         return NULL;
 }
 
-int claims_list(Claims *claims, bool history, ClaimList *ret, Error *reterr)
+int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
         return -ENODATA;
 }

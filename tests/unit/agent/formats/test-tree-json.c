@@ -108,13 +108,4 @@ static void test_huge_amounts_stay_numbers(void **state)
                      "capacity", "9223372036854775807");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_document),
-                cmocka_unit_test(test_usage_is_what_claims_have),
-                cmocka_unit_test(test_huge_amounts_stay_numbers),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_document, test_usage_is_what_claims_have, test_huge_amounts_stay_numbers)

@@ -119,7 +119,7 @@ static void test_shares(void **state)
 
 typedef struct OursCase {
         const char *name;
-        const char *before; /* as read or, told, as written */
+        const char *before; /* as read or, once reported, as written */
         int64_t before_generation;
         bool written;
         const char *claim; /* NULL: not known any more */
@@ -135,8 +135,8 @@ static void assert_ours(const OursCase *one, bool unsure, uint64_t before_sec, u
                                            *now = make_consumer(one->now);
         _cleanup_(claim_freep) Claim *claim = one->claim ? make_claim(one->claim) : NULL;
         _cleanup_(host_view_freep) HostView *view = NULL;
-        const ClaimDeparture unknown = { 0 };
-        ClaimDeparture left = { .unsure = unsure };
+        const ClaimRemoval unknown = { 0 };
+        ClaimRemoval left = { .unsure = unsure };
 
         /* The host's own tree alone, as the claims know it. */
         assert_int_equal(host_view_new(&view, fixture_tree(OWN)), 0);
@@ -144,7 +144,7 @@ static void assert_ours(const OursCase *one, bool unsure, uint64_t before_sec, u
         before->modified_sec = before_sec;
         now->generation = one->generation;
         now->modified_sec = now_sec;
-        left.told = claim_share_told(view, before, one->written);
+        left.reported = claim_share_reported(view, before, one->written);
         if (claim_share_is_ours(view, "host", &left, claim, now) != one->ours)
                 fail_msg("%s", one->name);
         assert_true(claim_share_is_ours(view, "host", &unknown, claim, now));
@@ -249,6 +249,26 @@ static void test_made_anew(void **state)
                   false,
                   1000,
                   1001 },
+                { { "made anew where the clock is behind", "host VCPU=2", 3, false, "host VCPU=2",
+                    "host VCPU=2", 3, false },
+                  false,
+                  1000,
+                  999 },
+                { { "as it was read, and claimed of another GPU", "host VCPU=2", 1, false,
+                    "host VCPU=2,gpu VGPU=1", "host VCPU=2", 1, true },
+                  false,
+                  1000,
+                  1000 },
+                { { "the same, and no time told", "host VCPU=2", 1, false, "host VCPU=2,gpu VGPU=1",
+                    "host VCPU=2", 1, false },
+                  false,
+                  1000,
+                  0 },
+                { { "written with less at the last moment", "", -1, true, "host VCPU=2,gpu VGPU=1",
+                    "host VCPU=2", 1, false },
+                  false,
+                  1000,
+                  1000 + CLAIM_WRITE_LATE_SEC },
                 { { "no time told now", "", -1, true, "host VCPU=2", "host VCPU=2", 1, true },
                   false,
                   1000,
@@ -259,12 +279,4 @@ static void test_made_anew(void **state)
                 assert_ours(&cases[i].base, cases[i].unsure, cases[i].before_sec, cases[i].now_sec);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_shares),
-                                                   cmocka_unit_test(test_is),
-                                                   cmocka_unit_test(test_ours),
-                                                   cmocka_unit_test(test_made_anew) };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_shares, test_is, test_ours, test_made_anew)

@@ -78,13 +78,4 @@ static void test_ends_of_time(void **state)
         assert_int_equal(clock_jump_move(&back, 5), 1);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_jumps),
-                cmocka_unit_test(test_which_moments_move),
-                cmocka_unit_test(test_ends_of_time),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_jumps, test_which_moments_move, test_ends_of_time)

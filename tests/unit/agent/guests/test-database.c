@@ -107,14 +107,5 @@ static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
         claim_service_free(service);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_telling_closes_nothing, fixture_setup,
-                                                fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_a_poll_is_older_than_the_end_of_a_claim,
-                                                fixture_setup, fixture_teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_telling_closes_nothing,
+               test_a_poll_is_older_than_the_end_of_a_claim)

@@ -103,12 +103,4 @@ static void test_host(void **state)
         pci_specs_done(&config.pci_specs);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_host),
-                cmocka_unit_test(test_facts),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_host, test_facts)

@@ -138,14 +138,4 @@ static void test_refusals(void **state)
         assert_non_null(strstr(error.text, "not YAML"));
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        static const struct CMUnitTest tests[] = {
-                TEST(test_password),
-                TEST(test_application_credential),
-                TEST(test_refusals),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_password, test_application_credential, test_refusals)

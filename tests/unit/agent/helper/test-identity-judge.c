@@ -140,14 +140,4 @@ static void test_plan_rename(void **state)
         assert_int_equal(plan.n_items, 3);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_judge),
-                cmocka_unit_test(test_what_is_allowed),
-                cmocka_unit_test(test_advice),
-                cmocka_unit_test(test_plan_rename),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_judge, test_what_is_allowed, test_advice, test_plan_rename)

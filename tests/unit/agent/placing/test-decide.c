@@ -8,7 +8,7 @@ static void test_write(void **state)
 {
         static const struct {
                 int result, status;
-                ClaimWriteCourse course;
+                ClaimWriteDecision course;
         } cases[] = {
                 { REPORT_DONE, 204, CLAIM_WRITE_DONE },
                 { REPORT_E_CONFLICT, 409, CLAIM_WRITE_RACED },
@@ -25,7 +25,7 @@ static void test_write(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_course_of_write(cases[i].result, cases[i].status) != cases[i].course)
+                if (claim_decide_write(cases[i].result, cases[i].status) != cases[i].course)
                         fail_msg("case %zu", i);
 }
 
@@ -42,78 +42,78 @@ static void test_away(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_course_is_away(cases[i].result) != cases[i].away)
+                if (claim_decide_is_away(cases[i].result) != cases[i].away)
                         fail_msg("case %zu", i);
 }
 
-static void test_debt(void **state)
+static void test_owed_write(void **state)
 {
         static const struct {
                 ClaimStanding standing;
                 bool here, same, gone;
-                ClaimDebtCourse course;
+                ClaimOwedDecision course;
         } cases[] = {
-                { CLAIM_STANDING_OWED, false, false, false, CLAIM_DEBT_PAY },
-                { CLAIM_STANDING_SENT, false, false, false, CLAIM_DEBT_PAY },
-                { CLAIM_STANDING_SENT, true, true, false, CLAIM_DEBT_PAID },
-                { CLAIM_STANDING_SENT, true, false, false, CLAIM_DEBT_PLACED },
+                { CLAIM_STANDING_OWED, false, false, false, CLAIM_OWED_WRITE },
+                { CLAIM_STANDING_SENT, false, false, false, CLAIM_OWED_WRITE },
+                { CLAIM_STANDING_SENT, true, true, false, CLAIM_OWED_WRITTEN },
+                { CLAIM_STANDING_SENT, true, false, false, CLAIM_OWED_PLACED },
                 /* Its guest was evacuated. */
-                { CLAIM_STANDING_OWED, false, false, true, CLAIM_DEBT_PLACED },
+                { CLAIM_STANDING_OWED, false, false, true, CLAIM_OWED_PLACED },
                 /* Nothing was sent: it is a scheduler's, however like ours it is. */
-                { CLAIM_STANDING_OWED, true, true, false, CLAIM_DEBT_PLACED },
+                { CLAIM_STANDING_OWED, true, true, false, CLAIM_OWED_PLACED },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_course_of_debt(cases[i].standing, cases[i].here, cases[i].same,
-                                         cases[i].gone) != cases[i].course)
+                if (claim_decide_owed(cases[i].standing, cases[i].here, cases[i].same,
+                                      cases[i].gone) != cases[i].course)
                         fail_msg("case %zu", i);
 }
 
-static void test_departure(void **state)
+static void test_removal(void **state)
 {
         static const struct {
                 const char *name;
-                ClaimDepartureState state;
-                ClaimDepartureCourse course;
+                ClaimRemovalState state;
+                ClaimRemovalDecision course;
         } cases[] = {
-                { "removed as it ends", { .here = true, .ours = true }, CLAIM_DEPARTURE_REMOVE },
+                { "removed as it ends", { .here = true, .ours = true }, CLAIM_REMOVAL_SEND },
                 { "written since it was told, and read as it ends",
                   { .here = true },
-                  CLAIM_DEPARTURE_REMOVE },
-                { "the same, but read late", { .here = true, .late = true }, CLAIM_DEPARTURE_KEEP },
+                  CLAIM_REMOVAL_SEND },
+                { "the same, but read late", { .here = true, .late = true }, CLAIM_REMOVAL_KEEP },
                 { "the same, after a long answer",
-                  { .here = true, .age_usec = CLAIM_DEPARTURE_SOON_USEC },
-                  CLAIM_DEPARTURE_KEEP },
+                  { .here = true, .age_usec = CLAIM_REMOVAL_SOON_USEC },
+                  CLAIM_REMOVAL_KEEP },
                 { "its guest is here, and gets a claim again",
                   { .here = true, .ours = true, .lives = true },
-                  CLAIM_DEPARTURE_WAIT },
+                  CLAIM_REMOVAL_WAIT },
                 { "the same, and somebody placed it anew",
                   { .here = true, .late = true, .lives = true },
-                  CLAIM_DEPARTURE_KEEP },
+                  CLAIM_REMOVAL_KEEP },
                 { "its guest is here, and another claim has it",
                   { .here = true, .ours = true, .lives = true, .inherited = true },
-                  CLAIM_DEPARTURE_END },
+                  CLAIM_REMOVAL_END },
                 { "late, and nobody wrote it",
                   { .here = true, .ours = true, .late = true, .age_usec = UINT64_MAX },
-                  CLAIM_DEPARTURE_REMOVE },
+                  CLAIM_REMOVAL_SEND },
                 { "another claim has it",
                   { .here = true, .ours = true, .inherited = true },
-                  CLAIM_DEPARTURE_END },
+                  CLAIM_REMOVAL_END },
                 { "another claim has it, which may end before a write arrives",
                   { .here = true, .ours = true, .inherited = true, .unsure = true },
-                  CLAIM_DEPARTURE_WAIT },
-                { "nothing is there", { .late = true }, CLAIM_DEPARTURE_END },
-                { "nothing is there yet", { .unsure = true }, CLAIM_DEPARTURE_WAIT },
+                  CLAIM_REMOVAL_WAIT },
+                { "nothing is there", { .late = true }, CLAIM_REMOVAL_END },
+                { "nothing is there yet", { .unsure = true }, CLAIM_REMOVAL_WAIT },
                 { "nothing is there, nor will be",
                   { .unsure = true, .age_usec = CLAIM_WRITE_LATE_USEC },
-                  CLAIM_DEPARTURE_END },
+                  CLAIM_REMOVAL_END },
                 { "it arrived late",
                   { .here = true, .ours = true, .late = true, .unsure = true },
-                  CLAIM_DEPARTURE_REMOVE },
+                  CLAIM_REMOVAL_SEND },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_course_of_departure(&cases[i].state) != cases[i].course)
+                if (claim_decide_removal(&cases[i].state) != cases[i].course)
                         fail_msg("%s", cases[i].name);
 }
 
@@ -122,7 +122,7 @@ static void test_move(void **state)
         static const struct {
                 const char *name;
                 ClaimMoveState state;
-                ClaimMoveCourse course;
+                ClaimMoveDecision course;
         } cases[] = {
                 { "to be moved", { .left = true }, CLAIM_MOVE_SEND },
                 { "moved by somebody else", { .there = true }, CLAIM_MOVE_DONE },
@@ -154,17 +154,8 @@ static void test_move(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_course_of_move(&cases[i].state) != cases[i].course)
+                if (claim_decide_move(&cases[i].state) != cases[i].course)
                         fail_msg("%s", cases[i].name);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_write), cmocka_unit_test(test_away),
-                cmocka_unit_test(test_debt),  cmocka_unit_test(test_departure),
-                cmocka_unit_test(test_move),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_write, test_away, test_owed_write, test_removal, test_move)

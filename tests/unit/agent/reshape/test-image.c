@@ -223,14 +223,4 @@ static void test_undo_of_a_move(void **state)
         allocations_free(shape.consumers);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_there_and_back_in_json),
-                cmocka_unit_test(test_a_file_that_is_none),
-                cmocka_unit_test(test_undo),
-                cmocka_unit_test(test_undo_of_a_move),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_there_and_back_in_json, test_a_file_that_is_none, test_undo, test_undo_of_a_move)

@@ -139,12 +139,4 @@ static void test_without_claims(void **state)
         assert_int_equal(n, 1);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_without_claims),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_table, test_without_claims)

@@ -336,15 +336,6 @@ static void test_replace(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_content),          cmocka_unit_test(test_nul_is_no_end),
-                cmocka_unit_test(test_copies),           cmocka_unit_test(test_file_without_folder),
-                cmocka_unit_test(test_create),           cmocka_unit_test(test_cannot_create),
-                cmocka_unit_test(test_read_only_folder), cmocka_unit_test(test_find_makes_nothing),
-                cmocka_unit_test(test_replace),          cmocka_unit_test(test_race),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_content, test_nul_is_no_end, test_copies, test_file_without_folder, test_create,
+          test_cannot_create, test_read_only_folder, test_find_makes_nothing, test_replace,
+          test_race)

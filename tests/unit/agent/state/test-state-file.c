@@ -67,13 +67,4 @@ static void test_old_file_stays_when_writing_fails(void **state)
         assert_true(state_file_write("/nowhere/at/all", json, NULL) == -ENOENT);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_write_and_read),
-                cmocka_unit_test(test_corrupt_is_set_aside),
-                cmocka_unit_test(test_old_file_stays_when_writing_fails),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_write_and_read, test_corrupt_is_set_aside, test_old_file_stays_when_writing_fails)

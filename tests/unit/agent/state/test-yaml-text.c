@@ -54,12 +54,4 @@ static void test_refusals(void **state)
         assert_non_null(strstr(error.text, "larger"));
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_values),
-                cmocka_unit_test(test_refusals),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_values, test_refusals)

@@ -294,19 +294,7 @@ static void test_a_disk_that_cannot_be_written(void **state)
         end(&scene);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_host),
-                cmocka_unit_test(test_a_trait_of_somebody_else_stays),
-                cmocka_unit_test(test_devices),
-                cmocka_unit_test(test_a_device_that_is_withheld),
-                cmocka_unit_test(test_what_others_reserve_meanwhile),
-                cmocka_unit_test(test_a_first_picture),
-                cmocka_unit_test(test_bad_files),
-                cmocka_unit_test(test_a_disk_that_cannot_be_written),
-        };
-
-        log_set_level(LOG_EMERG);
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_host,
+                test_a_trait_of_somebody_else_stays, test_devices, test_a_device_that_is_withheld,
+                test_what_others_reserve_meanwhile, test_a_first_picture, test_bad_files,
+                test_a_disk_that_cannot_be_written)

@@ -58,6 +58,7 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         char news[16] = "", text[32] = "";
         Error error = ERROR_NULL;
         const Inventory *record;
+        _cleanup_json_ json_t *before = NULL, *after = NULL;
 
         assert_int_equal(uuid_from_text(cycle->boot, &moment.boot), 0);
         assert_int_equal(uuid_from_text(cycle->config, &moment.config), 0);
@@ -69,9 +70,14 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
                                  0);
                 assert_int_equal(string_set_add(&provider->traits, "CUSTOM_T"), 1);
         }
+        before = device_ledger_to_json(ledger);
+        ledger->changed = false;
         if (device_ledger_update(ledger, host, tree, &root->uuid, &moment, on_news, news, &error) <
             0)
                 fail_msg("%s: %s", about, error.text);
+        after = device_ledger_to_json(ledger);
+        if (ledger->changed == (json_equal(before, after) != 0))
+                fail_msg("%s: changed is %d", about, ledger->changed);
         provider = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
         if (provider) {
                 record = provider_find_inventory(provider, "VGPU");
@@ -378,18 +384,6 @@ static void test_bad_json(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_pain_2),
-                cmocka_unit_test(test_pain_9_hysteresis),
-                cmocka_unit_test(test_when_it_is_due),
-                cmocka_unit_test(test_withheld_below_its_cell),
-                cmocka_unit_test(test_bad_json),
-                cmocka_unit_test(test_impossible_json),
-                cmocka_unit_test(test_a_uuid_that_another_provider_has),
-                cmocka_unit_test(test_held_since_a_time_to_come),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_pain_2, test_pain_9_hysteresis, test_when_it_is_due, test_withheld_below_its_cell,
+          test_bad_json, test_impossible_json, test_a_uuid_that_another_provider_has,
+          test_held_since_a_time_to_come)

@@ -117,14 +117,5 @@ static void test_whose_reserved_is_kept(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_claims),
-                cmocka_unit_test(test_claims_of_a_host_that_placement_does_not_know),
-                cmocka_unit_test(test_what_is_sent),
-                cmocka_unit_test(test_whose_reserved_is_kept),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_claims, test_claims_of_a_host_that_placement_does_not_know, test_what_is_sent,
+          test_whose_reserved_is_kept)

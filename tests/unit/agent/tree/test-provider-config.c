@@ -109,14 +109,5 @@ static void test_dry_run_writes_nothing(void **state)
         assert_int_equal(access(path, F_OK), -1);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_g2_13_over_restarts),
-                cmocka_unit_test(test_a12_files_in_order),
-                cmocka_unit_test(test_corrupt_state),
-                cmocka_unit_test(test_dry_run_writes_nothing),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_g2_13_over_restarts, test_a12_files_in_order, test_corrupt_state,
+          test_dry_run_writes_nothing)

@@ -250,16 +250,5 @@ static void test_hostile_depth(void **state)
         provider_yaml_done(&yaml);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a12_good),
-                cmocka_unit_test(test_a12_bad_files),
-                cmocka_unit_test(test_g2_13_bad_entries),
-                cmocka_unit_test(test_a12_newer_minor_version),
-                cmocka_unit_test(test_hostile_aliases),
-                cmocka_unit_test(test_hostile_depth),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_a12_good, test_a12_bad_files, test_g2_13_bad_entries, test_a12_newer_minor_version,
+          test_hostile_aliases, test_hostile_depth)

@@ -171,13 +171,4 @@ static void test_counts(void **state)
         resource_request_done(&request.resources);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_format), cmocka_unit_test(test_amounts),
-                cmocka_unit_test(test_sums),   cmocka_unit_test(test_mappings),
-                cmocka_unit_test(test_shapes), cmocka_unit_test(test_counts),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_format, test_amounts, test_sums, test_mappings, test_shapes, test_counts)

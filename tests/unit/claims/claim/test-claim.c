@@ -59,13 +59,4 @@ static void test_states_as_text(void **state)
         assert_string_equal(claim_state_to_text(_CLAIM_STATE_INVALID), "unknown");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_add),
-                cmocka_unit_test(test_list),
-                cmocka_unit_test(test_states_as_text),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_add, test_list, test_states_as_text)

@@ -176,16 +176,5 @@ static void test_equal(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_root),
-                cmocka_unit_test(test_usable),
-                cmocka_unit_test(test_merge),
-                cmocka_unit_test(test_merge_name_taken),
-                cmocka_unit_test(test_merge_another_uuid),
-                cmocka_unit_test(test_equal),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_root, test_usable, test_merge, test_merge_name_taken, test_merge_another_uuid,
+          test_equal)

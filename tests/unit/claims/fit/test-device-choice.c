@@ -161,14 +161,4 @@ static void test_provider(void **state)
         assert_null(device_of_provider(&facts.facts, "other", "host_a", "VGPU"));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_choice),
-                cmocka_unit_test(test_rooms_are_what_can_be_chosen),
-                cmocka_unit_test(test_rooms_of_pci_devices),
-                cmocka_unit_test(test_provider),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_choice, test_rooms_are_what_can_be_chosen, test_rooms_of_pci_devices, test_provider)

@@ -454,11 +454,4 @@ static void test_against_brute_force(void **state)
         assert_true(n_fits > n / 10 && n_fits < n);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_against_brute_force),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_against_brute_force)

@@ -404,7 +404,9 @@ static void test_cells_as_providers(void **state)
                   FIT_E_NO_CAPACITY,
                   "Cell 0 of the guest: PCPU: cell 0 has the forbidden trait HW_NUMA_ROOT" },
                 { { "PCPU=2,DISK_GB=1:FAST,ROOT", { .nodes = 1 } }, FIT_DONE, "0@1:0-1" },
-                { { "PCPU=2:NONE", { .nodes = 1 } }, FIT_E_NO_CAPACITY, "The providers that have" },
+                { { "PCPU=2:NONE", { .nodes = 1 } },
+                  FIT_E_NO_CAPACITY,
+                  "No provider that has room for the request has the required trait NONE" },
                 { { "VCPU=1,MEMORY_MB=4097", { .nodes = 1 } }, FIT_E_NO_CAPACITY, "Cell 0" },
         };
 
@@ -603,21 +605,5 @@ static void test_many_sets(void **state)
         assert_true(fit.work < 400000);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_policies),
-                cmocka_unit_test(test_pages),
-                cmocka_unit_test(test_memory),
-                cmocka_unit_test(test_isolate),
-                cmocka_unit_test(test_order),
-                cmocka_unit_test(test_devices),
-                cmocka_unit_test(test_cells_as_providers),
-                cmocka_unit_test(test_placed),
-                cmocka_unit_test(test_explain),
-                cmocka_unit_test(test_bound),
-                cmocka_unit_test(test_many_sets),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_policies, test_pages, test_memory, test_isolate, test_order, test_devices,
+          test_cells_as_providers, test_placed, test_explain, test_bound, test_many_sets)

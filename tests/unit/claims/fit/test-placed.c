@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Requests whose providers somebody chose: which group got what (claims/fit/group-match.h), and
- * the fit that may choose nothing else (claims/fit/placed.h). */
+/* Requests whose providers somebody chose: which group got what, and the fit that may choose
+ * nothing else (claims/fit/placed.h). */
 
+#include "base/clock.h"
 #include "claims/fit/placed.h"
 
-#include <time.h>
-
-#include "claims/fit/group-match.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
@@ -72,32 +70,34 @@ static void run_case(size_t i, const Case *c)
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
         _cleanup_(request_mappings_done) RequestMappings mappings = REQUEST_MAPPINGS_INIT;
         _cleanup_(consumer_freep) Consumer *holding = make_holding(c->holding);
-        _cleanup_(placed_done) Placed placed = PLACED_NULL;
+        _cleanup_(resource_request_done) ResourceRequest bound = RESOURCE_REQUEST_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         _cleanup_free_ char *text = NULL;
         bool told = make_mappings(c->mappings, &mappings);
         char provider[64], resource_class[64];
         FitEffort effort = fit_effort_begin(0);
         Error error = ERROR_NULL;
+        bool ambiguous;
         unsigned amount;
         int r;
 
         if (c->used && sscanf(c->used, "%63s %63s %u", provider, resource_class, &amount) == 3)
                 use_some(view, provider, resource_class, amount);
         make_request(&request, c->request);
-        r = placed_make(view, "host", &request, holding, told ? &mappings : NULL, &placed, &error);
+        r = placed_make(view, "host", &request, holding, told ? &mappings : NULL, &bound, &error);
         if (r == 0) {
-                r = fit_groups(view, "host", &placed.request, holding, &effort, &fit, &error);
+                r = fit_groups(view, "host", &bound, holding, &effort, &fit, &error);
                 r = r > 0 ? 10 + r : r;
         }
         if (r == 0)
                 r = placed_check(view, holding, &fit, &error);
-        text = r == 0 ? format_fit(view, &placed.request, &fit) : strdup(error.text);
+        text = r == 0 ? format_fit(view, &bound, &fit) : strdup(error.text);
+        ambiguous = r == 0 && placed_is_ambiguous(view, &bound, &fit);
         if (r != c->r || !strstr(text, c->text) || (r == 0 && strcmp(text, c->text) != 0) ||
-            (r == 0 && placed.ambiguous != c->ambiguous))
+            ambiguous != c->ambiguous)
                 fail_msg("case %zu: \"%s\" of \"%s\"\n  yields    %d %s%s\n  expected  %d %s", i,
-                         c->request, c->holding, r, text, placed.ambiguous ? " (ambiguous)" : "",
-                         c->r, c->text);
+                         c->request, c->holding, r, text, ambiguous ? " (ambiguous)" : "", c->r,
+                         c->text);
 }
 
 static void run_cases(const Case *cases, size_t n)
@@ -187,12 +187,15 @@ static void test_mappings(void **state)
                   NULL, 0, "_1 EGR=100 on eth0, _2 EGR=100 on eth0, _3 EGR=100 on eth1", true },
                 { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=200", NULL, NO_FIT, "",
                   false },
-                /* Of different size: left to the fit. */
+                /* Of different size. */
                 { NICS, NULL, "_1:EGR=100 _2:EGR=200 _3:EGR=300", "eth0 EGR=300; eth1 EGR=300",
-                  NULL, 0, "_1 EGR=100 on eth1, _2 EGR=200 on eth1, _3 EGR=300 on eth0", true },
+                  NULL, 0, "_1 EGR=100 on eth1, _2 EGR=200 on eth1, _3 EGR=300 on eth0", false },
                 /* The group without a suffix has some of the class, too. */
                 { NICS, NULL, "EGR=50 _1:EGR=100", "eth0 EGR=100; eth1 EGR=50", NULL, 0,
-                  "EGR=50 on eth1, _1 EGR=100 on eth0", true },
+                  "EGR=50 on eth1, _1 EGR=100 on eth0", false },
+                /* Equal amounts, and only one of the two may be where the other is. */
+                { NICS, NULL, "_1:EGR=100 _2:EGR=100:NET_1 isolate", "eth0 EGR=100; eth2 EGR=100",
+                  NULL, 0, "_1 EGR=100 on eth2, _2 EGR=100 on eth0", false },
                 { NICS, NULL, "VCPU=1 _1:EGR=100", "host VCPU=1; eth1 EGR=100", NULL, 0,
                   "VCPU=1 on host, _1 EGR=100 on eth1", false },
         };
@@ -200,16 +203,34 @@ static void test_mappings(void **state)
         run_cases(cases, ARRAY_SIZE(cases));
 }
 
+/* What was placed is found from the amounts alone, within the effort, and takes all of it. */
+static void assert_found(const char *host, const char *request, const char *holding)
+{
+        _cleanup_(resource_request_done) ResourceRequest wanted = RESOURCE_REQUEST_INIT,
+                                                         bound = RESOURCE_REQUEST_INIT;
+        _cleanup_(host_view_freep) HostView *view = make_view(host);
+        _cleanup_(consumer_freep) Consumer *held = make_holding(holding);
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        FitEffort effort = fit_effort_begin(0);
+        Error error = ERROR_NULL;
+
+        make_request(&wanted, request);
+        if (placed_make(view, "host", &wanted, held, NULL, &bound, &error) != PLACED_DONE ||
+            fit_groups(view, "host", &bound, held, &effort, &fit, &error) != FIT_DONE ||
+            placed_check(view, held, &fit, &error) != PLACED_DONE)
+                fail_msg("%s of %s: %s", request, holding, error.text);
+        assert_true(fit.work < FIT_WORK_MAX / 10);
+}
+
 /* 64 ports of which each amount is there once, in the other order. */
 static void test_64_ports(void **state)
 {
-        char host[8000] = "host VCPU=8", request[8000] = "isolate", holding[8000] = "host VCPU=1";
-        _cleanup_(resource_request_done) ResourceRequest wanted = RESOURCE_REQUEST_INIT;
-        _cleanup_(host_view_freep) HostView *view = NULL;
-        _cleanup_(consumer_freep) Consumer *held = NULL;
-        char part[100];
+        char host[8000] = "host VCPU=8", request[8000] = "VCPU=1 isolate",
+             holding[8000] = "host VCPU=1";
 
         for (int i = 0; i < 64; i++) {
+                char part[100];
+
                 snprintf(part, sizeof(part), "; eth%d<host EGR=100000", i);
                 strcat(host, part);
                 snprintf(part, sizeof(part), "; eth%d EGR=%d", i, (64 - i) * 100);
@@ -217,29 +238,53 @@ static void test_64_ports(void **state)
                 snprintf(part, sizeof(part), " _P%d:EGR=%d", i, (i + 1) * 100);
                 strcat(request, part);
         }
-        view = make_view(host);
-        held = make_holding(holding);
-        make_request(&wanted, request);
-        assert_int_equal(group_match(view, held, &wanted), GROUP_MATCH_DONE);
-        for (int i = 0; i < 64; i++) {
-                char suffix[16], name[16];
-                RequestGroup *group;
-                Uuid uuid;
-
-                snprintf(suffix, sizeof(suffix), "_P%d", i);
-                snprintf(name, sizeof(name), "eth%d", 63 - i);
-                uuid = make_uuid(name);
-                assert_int_equal(resource_request_group(&wanted, suffix, &group, NULL), 0);
-                assert_string_equal(group->provider.text, uuid.text);
-        }
+        assert_found(host, request, holding);
 }
 
-static double thread_usec(void)
+/* Up to 16 groups of one or two classes, some with a trait, on up to 12 providers, with or without
+ * isolate, and beside an amount of the group without a suffix. */
+static void test_random(void **state)
 {
-        struct timespec now;
+        srandom(17);
+        for (int run = 0; run < 800; run++) {
+                char host[4000] = "host VCPU=8", request[4000], holding[4000] = "host VCPU=1";
+                unsigned egr[12] = { 0 }, igr[12] = { 0 }, traits[12];
+                unsigned n_providers = 1 + (unsigned)random() % 12, n_amounts = 1 + run % 6;
+                bool isolate = run % 2, two = run % 3 == 0;
+                unsigned n_groups = 1 + (unsigned)random() % (isolate ? n_providers : 16);
+                unsigned plain = run % 4 == 0 ? 1 + (unsigned)random() % 5 : 0;
+                unsigned first = (unsigned)random();
+                char part[100];
 
-        assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
-        return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+                for (unsigned i = 0; i < n_providers; i++)
+                        traits[i] = (unsigned)random() % 3;
+                egr[first % n_providers] = plain;
+                snprintf(request, sizeof(request), "VCPU=1%s%.0u%s", plain ? ",EGR=" : "", plain,
+                         isolate ? " isolate" : "");
+                for (unsigned i = 0; i < n_groups; i++) {
+                        unsigned at = isolate ? (first + i * 7) % n_providers
+                                              : (unsigned)random() % n_providers;
+                        unsigned amount = 1 + (unsigned)random() % n_amounts,
+                                 more = two ? 1 + (unsigned)random() % 2 : 0;
+
+                        at = isolate && n_providers == 7 ? i : at; /* 7 is its own divisor */
+                        egr[at] += amount;
+                        igr[at] += more;
+                        snprintf(part, sizeof(part), " _%u:EGR=%u%s%.0u%s%.0u", i, amount,
+                                 more ? ",IGR=" : "", more, traits[at] && i % 3 == 0 ? ":T" : "",
+                                 i % 3 == 0 ? traits[at] : 0);
+                        strcat(request, part);
+                }
+                for (unsigned i = 0; i < n_providers; i++) {
+                        snprintf(part, sizeof(part), "; eth%u<host EGR=1000 IGR=1000 +T%u", i,
+                                 traits[i]);
+                        strcat(host, part);
+                        snprintf(part, sizeof(part), "; eth%u EGR=%u%s%.0u", i, egr[i],
+                                 igr[i] ? ",IGR=" : "", igr[i]);
+                        strcat(holding, egr[i] ? part : "");
+                }
+                assert_found(host, request, holding);
+        }
 }
 
 /* What was placed costs about what a free choice does: the host is not copied. */
@@ -257,34 +302,24 @@ static void test_4096_providers(void **state)
         view = make_view(host);
         make_request(&request, "VCPU=1 _1:EGR=1");
         for (int i = 0; i < 20; i++) {
-                _cleanup_(placed_done) Placed placed = PLACED_NULL;
+                _cleanup_(resource_request_done) ResourceRequest bound = RESOURCE_REQUEST_INIT;
                 _cleanup_(fit_done) Fit freely = FIT_NULL, fit = FIT_NULL;
                 FitEffort effort = fit_effort_begin(0);
-                double start = thread_usec(), middle;
+                double start = (double)clock_usec(CLOCK_THREAD_CPUTIME_ID), middle;
 
                 assert_int_equal(fit_request(view, "host", &request, &freely, NULL), FIT_DONE);
-                middle = thread_usec();
-                assert_int_equal(placed_make(view, "host", &request, holding, NULL, &placed, NULL),
+                middle = (double)clock_usec(CLOCK_THREAD_CPUTIME_ID);
+                assert_int_equal(placed_make(view, "host", &request, holding, NULL, &bound, NULL),
                                  PLACED_DONE);
-                assert_int_equal(
-                        fit_groups(view, "host", &placed.request, holding, &effort, &fit, NULL),
-                        FIT_DONE);
+                assert_int_equal(fit_groups(view, "host", &bound, holding, &effort, &fit, NULL),
+                                 FIT_DONE);
                 assert_int_equal(placed_check(view, holding, &fit, NULL), PLACED_DONE);
-                best_placed = MIN(best_placed, thread_usec() - middle);
+                best_placed =
+                        MIN(best_placed, (double)clock_usec(CLOCK_THREAD_CPUTIME_ID) - middle);
                 best_free = MIN(best_free, middle - start);
         }
         print_message("free %.0f us, placed %.0f us\n", best_free, best_placed);
         assert_true(best_placed < 3 * best_free);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_placed),
-                cmocka_unit_test(test_mappings),
-                cmocka_unit_test(test_64_ports),
-                cmocka_unit_test(test_4096_providers),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_placed, test_mappings, test_64_ports, test_random, test_4096_providers)

@@ -448,14 +448,5 @@ static void test_deterministic(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_against_brute_force),
-                cmocka_unit_test(test_subtrees_against_brute_force),
-                cmocka_unit_test(test_narrow_cases),
-                cmocka_unit_test(test_deterministic),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_against_brute_force, test_subtrees_against_brute_force, test_narrow_cases,
+          test_deterministic)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "base/clock.h"
 #include "claims/store/sqlite.h"
-
-#include <time.h>
 
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
@@ -140,14 +139,11 @@ static void test_transactions(void **state)
 /* How long that many tries to write take, all of which meet the lock. */
 static uint64_t refused_usec(Sqlite *sqlite, unsigned n)
 {
-        struct timespec begin, end;
+        uint64_t begin = clock_usec(CLOCK_MONOTONIC);
 
-        clock_gettime(CLOCK_MONOTONIC, &begin);
         while (n-- > 0)
                 assert_int_equal(sqlite_begin_write(sqlite, NULL), -EBUSY);
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        return (uint64_t)(end.tv_sec - begin.tv_sec) * USEC_PER_SEC +
-               (uint64_t)end.tv_nsec / NSEC_PER_USEC - (uint64_t)begin.tv_nsec / NSEC_PER_USEC;
+        return clock_usec(CLOCK_MONOTONIC) - begin;
 }
 
 static void test_a_lock_that_stays_costs_one_wait(void **state)

@@ -45,12 +45,4 @@ static void test_format(void **state)
         assert_string_equal(address, "0000:41:00.0");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse),
-                cmocka_unit_test(test_format),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_parse, test_format)

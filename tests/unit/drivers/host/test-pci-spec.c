@@ -304,19 +304,5 @@ static void test_limits(void **state)
         assert_int_equal(pci_specs_add(&specs, "{}", NULL), -EINVAL);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_matching),
-                cmocka_unit_test(test_costly_patterns_end),
-                cmocka_unit_test(test_managed),
-                cmocka_unit_test(test_remote_managed),
-                cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_c7_names),
-                cmocka_unit_test(test_first_match_counts),
-                cmocka_unit_test(test_c7_checks),
-                cmocka_unit_test(test_limits),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_matching, test_costly_patterns_end, test_managed, test_remote_managed, test_refused,
+          test_c7_names, test_first_match_counts, test_c7_checks, test_limits)

@@ -172,13 +172,4 @@ static void test_limits(void **state)
                 }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_whole),  cmocka_unit_test(test_nothing),
-                cmocka_unit_test(test_pages),  cmocka_unit_test(test_hostile),
-                cmocka_unit_test(test_limits),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_whole, test_nothing, test_pages, test_hostile, test_limits)

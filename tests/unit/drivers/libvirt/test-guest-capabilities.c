@@ -97,14 +97,4 @@ static void test_features(void **state)
         assert_null(cpu_model_of_arch("z80"));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_guests),
-                cmocka_unit_test(test_cpu),
-                cmocka_unit_test(test_hostile_names),
-                cmocka_unit_test(test_features),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_guests, test_cpu, test_hostile_names, test_features)

@@ -251,28 +251,9 @@ static void test_guests_that_are_off_are_read_in_turn(void **state)
         expect_read(cache, DRIVER_POLL_ALL, "abcdefghijklmnopqrst");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_keeps_what_did_not_change, make_cache,
-                                                free_cache),
-                cmocka_unit_test_setup_teardown(test_mark_drops_one, make_cache, free_cache),
-                cmocka_unit_test_setup_teardown(test_mdev_parent_is_always_read, make_cache,
-                                                free_cache),
-                cmocka_unit_test_setup_teardown(test_mark_during_poll_counts_for_the_next,
-                                                make_cache, free_cache),
-                cmocka_unit_test_setup_teardown(test_forgets_what_is_gone, make_cache, free_cache),
-                cmocka_unit_test_setup_teardown(test_forgets_all_after_a_failure, make_cache,
-                                                free_cache),
-                cmocka_unit_test_setup_teardown(test_reads_all_now_and_then, make_cache,
-                                                free_cache),
-                cmocka_unit_test_setup_teardown(test_keeps_nothing_without_events, make_cache,
-                                                free_cache),
-                cmocka_unit_test_setup_teardown(test_knows_all_devices, make_cache, free_cache),
-                cmocka_unit_test_setup_teardown(test_flood_of_marks, make_cache, free_cache),
-                cmocka_unit_test_setup_teardown(test_guests_that_are_off_are_read_in_turn,
-                                                make_cache, free_cache),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(make_cache, free_cache, test_keeps_what_did_not_change, test_mark_drops_one,
+               test_mdev_parent_is_always_read, test_mark_during_poll_counts_for_the_next,
+               test_forgets_what_is_gone, test_forgets_all_after_a_failure,
+               test_reads_all_now_and_then, test_keeps_nothing_without_events,
+               test_knows_all_devices, test_flood_of_marks,
+               test_guests_that_are_off_are_read_in_turn)

@@ -211,14 +211,5 @@ static void test_copy(void **state)
         assert_string_equal(copy, "");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_walk),    cmocka_unit_test(test_namespaces),
-                cmocka_unit_test(test_hostile), cmocka_unit_test(test_bounds),
-                cmocka_unit_test(test_numbers), cmocka_unit_test(test_memory),
-                cmocka_unit_test(test_copy),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_walk, test_namespaces, test_hostile, test_bounds, test_numbers, test_memory,
+          test_copy)

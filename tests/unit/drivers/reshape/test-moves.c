@@ -417,13 +417,5 @@ static void test_limits_of_what_is_used(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_limits_of_what_is_used), cmocka_unit_test(test_cells),
-                cmocka_unit_test(test_dedicated_cpus),         cmocka_unit_test(test_alias),
-                cmocka_unit_test(test_renamed_classes),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_limits_of_what_is_used, test_cells, test_dedicated_cpus, test_alias,
+          test_renamed_classes)

@@ -194,15 +194,5 @@ static void test_memory_amounts_a4(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_sets_c3),
-                cmocka_unit_test(test_refusals_c3),
-                cmocka_unit_test(test_cpus_that_are_away),
-                cmocka_unit_test(test_reserved_cpus_beside_pin_set_c3),
-                cmocka_unit_test(test_memory_amounts_a4),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_sets_c3, test_refusals_c3, test_cpus_that_are_away,
+          test_reserved_cpus_beside_pin_set_c3, test_memory_amounts_a4)

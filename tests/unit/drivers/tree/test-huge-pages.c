@@ -113,14 +113,4 @@ static void test_ordinary_size(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse_a4),
-                cmocka_unit_test(test_option),
-                cmocka_unit_test(test_class_names),
-                cmocka_unit_test(test_ordinary_size),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_parse_a4, test_option, test_class_names, test_ordinary_size)

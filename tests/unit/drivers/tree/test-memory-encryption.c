@@ -145,14 +145,4 @@ static void test_gone_without_its_trait_c6(void **state)
         assert_int_equal(tree->n_providers, 1);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_models_c6),
-                cmocka_unit_test(test_reshape_c5_3),
-                cmocka_unit_test(test_ownership_c10),
-                cmocka_unit_test(test_gone_without_its_trait_c6),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_models_c6, test_reshape_c5_3, test_ownership_c10, test_gone_without_its_trait_c6)

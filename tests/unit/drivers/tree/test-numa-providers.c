@@ -134,7 +134,7 @@ static void test_uneven_hosts(void **state)
                   0,
                   3,
                   { "cn1_NUMA0", "cn1_NUMA3", "cn1_NUMA250" },
-                  { "MEMORY_MB=2048/200 VCPU=2/0", "MEMORY_MB=1024/101", "VCPU=1/0" } },
+                  { "MEMORY_MB=2048/301 VCPU=2/0", "MEMORY_MB=1024/1024", "VCPU=1/0" } },
                 /* memory that is no whole MiB: nothing of the sum is lost */
                 { HOST("0-2", "3072",
                        CELL("0", "1000", CPU("0")) "," CELL("1", "1072", CPU("1")) "," CELL(
@@ -183,7 +183,7 @@ static void test_uneven_hosts(void **state)
                   2,
                   { "cn1_NUMA0", "cn1_NUMA1" },
                   { "CUSTOM_HUGEPAGES_1G=2/0 CUSTOM_HUGEPAGES_2M=64/3 MEMORY_MB=1024/0 VCPU=1/0",
-                    "MEMORY_MB=1024/0" } },
+                    "MEMORY_MB=1024/1024" } },
         };
         char *pages[] = { TEXT("node:0,size:2MB,count:3"), TEXT("node:7,size:2MB,count:3"), NULL };
 
@@ -201,6 +201,34 @@ static void test_uneven_hosts(void **state)
                 for (size_t j = 0; j < cases[i].n_cells; j++)
                         expect(tree, cases[i].names[j], cases[i].expected[j]);
                 expect(tree, "cn1", "DISK_GB=100/0");
+        }
+}
+
+/* A GPU's memory, which Linux shows as a cell: nobody gets it, and nothing of what is reserved for
+ * the host, or of memory in files, goes there. */
+static void test_a_cell_without_cpus(void **state)
+{
+        static const struct {
+                uint64_t files;
+                const char *expected[2];
+        } cases[] = {
+                { 0,
+                  { "MEMORY_MB=1024/10 VCPU=1/0", "CUSTOM_HUGEPAGES_2M=9/9 MEMORY_MB=2048/2048" } },
+                { 10001, { "MEMORY_MB=10001/10 VCPU=1/0", "CUSTOM_HUGEPAGES_2M=9/9" } },
+        };
+        static const char host[] = HOST("0", "3145728",
+                                        CELL("0", "1048576", CPU("0")) "," CELL_PAGES(
+                                                "1", "2097152", "", PAGES("2048", "9")));
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                DriverConfig config = numa_config();
+
+                config.reserved_host_memory_mb = 10;
+                config.file_backed_memory = cases[i].files;
+                update(&config, host, tree, NULL, DRIVER_UPDATED, NULL);
+                expect(tree, "cn1_NUMA0", cases[i].expected[0]);
+                expect(tree, "cn1_NUMA1", cases[i].expected[1]);
         }
 }
 
@@ -240,6 +268,8 @@ static void test_a_bad_part_costs_itself(void **state)
                 { HOST("0", "1024", CELL_PAGES("0", "1024", CPU("0"), PAGES("2048", "2"))),
                   "reserves 3 pages of 2048 KiB in cell 0, but it has only 2",
                   "CUSTOM_HUGEPAGES_2M=2/2 MEMORY_MB=1/0 VCPU=1/0" },
+                { HOST("0", "1024", CELL("0", "0", CPU("0"))),
+                  "tells the memory of no cell, so MEMORY_MB is not reported", "VCPU=1/0" },
         };
         char *pages[] = { TEXT("node:0,size:2MB,count:3"), NULL };
 
@@ -456,21 +486,6 @@ static void test_sums(void **state)
                 }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_two_cells),
-                cmocka_unit_test(test_uneven_hosts),
-                cmocka_unit_test(test_refused_in_words),
-                cmocka_unit_test(test_a_bad_part_costs_itself),
-                cmocka_unit_test(test_name_taken_or_too_long),
-                cmocka_unit_test(test_devices),
-                cmocka_unit_test(test_gone_cells),
-                cmocka_unit_test(test_foreign_providers_c10),
-                cmocka_unit_test(test_switch),
-                cmocka_unit_test(test_devices_change_cell),
-                cmocka_unit_test(test_sums),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_two_cells, test_uneven_hosts, test_a_cell_without_cpus, test_refused_in_words,
+          test_a_bad_part_costs_itself, test_name_taken_or_too_long, test_devices, test_gone_cells,
+          test_foreign_providers_c10, test_switch, test_devices_change_cell, test_sums)

@@ -303,17 +303,5 @@ static void test_renamed(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_new_host),
-                cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_renamed),
-                cmocka_unit_test(test_changes),
-                cmocka_unit_test(test_f5_cannot_be_switched_off),
-                cmocka_unit_test(test_g2_18_keeps_what_an_operator_set),
-                cmocka_unit_test(test_c10_leaves_others_alone),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_new_host, test_refused, test_renamed, test_changes, test_f5_cannot_be_switched_off,
+          test_g2_18_keeps_what_an_operator_set, test_c10_leaves_others_alone)

@@ -85,12 +85,4 @@ static void test_table(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_portions_add_up),
-                cmocka_unit_test(test_table),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_portions_add_up, test_table)

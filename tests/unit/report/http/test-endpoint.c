@@ -80,12 +80,4 @@ static void test_bad(void **state)
         }
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_good),
-                cmocka_unit_test(test_bad),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_good, test_bad)

@@ -82,15 +82,5 @@ static void test_odd_lines(void **state)
         http_fields_done(&fields);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_fields),
-                cmocka_unit_test(test_first_counts),
-                cmocka_unit_test(test_last_answer_counts),
-                cmocka_unit_test(test_trailers_are_none),
-                cmocka_unit_test(test_odd_lines),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_fields, test_first_counts, test_last_answer_counts, test_trailers_are_none,
+          test_odd_lines)

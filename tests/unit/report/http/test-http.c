@@ -331,28 +331,8 @@ static void test_bad_configurations(void **state)
         }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        static const struct CMUnitTest tests[] = {
-                TEST(test_get),
-                TEST(test_put_and_headers),
-                TEST(test_put_without_body),
-                TEST(test_answers),
-                TEST(test_body_with_nul),
-                TEST(test_broken_answers),
-                TEST(test_flood),
-                TEST(test_hang),
-                TEST(test_stall),
-                TEST(test_refused),
-                TEST(test_closed_at_once),
-                TEST(test_idle_connection_is_closed),
-                TEST(test_unix_socket),
-                TEST(test_no_unix_socket),
-                TEST(test_proxy_is_ignored),
-                TEST(test_bad_requests),
-                TEST(test_bad_configurations),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_get, test_put_and_headers, test_put_without_body,
+               test_answers, test_body_with_nul, test_broken_answers, test_flood, test_hang,
+               test_stall, test_refused, test_closed_at_once, test_idle_connection_is_closed,
+               test_unix_socket, test_no_unix_socket, test_proxy_is_ignored, test_bad_requests,
+               test_bad_configurations)

@@ -120,15 +120,5 @@ static void test_one_connection(void **state)
         assert_int_equal(lanes.limit_writes, 1);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_stories),
-                cmocka_unit_test(test_may_start),
-                cmocka_unit_test(test_no_demand_no_growth),
-                cmocka_unit_test(test_patience),
-                cmocka_unit_test(test_one_connection),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_stories, test_may_start, test_no_demand_no_growth, test_patience,
+          test_one_connection)

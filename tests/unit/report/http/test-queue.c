@@ -346,23 +346,7 @@ static void test_send_inside_callback(void **state)
         assert_int_equal(fixture->server.n_requests, 2);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        static const struct CMUnitTest tests[] = {
-                TEST(test_limit),
-                TEST(test_few_workers),
-                TEST(test_fewer_workers_than_before),
-                TEST(test_cancel),
-                TEST(test_cancel_lets_the_queue_go_on),
-                TEST(test_cancel_while_connecting),
-                TEST(test_take_back),
-                TEST(test_a_new_endpoint),
-                TEST(test_cancel_ended),
-                TEST(test_free_with_requests),
-                TEST(test_free_inside_callback),
-                TEST(test_send_inside_callback),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_limit, test_few_workers, test_fewer_workers_than_before,
+               test_cancel, test_cancel_lets_the_queue_go_on, test_cancel_while_connecting,
+               test_take_back, test_a_new_endpoint, test_cancel_ended, test_free_with_requests,
+               test_free_inside_callback, test_send_inside_callback)

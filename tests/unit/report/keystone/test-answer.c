@@ -236,13 +236,4 @@ static void test_time(void **state)
         }
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_catalog), cmocka_unit_test(test_hostile_catalogs),
-                cmocka_unit_test(test_token),   cmocka_unit_test(test_answers),
-                cmocka_unit_test(test_time),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_catalog, test_hostile_catalogs, test_token, test_answers, test_time)

@@ -116,9 +116,4 @@ static void test_check(void **state)
         }
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_check) };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_check)

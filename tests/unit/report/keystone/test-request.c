@@ -125,13 +125,4 @@ static void test_foreign_password(void **state)
         assert_null(text);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_base_url),
-                cmocka_unit_test(test_bodies),
-                cmocka_unit_test(test_foreign_password),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_base_url, test_bodies, test_foreign_password)

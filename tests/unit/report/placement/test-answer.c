@@ -261,15 +261,5 @@ static void test_generations(void **state)
         assert_int_equal(generation, 6);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_tree_is_sorted), cmocka_unit_test(test_empty_tree),
-                cmocka_unit_test(test_bad_trees),      cmocka_unit_test(test_too_many_providers),
-                cmocka_unit_test(test_deep),           cmocka_unit_test(test_odd_names),
-                cmocka_unit_test(test_inventories),    cmocka_unit_test(test_names),
-                cmocka_unit_test(test_too_many_names), cmocka_unit_test(test_generations),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_tree_is_sorted, test_empty_tree, test_bad_trees, test_too_many_providers, test_deep,
+          test_odd_names, test_inventories, test_names, test_too_many_names, test_generations)

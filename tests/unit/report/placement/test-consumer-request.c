@@ -183,13 +183,4 @@ static void test_bad_room(void **state)
         }
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_put),  cmocka_unit_test(test_put_of_nobody),
-                cmocka_unit_test(test_post), cmocka_unit_test(test_room_request),
-                cmocka_unit_test(test_room), cmocka_unit_test(test_bad_room),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_put, test_put_of_nobody, test_post, test_room_request, test_room, test_bad_room)

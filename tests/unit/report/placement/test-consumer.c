@@ -164,17 +164,6 @@ static void test_types(void **state)
         assert_false(placement_consumer_type_valid(NULL));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_there_and_back),
-                cmocka_unit_test(test_without_type_and_generation),
-                cmocka_unit_test(test_who_holds_nothing),
-                cmocka_unit_test(test_allocations_of_providers_add_up),
-                cmocka_unit_test(test_foreign_text_is_refused),
-                cmocka_unit_test(test_an_owner_is_asked_for),
-                cmocka_unit_test(test_types),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_there_and_back, test_without_type_and_generation, test_who_holds_nothing,
+          test_allocations_of_providers_add_up, test_foreign_text_is_refused,
+          test_an_owner_is_asked_for, test_types)

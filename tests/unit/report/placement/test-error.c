@@ -200,13 +200,5 @@ static void test_reshaper_role(void **state)
         assert_null(strstr(error.text, "admin"));
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_statuses),           cmocka_unit_test(test_hostile_bodies),
-                cmocka_unit_test(test_odd_members),        cmocka_unit_test(test_detail_is_tidied),
-                cmocka_unit_test(test_long_detail_is_cut), cmocka_unit_test(test_reshaper_role),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_statuses, test_hostile_bodies, test_odd_members, test_detail_is_tidied,
+          test_long_detail_is_cut, test_reshaper_role)

@@ -53,13 +53,4 @@ static void test_fatal(void **state)
                 assert_false(report_outcome_is_fatal(not_fatal[i]));
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_texts),
-                cmocka_unit_test(test_worse),
-                cmocka_unit_test(test_fatal),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_texts, test_worse, test_fatal)

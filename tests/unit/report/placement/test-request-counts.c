@@ -52,12 +52,4 @@ static void test_counts(void **state)
         assert_int_equal(counts.items[0].n, 3);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_routes),
-                cmocka_unit_test(test_counts),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_routes, test_counts)

@@ -229,18 +229,6 @@ static void test_reshaper_wants_owners(void **state)
         assert_null(request.path);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_plain_requests),
-                cmocka_unit_test(test_quoting),
-                cmocka_unit_test(test_provider_bodies),
-                cmocka_unit_test(test_known_traits_are_split),
-                cmocka_unit_test(test_one_huge_name_still_goes),
-                cmocka_unit_test(test_reshaper),
-                cmocka_unit_test(test_reshaper_without_allocations),
-                cmocka_unit_test(test_reshaper_wants_owners),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_plain_requests, test_quoting, test_provider_bodies, test_known_traits_are_split,
+          test_one_huge_name_still_goes, test_reshaper, test_reshaper_without_allocations,
+          test_reshaper_wants_owners)

@@ -102,13 +102,4 @@ static void test_batch_behind_a_failed_creation(void **state)
         assert_true(run.manners.batch_failed);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_batch),
-                cmocka_unit_test(test_batch_meets_trouble),
-                cmocka_unit_test(test_batch_behind_a_failed_creation),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_batch, test_batch_meets_trouble, test_batch_behind_a_failed_creation)

@@ -6,11 +6,8 @@ static void test_everything_goes_well(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(NULL, 0, NAMES);
-        run_begin(&run, "host VCPU=8 | old<host", "host VCPU=9 +CUSTOM_T | a<host CUSTOM_C=1", NULL,
-                  1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, NULL, 0, "host VCPU=8 | old<host",
+                "host VCPU=9 +CUSTOM_T | a<host CUSTOM_C=1", NULL, 1, REPORT_DONE);
         assert_string_equal(
                 fake_http_log(),
                 "PUT /resource_classes/CUSTOM_C; PUT /traits/CUSTOM_T; POST /resource_providers; "
@@ -55,11 +52,9 @@ static void test_moves_and_a_reshape_take_turns(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1 | d<host",
-                  "host VCPU=1 | d<host | a<d VGPU=2 | b<d VGPU=2 | c<d VGPU=2", "a", 8);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, script, ARRAY_SIZE(script),
+                "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1 | d<host",
+                "host VCPU=1 | d<host | a<d VGPU=2 | b<d VGPU=2 | c<d VGPU=2", "a", 8, REPORT_DONE);
         assert_int_equal(fake_http_count("POST /reshaper"), 1);
         assert_int_equal(fake_http_count("PUT /resource_providers"), 3);
         assert_int_equal(fake_http_get_max_parallel(), 1);
@@ -70,10 +65,8 @@ static void test_classes_are_made_one_after_another(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(NULL, 0, NAMES);
-        run_begin(&run, "host VCPU=1", "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, NULL, 0, "host VCPU=1", "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL,
+                4, REPORT_DONE);
         assert_int_equal(fake_http_count("PUT /resource_classes"), 3);
         assert_int_equal(fake_http_get_max_parallel(), 1);
 }
@@ -89,10 +82,8 @@ static void test_a_class_that_was_there_is_asked_for_once_more(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1", "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1",
+                "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, REPORT_DONE);
         assert_string_equal(fake_http_log(),
                             "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_A; "
                             "PUT /resource_classes/CUSTOM_B; PUT /resource_classes/CUSTOM_B; "
@@ -104,10 +95,7 @@ static void test_one_provider_never_overlaps(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(NULL, 0, NAMES);
-        run_begin(&run, "host VCPU=1", "host VCPU=2 +HW_A @x", NULL, 4);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, NULL, 0, "host VCPU=1", "host VCPU=2 +HW_A @x", NULL, 4, REPORT_DONE);
         assert_int_equal(fake_http_get_max_parallel(), 1);
 }
 
@@ -118,11 +106,8 @@ static void test_conflict_spares_the_others(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1",
-                  "host VCPU=2 | a VCPU=2 +HW_A | b VCPU=2 +HW_A", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1 | b VCPU=1",
+                "host VCPU=2 | a VCPU=2 +HW_A | b VCPU=2 +HW_A", NULL, 2, REPORT_E_CONFLICT);
         assert_non_null(strstr(run.error.text, "a: "));
         assert_int_equal(fake_http_count("a/traits"), 0);
         assert_int_equal(fake_http_count("b/traits"), 1);
@@ -139,10 +124,8 @@ static void test_vanished_provider_is_a_conflict(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | a VCPU=1", "host VCPU=1 | a VCPU=2", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1",
+                "host VCPU=1 | a VCPU=2", NULL, 2, REPORT_E_CONFLICT);
 }
 
 static void test_deleted_already(void **state)
@@ -152,10 +135,7 @@ static void test_deleted_already(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host | old<host", "host", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, script, ARRAY_SIZE(script), "host | old<host", "host", NULL, 2, REPORT_DONE);
         assert_null(mirrored(&run, "old"));
 }
 
@@ -168,10 +148,8 @@ static void test_failed_prerequisite_stops_what_waits_for_it(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | a", "host VCPU=2 | a CUSTOM_C=1 +HW_A", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_REFUSED);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a",
+                "host VCPU=2 | a CUSTOM_C=1 +HW_A", NULL, 2, REPORT_E_REFUSED);
         assert_non_null(strstr(run.error.text, "the detail"));
         assert_int_equal(fake_http_count("a/inventories"), 0);
         assert_int_equal(fake_http_count("a/traits"), 1);
@@ -185,10 +163,8 @@ static void test_children_of_a_failed_parent(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "", "host VCPU=1 | a<host VCPU=1", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_REFUSED);
+        run_all(&run, script, ARRAY_SIZE(script), "", "host VCPU=1 | a<host VCPU=1", NULL, 2,
+                REPORT_E_REFUSED);
         assert_int_equal(fake_http_get_n_requests(), 1);
 }
 
@@ -235,11 +211,8 @@ static void test_too_old_to_move(void **state)
                                                        "\"min_version\":\"1.0\"}]}" } };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | a<host | b<host VCPU=1 | old<a",
-                  "host VCPU=2 | b<host VCPU=2 | old<b", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_REFUSED);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a<host | b<host VCPU=1 | old<a",
+                "host VCPU=2 | b<host VCPU=2 | old<b", NULL, 2, REPORT_E_REFUSED);
         assert_non_null(strstr(run.error.text, "1.0 to 1.36"));
         assert_non_null(strstr(run.error.text, "1.37"));
         assert_int_equal(fake_http_count("/inventories"), 2);
@@ -253,10 +226,8 @@ static void test_200_without_a_generation(void **state)
         static const FakeAnswer script[] = { { .match = "PUT", .status = 200, .body = "{}" } };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1", "host VCPU=2", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_UNAVAILABLE);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1", "host VCPU=2", NULL, 2,
+                REPORT_E_UNAVAILABLE);
         assert_int_equal(generation_of(&run, "host"), -1);
 }
 
@@ -274,11 +245,8 @@ static void test_used_inventory_is_kept(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | a VGPU=4 CUSTOM_OTHER=1",
-                  "host VCPU=2 | a MEMORY_MB=5 +HW_A", NULL, 1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_IN_USE);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VGPU=4 CUSTOM_OTHER=1",
+                "host VCPU=2 | a MEMORY_MB=5 +HW_A", NULL, 1, REPORT_E_IN_USE);
         assert_non_null(strstr(run.error.text, "a: VGPU (3 in use by " GUEST ")"));
         assert_int_equal(fake_http_count("PUT /resource_providers/a/inventories"), 2);
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "VGPU"));
@@ -301,10 +269,7 @@ static void test_used_inventory_alone(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "a VGPU=4", "a", NULL, 1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_IN_USE);
+        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a", NULL, 1, REPORT_E_IN_USE);
         assert_int_equal(fake_http_get_n_requests(), 2);
         assert_int_equal(generation_of(&run, "a"), 10);
 }
@@ -320,10 +285,7 @@ static void test_inventory_freed_in_between(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "a VGPU=4", "a", NULL, 1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a", NULL, 1, REPORT_DONE);
         assert_int_equal(fake_http_count("PUT /resource_providers/a/inventories"), 2);
         assert_int_equal(mirrored(&run, "a")->n_inventories, 0);
 }
@@ -336,10 +298,7 @@ static void test_inventory_that_flickers_ends(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "a VGPU=4", "a", NULL, 1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_IN_USE);
+        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a", NULL, 1, REPORT_E_IN_USE);
         assert_int_equal(fake_http_count("a/inventories"), EXECUTOR_TRIES_MAX);
 }
 
@@ -368,10 +327,8 @@ static void test_kept_inventory_meets_trouble(void **state)
                 };
                 _cleanup_(run_done) Run run = { 0 };
 
-                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-                run_begin(&run, "a VGPU=4", "a MEMORY_MB=5", NULL, 1);
-                run_end(&run);
-                assert_int_equal(run.result, cases[i].outcome);
+                run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a MEMORY_MB=5", NULL, 1,
+                        cases[i].outcome);
                 assert_int_equal(generation_of(&run, "a") == -1,
                                  cases[i].outcome != REPORT_E_IN_USE);
         }
@@ -390,10 +347,8 @@ static void test_kept_inventory_and_a_locked_database(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "a VGPU=4", "a MEMORY_MB=5", NULL, 1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_IN_USE);
+        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a MEMORY_MB=5", NULL, 1,
+                REPORT_E_IN_USE);
         assert_null(strstr(run.error.text, "steps failed"));
         assert_int_equal(fake_http_count("/allocations"), 3);
         assert_int_equal(fake_http_count("PUT"), 5);
@@ -409,10 +364,7 @@ static void test_holdings_that_cannot_be_read(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "a VGPU=4", "a", NULL, 1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_UNAVAILABLE);
+        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a", NULL, 1, REPORT_E_UNAVAILABLE);
 }
 
 /* A provider that is in use stays, and its parent with it; the rest is done. */
@@ -426,10 +378,8 @@ static void test_used_provider_stays(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | old<host | older<old | a<host", "host VCPU=2", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_IN_USE);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | old<host | older<old | a<host",
+                "host VCPU=2", NULL, 2, REPORT_E_IN_USE);
         assert_non_null(strstr(run.error.text, "older: "));
         assert_int_equal(fake_http_count("DELETE /resource_providers/old"), 1);
         assert_int_equal(fake_http_count("DELETE /resource_providers/a"), 1);
@@ -465,10 +415,8 @@ static void test_name_is_taken(void **state)
                 };
                 _cleanup_(run_done) Run run = { 0 };
 
-                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-                run_begin(&run, "", "host VCPU=1", NULL, 2);
-                run_end(&run);
-                assert_int_equal(run.result, cases[i].outcome);
+                run_all(&run, script, ARRAY_SIZE(script), "", "host VCPU=1", NULL, 2,
+                        cases[i].outcome);
                 if (!strstr(run.error.text, cases[i].words))
                         fail_msg("case %zu: %s", i, run.error.text);
                 assert_int_equal(fake_http_count("POST"), 1);
@@ -492,10 +440,7 @@ static void test_name_is_our_own(void **state)
                              "\"generation\":1,\"parent_provider_uuid\":null}]}",
                              host.text) > 0);
         script[1].body = holders;
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "", "host VCPU=1", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        run_all(&run, script, ARRAY_SIZE(script), "", "host VCPU=1", NULL, 2, REPORT_E_CONFLICT);
         assert_true(mirror_has_stale(run.mirror));
 }
 
@@ -506,11 +451,8 @@ static void test_locked_database(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
-                  "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 4);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
+                "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 4, REPORT_DONE);
         assert_int_equal(fake_http_get_n_requests(), 5);
         /* Learned for the plans to come. */
         assert_true(run.manners.serial_writes);
@@ -539,11 +481,8 @@ static void test_serial_manners(void **state)
 {
         _cleanup_(run_done) Run run = { .manners.serial_writes = true };
 
-        fake_http_begin(NULL, 0, NAMES);
-        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1", "host VCPU=2 | a VCPU=2 | b VCPU=2",
-                  NULL, 4);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, NULL, 0, "host VCPU=1 | a VCPU=1 | b VCPU=1",
+                "host VCPU=2 | a VCPU=2 | b VCPU=2", NULL, 4, REPORT_DONE);
         assert_int_equal(fake_http_get_max_parallel(), 1);
 }
 
@@ -555,10 +494,8 @@ static void test_other_500(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | a VCPU=1", "host VCPU=2 | a VCPU=2", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1",
+                "host VCPU=2 | a VCPU=2", NULL, 2, REPORT_DONE);
         assert_false(run.manners.serial_writes);
 }
 
@@ -567,11 +504,8 @@ static void test_500_for_ever_ends(void **state)
         static const FakeAnswer script[] = { { .match = "PUT", .status = 500, .body = LOCKED } };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1", "host VCPU=2 | a VCPU=2 | b VCPU=2",
-                  NULL, 3);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_UNAVAILABLE);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1 | b VCPU=1",
+                "host VCPU=2 | a VCPU=2 | b VCPU=2", NULL, 3, REPORT_E_UNAVAILABLE);
         assert_non_null(strstr(run.error.text, "database is locked"));
         assert_true(fake_http_get_n_requests() <= 3 * EXECUTOR_TRIES_MAX);
         assert_int_equal(generation_of(&run, "host"), -1);
@@ -588,10 +522,7 @@ static void test_500_then_conflict(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host", "host +HW_A", NULL, 2);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        run_all(&run, script, ARRAY_SIZE(script), "host", "host +HW_A", NULL, 2, REPORT_E_CONFLICT);
 }
 
 static void test_reshape(void **state)
@@ -601,10 +532,8 @@ static void test_reshape(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=8 VGPU=4", "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=8 VGPU=4",
+                "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, REPORT_DONE);
         assert_string_equal(
                 fake_http_log(),
                 "POST /resource_providers; POST /reshaper; "
@@ -625,10 +554,8 @@ static void test_reshape_and_a_stranger(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "host VCPU=8 VGPU=4", "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=8 VGPU=4",
+                "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, REPORT_E_CONFLICT);
         assert_int_equal(generation_of(&run, "host"), 13);
         assert_int_equal(generation_of(&run, "a"), -1);
 }
@@ -682,11 +609,8 @@ static void test_worst_outcome_is_told(void **state)
         };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
-        run_begin(&run, "a VCPU=1 | b VCPU=1 | c VCPU=1", "a VCPU=2 | b VCPU=2 | c VCPU=2", NULL,
-                  1);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_E_CONFLICT);
+        run_all(&run, script, ARRAY_SIZE(script), "a VCPU=1 | b VCPU=1 | c VCPU=1",
+                "a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 1, REPORT_E_CONFLICT);
         assert_non_null(strstr(run.error.text, "3 steps failed"));
         assert_non_null(strstr(run.error.text, "b: "));
 }
@@ -738,47 +662,18 @@ static void test_many_steps(void **state)
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_everything_goes_well),
-                cmocka_unit_test(test_parallel_but_one_at_a_time_for_a_provider),
-                cmocka_unit_test(test_moves_and_a_reshape_take_turns),
-                cmocka_unit_test(test_classes_are_made_one_after_another),
-                cmocka_unit_test(test_a_class_that_was_there_is_asked_for_once_more),
-                cmocka_unit_test(test_one_provider_never_overlaps),
-                cmocka_unit_test(test_conflict_spares_the_others),
-                cmocka_unit_test(test_vanished_provider_is_a_conflict),
-                cmocka_unit_test(test_deleted_already),
-                cmocka_unit_test(test_failed_prerequisite_stops_what_waits_for_it),
-                cmocka_unit_test(test_children_of_a_failed_parent),
-                cmocka_unit_test(test_fatal_outcomes_stop_everything),
-                cmocka_unit_test(test_too_old_to_move),
-                cmocka_unit_test(test_200_without_a_generation),
-                cmocka_unit_test(test_used_inventory_is_kept),
-                cmocka_unit_test(test_used_inventory_alone),
-                cmocka_unit_test(test_inventory_freed_in_between),
-                cmocka_unit_test(test_inventory_that_flickers_ends),
-                cmocka_unit_test(test_kept_inventory_meets_trouble),
-                cmocka_unit_test(test_kept_inventory_and_a_locked_database),
-                cmocka_unit_test(test_holdings_that_cannot_be_read),
-                cmocka_unit_test(test_used_provider_stays),
-                cmocka_unit_test(test_name_is_taken),
-                cmocka_unit_test(test_name_is_our_own),
-                cmocka_unit_test(test_locked_database),
-                cmocka_unit_test(test_a_database_locked_by_ourselves),
-                cmocka_unit_test(test_serial_manners),
-                cmocka_unit_test(test_other_500),
-                cmocka_unit_test(test_500_for_ever_ends),
-                cmocka_unit_test(test_500_then_conflict),
-                cmocka_unit_test(test_reshape),
-                cmocka_unit_test(test_reshape_and_a_stranger),
-                cmocka_unit_test(test_reshape_meets_trouble),
-                cmocka_unit_test(test_worst_outcome_is_told),
-                cmocka_unit_test(test_refusal_forgets_names),
-                cmocka_unit_test(test_free_under_way),
-                cmocka_unit_test(test_many_steps),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_everything_goes_well, test_parallel_but_one_at_a_time_for_a_provider,
+          test_moves_and_a_reshape_take_turns, test_classes_are_made_one_after_another,
+          test_a_class_that_was_there_is_asked_for_once_more, test_one_provider_never_overlaps,
+          test_conflict_spares_the_others, test_vanished_provider_is_a_conflict,
+          test_deleted_already, test_failed_prerequisite_stops_what_waits_for_it,
+          test_children_of_a_failed_parent, test_fatal_outcomes_stop_everything,
+          test_too_old_to_move, test_200_without_a_generation, test_used_inventory_is_kept,
+          test_used_inventory_alone, test_inventory_freed_in_between,
+          test_inventory_that_flickers_ends, test_kept_inventory_meets_trouble,
+          test_kept_inventory_and_a_locked_database, test_holdings_that_cannot_be_read,
+          test_used_provider_stays, test_name_is_taken, test_name_is_our_own, test_locked_database,
+          test_a_database_locked_by_ourselves, test_serial_manners, test_other_500,
+          test_500_for_ever_ends, test_500_then_conflict, test_reshape, test_reshape_and_a_stranger,
+          test_reshape_meets_trouble, test_worst_outcome_is_told, test_refusal_forgets_names,
+          test_free_under_way, test_many_steps)

@@ -345,23 +345,7 @@ static void test_write_out_of_memory(void **state)
         assert_true(mirror_has_stale(mirror));
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_first_read, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_what_is_current, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_unchanged_content_is_kept, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_rename_is_seen, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_torn_read, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_bad_answers, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_writes, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_write_to_nobody, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_forgetting, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_forgetting_a_stranger, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_out_of_memory, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_write_out_of_memory, set_up, tear_down),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_first_read, test_what_is_current,
+               test_unchanged_content_is_kept, test_a_rename_is_seen, test_torn_read,
+               test_bad_answers, test_writes, test_write_to_nobody, test_forgetting,
+               test_forgetting_a_stranger, test_names, test_out_of_memory, test_write_out_of_memory)

@@ -43,12 +43,4 @@ static void test_more_reserved_than_there_is(void **state)
         assert_false(plan_batch_takes(desired->providers[0], NULL));
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_more_reserved_than_there_is),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_table, test_more_reserved_than_there_is)

@@ -510,6 +510,34 @@ static void test_json_and_paths(void **state)
         assert_int_equal(json_array_size(json_object_get(json_array_get(json, 3), "after")), 2);
 }
 
+static void test_words(void **state)
+{
+        static const struct {
+                const char *mirror, *desired, *words;
+        } cases[] = {
+                { "host VCPU=8", "host VCPU=8", "" },
+                { "host VCPU=8 +CUSTOM_A", "host VCPU=8 +CUSTOM_T",
+                  "traits of host: +CUSTOM_T -CUSTOM_A" },
+                { "host VCPU=8|gpu<host|old<host", "host VCPU=9|new<host VGPU=1 +CUSTOM_A",
+                  "provider new: new, below host; inventories of host: VCPU 9 (was 8)"
+                  "; inventories of new: VGPU 1 (and 3 more)" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
+                _cleanup_(provider_tree_freep) ProviderTree *desired =
+                        fixture_tree(cases[i].desired);
+                _cleanup_(known_done) Known known = { 0 };
+                _cleanup_(plan_freep) Plan *plan = NULL;
+                PlanKnowledge knowledge = knowledge_of(&known);
+                char words[512], little[8];
+
+                assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
+                assert_string_equal(plan_describe(plan, words, sizeof(words)), cases[i].words);
+                assert_true(strlen(plan_describe(plan, little, sizeof(little))) < sizeof(little));
+        }
+}
+
 /* A big tree is planned in no time: no step may cost the square of the size. */
 static void test_many_providers(void **state)
 {
@@ -571,24 +599,8 @@ static void test_out_of_memory(void **state)
                 }
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_groundwork_table),
-                cmocka_unit_test(test_left_out_traits),
-                cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_rename_is_refused),
-                cmocka_unit_test(test_reshape_table),
-                cmocka_unit_test(test_batch_table),
-                cmocka_unit_test(test_reshape_with_a_name_that_is_taken),
-                cmocka_unit_test(test_ratio_is_a_float),
-                cmocka_unit_test(test_summaries),
-                cmocka_unit_test(test_summary_of_other_fields),
-                cmocka_unit_test(test_json_and_paths),
-                cmocka_unit_test(test_many_providers),
-                cmocka_unit_test(test_out_of_memory),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_table, test_groundwork_table, test_left_out_traits, test_refused,
+          test_rename_is_refused, test_reshape_table, test_batch_table,
+          test_reshape_with_a_name_that_is_taken, test_ratio_is_a_float, test_summaries,
+          test_summary_of_other_fields, test_json_and_paths, test_words, test_many_providers,
+          test_out_of_memory)

@@ -312,19 +312,6 @@ static void test_keep_used_cuts_its_words(void **state)
         free(result.inventories);
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_requests_agree_with_the_plan),
-                cmocka_unit_test(test_stale_provider),
-                cmocka_unit_test(test_apply),
-                cmocka_unit_test(test_move),
-                cmocka_unit_test(test_apply_bad_answers),
-                cmocka_unit_test(test_apply_reshape),
-                cmocka_unit_test(test_apply_reshape_beside_a_stale_provider),
-                cmocka_unit_test(test_keep_used),
-                cmocka_unit_test(test_keep_used_cuts_its_words),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_requests_agree_with_the_plan, test_stale_provider, test_apply, test_move,
+          test_apply_bad_answers, test_apply_reshape, test_apply_reshape_beside_a_stale_provider,
+          test_keep_used, test_keep_used_cuts_its_words)

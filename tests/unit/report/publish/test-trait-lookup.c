@@ -52,9 +52,4 @@ static void test_list(void **state)
         }
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_list) };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_list)

@@ -72,13 +72,4 @@ static void test_names(void **state)
         assert_string_equal(nova_mode_to_text(NOVA_TOP), "top");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_decision),
-                cmocka_unit_test(test_requests),
-                cmocka_unit_test(test_names),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_decision, test_requests, test_names)

@@ -84,12 +84,4 @@ static void test_the_wait(void **state)
         }
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_stories),
-                cmocka_unit_test(test_the_wait),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_stories, test_the_wait)

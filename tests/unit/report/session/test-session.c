@@ -433,23 +433,7 @@ static void test_cancel_while_held(void **state)
         wait_calls(fixture, 1);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        static const struct CMUnitTest tests[] = {
-                TEST(test_headers),
-                TEST(test_answers),
-                TEST(test_statistics),
-                TEST(test_cancel),
-                TEST(test_free_inside_callback),
-                TEST(test_requests_wait_for_the_token),
-                TEST(test_requests_fail_without_token),
-                TEST(test_401_is_asked_again),
-                TEST(test_401_holds_what_queues),
-                TEST(test_401_for_ever),
-                TEST(test_moved),
-                TEST(test_cancel_while_held),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_headers, test_answers, test_statistics, test_cancel,
+               test_free_inside_callback, test_requests_wait_for_the_token,
+               test_requests_fail_without_token, test_401_is_asked_again,
+               test_401_holds_what_queues, test_401_for_ever, test_moved, test_cancel_while_held)

@@ -59,12 +59,4 @@ static void test_a_small_buffer(void **state)
         assert_string_equal(line, "reshape: gather");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_lines),
-                cmocka_unit_test(test_a_small_buffer),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_lines, test_a_small_buffer)

@@ -82,12 +82,4 @@ static void test_consumers(void **state)
         assert_string_equal(nothing.text, "Nobody holds anything of this host in Placement.\n");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_findings),
-                cmocka_unit_test(test_consumers),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_findings, test_consumers)

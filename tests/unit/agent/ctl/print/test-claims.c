@@ -66,6 +66,32 @@ static void test_narrow(void **state)
         assert_contains(capture.text, "11111111-2222-4333-8444-555555555555");
 }
 
+#define NAMED                                                                             \
+        "{\"id\": 9, \"consumer\": \"11111111-2222-4333-8444-555555555555\", \"state\": " \
+        "\"confirmed\", \"guest\": \"web-1\", \"created_usec\": 0, \"expires_usec\": 0, " \
+        "\"allocations\": []}"
+
+static void test_guests_stand_by_name(void **state)
+{
+        _cleanup_(json_done) json_t *document = NULL;
+        _cleanup_(capture_done) Capture capture;
+        CtlStyle style = STYLE_PIPE;
+
+        print(NAMED "," TARGET, false, style, &capture);
+        assert_contains(capture.text, "ID  GUEST  CONSUMER ");
+        assert_contains(capture.text, " 9  web-1  11111111-2222-4333-8444-555555555555  confirmed");
+        assert_contains(capture.text, " 8  -      x  ");
+        capture_done(&capture);
+        style.width = 80;
+        print(NAMED "," CLAIM, false, style, &capture);
+        assert_contains(capture.text, "ID GUEST     STATE");
+        assert_contains(capture.text, " 9 web-1     confirmed");
+        assert_contains(capture.text, " 7 11111111… claimed");
+        document = parse_json("{\"claims\": [" NAMED "," CLAIM "]}");
+        ctl_claims_find(document, "web-1");
+        assert_int_equal(json_array_size(json_object_get(document, "claims")), 1);
+}
+
 static void test_history(void **state)
 {
         _cleanup_(capture_done) Capture capture;
@@ -108,14 +134,45 @@ static void test_new_claim(void **state)
                             "When it is gone, give it back: computectl release 7\n");
 }
 
-int main(void)
+/* The ids that are left. */
+static void assert_found(const char *what, const char *ids)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_claims),    cmocka_unit_test(test_narrow),
-                cmocka_unit_test(test_history),   cmocka_unit_test(test_none),
-                cmocka_unit_test(test_new_claim),
-        };
+        _cleanup_(json_done) json_t *document = parse_json(
+                "{\"claims\": [{\"id\": 1, \"consumer\": \"aaaaaaaa-2222-4333-8444-555555555555\", "
+                "\"devices\": [{\"device\": \"pci_1\", \"address\": \"0000:41:00.0\", \"mdev\": "
+                "\"bbbbbbbb-2222-4333-8444-555555555555\"}], \"cells\": [{\"cell\": 0, \"host_cell\": 1}], "
+                "\"cpus\": [{\"vcpu\": 0, \"cpus\": \"4-6\"}], \"held\": \"4-6,20\"}, {\"id\": 2, "
+                "\"consumer\": \"aaaaaaaa-2222-4333-8444-555555555555\", \"resize_target\": true, "
+                "\"devices\": [], \"cells\": [], \"cpus\": [], \"held\": \"\"}, {\"id\": 3, "
+                "\"consumer\": \"c\", \"devices\": [{\"device\": \"pci_1\", \"address\": "
+                "\"0000:41:00.0\", \"mdev\": \"\"}]}]}");
+        char found[16] = "";
+        const json_t *claim;
+        size_t i;
 
-        setlocale(LC_CTYPE, "C.UTF-8");
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        ctl_claims_find(document, what);
+        json_array_foreach(json_object_get(document, "claims"), i, claim)
+                snprintf(found + strlen(found), sizeof(found) - strlen(found), "%d",
+                         (int)json_integer_value(json_object_get(claim, "id")));
+        assert_string_equal(found, ids);
 }
+
+static void test_finding(void **state)
+{
+        assert_found("aaaaaaaa-2222-4333-8444-555555555555", "12");
+        assert_found("AAAAAAAA-2222-4333-8444-555555555555", "12");
+        assert_found("bbbbbbbb-2222-4333-8444-555555555555", "1");
+        assert_found("pci_1", "13");
+        assert_found("0000:41:00.0", "13");
+        assert_found("cell:1", "1");
+        assert_found("cell:0", "");
+        assert_found("cpu:5", "1");
+        assert_found("cpu:20", "1");
+        assert_found("cpu:7", "");
+        assert_found("cpu:", "");
+        assert_found("cpu:5x", "");
+        assert_found("pci_2", "");
+}
+
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_claims, test_finding, test_narrow,
+                test_guests_stand_by_name, test_history, test_none, test_new_claim)

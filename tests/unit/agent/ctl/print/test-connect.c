@@ -82,9 +82,4 @@ static void test_table(void **state)
         }
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_table) };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_table)

@@ -115,14 +115,5 @@ static void test_explain(void **state)
         assert_string_equal(capture.text, "It fits.\n");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_show),     cmocka_unit_test(test_layout),
-                cmocka_unit_test(test_mappings), cmocka_unit_test(test_problems),
-                cmocka_unit_test(test_explain),
-        };
-
-        setlocale(LC_ALL, "C.UTF-8");
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(setlocale(LC_ALL, "C.UTF-8"), NULL, NULL, test_show, test_layout, test_mappings,
+                test_problems, test_explain)

@@ -7,6 +7,9 @@
 
 #define GIB (UINT64_C(1) << 30)
 
+#define REASON(check, state) \
+        "{'check': '" check "', 'state': '" state "', 'text': 'x', 'advice': 'do y'}"
+
 /* The state of a check in the document; "" when it was not made. */
 static const char *state_of(const json_t *document, const char *check)
 {
@@ -31,27 +34,27 @@ static void test_table(void **state)
         static const struct {
                 const char *status;
                 const char *service, *hypervisor, *placement, *reshape;
-                bool well;
+                int code;
         } cases[] = {
-                { "{'state': 'ok', 'sync_state': 'synced'}", "ok", "ok", "ok", "", true },
-                { "{'state': 'ok', 'sync_state': 'standalone'}", "ok", "ok", "warning", "", true },
-                { "{'state': 'pending', 'sync_state': 'pending'}", "ok", "ok", "warning", "",
-                  true },
-                { "{'state': 'degraded', 'sync_state': 'offline', 'sync_error': 'x'}", "ok", "ok",
-                  "bad", "", false },
-                { "{'state': 'degraded', 'sync_state': 'stale', 'sync_error': 'x'}", "ok", "ok",
-                  "bad", "", false },
-                { "{'state': 'degraded', 'sync_state': 'synced', 'hypervisor_error': 'x'}", "ok",
-                  "bad", "ok", "", false },
-                { "{'state': 'degraded', 'sync_state': 'synced', 'claim_error': 'x'}", "bad", "ok",
-                  "ok", "", false },
-                { "{'state': 'pending', 'sync_state': 'synced', 'n_owed_writes': 2}", "ok", "ok",
-                  "warning", "", true },
-                { "{'state': 'not-running', 'summary': 'x'}", "bad", "ok", "", "", false },
+                { "{'state': 'ok', 'sync_state': 'synced'}", "ok", "ok", "ok", "", 0 },
+                { "{'state': 'ok', 'sync_state': 'standalone'}", "ok", "ok", "warning", "", 0 },
+                { "{'state': 'ok', 'sync_state': 'left-to-nova'}", "ok", "ok", "ok", "", 0 },
+                { "{'state': 'pending', 'reasons': [" REASON("placement", "pending") "]}", "ok",
+                  "ok", "warning", "", 4 },
+                { "{'state': 'degraded', 'reasons': [" REASON("placement", "degraded") "]}", "ok",
+                  "ok", "bad", "", 4 },
+                { "{'state': 'degraded', 'reasons': [" REASON("hypervisor", "degraded") "]}", "ok",
+                  "bad", "ok", "", 4 },
+                { "{'state': 'degraded', 'reasons': [" REASON("service", "degraded") ", " REASON(
+                          "placement", "warning") "]}",
+                  "bad", "ok", "warning", "", 4 },
+                { "{'state': 'warning', 'reasons': [" REASON("service", "warning") "]}", "warning",
+                  "ok", "ok", "", 4 },
+                { "{'state': 'not-running', 'summary': 'x'}", "bad", "ok", "", "", 3 },
                 { "{'state': 'ok', 'sync_state': 'synced', 'reshape_access': 'allowed'}", "ok",
-                  "ok", "ok", "", true },
+                  "ok", "ok", "", 0 },
                 { "{'state': 'ok', 'sync_state': 'synced', 'reshape_access': 'refused'}", "ok",
-                  "ok", "ok", "warning", true },
+                  "ok", "ok", "warning", 0 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -77,7 +80,38 @@ static void test_table(void **state)
                 assert_string_equal(state_of(document, "hypervisor"), cases[i].hypervisor);
                 assert_string_equal(state_of(document, "placement"), cases[i].placement);
                 assert_string_equal(state_of(document, "reshape"), cases[i].reshape);
-                assert_int_equal(ctl_doctor_is_well(document), cases[i].well);
+                assert_int_equal(ctl_doctor_exit(document, status), cases[i].code);
+        }
+}
+
+/* Nobody's fault, and said where cells are told of. */
+static void test_cells_without_cpus(void **state)
+{
+        static const struct {
+                int numa;
+                size_t n_cpus;
+                uint64_t memory_kib;
+                const char *expected;
+        } cases[] = {
+                { DRIVER_NUMA_CELLS, 0, 8 << 20, "ok" }, { DRIVER_NUMA_ROOT, 0, 8 << 20, "ok" },
+                { DRIVER_NUMA_FLAT, 0, 8 << 20, "" },    { DRIVER_NUMA_CELLS, 1, 8 << 20, "" },
+                { DRIVER_NUMA_CELLS, 0, 0, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok"), *document = NULL;
+                const Config config = { .driver.numa_in_placement = cases[i].numa };
+
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                snapshot->cells = calloc(1, sizeof(SnapshotCell));
+                snapshot->n_cells = 1;
+                snapshot->cells[0].memory_kib = cases[i].memory_kib;
+                snapshot->cells[0].cpus = calloc(1, sizeof(SnapshotCpu));
+                snapshot->cells[0].n_cpus = cases[i].n_cpus;
+                document = ctl_doctor_judge(&(const CtlFacts){
+                        .config = &config, .status = status, .snapshot = snapshot });
+                assert_string_equal(state_of(document, "cells"), cases[i].expected);
         }
 }
 
@@ -94,7 +128,7 @@ static void test_what_is_missing(void **state)
         assert_string_equal(state_of(document, "devices"), "");
         assert_string_equal(state_of(document, "clock"), "warning");
         assert_string_equal(state_of(document, "disk"), "bad");
-        assert_false(ctl_doctor_is_well(document));
+        assert_int_equal(ctl_doctor_exit(document, status), CTL_STATUS_NOT_RUNNING);
 }
 
 /* The first start makes the folder; a daemon that runs without it is in trouble. */
@@ -112,6 +146,7 @@ static void test_no_folder_yet(void **state)
                 error_setf(&facts.disk_error, ENOENT, "gone");
                 document = ctl_doctor_judge(&facts);
                 assert_string_equal(state_of(document, "disk"), cases[i].disk);
+                assert_int_equal(ctl_doctor_exit(document, status), i == 0 ? 3 : 4);
         }
 }
 
@@ -180,17 +215,5 @@ static void test_measured(void **state)
         assert_int_equal(facts.disk_error.code, ENOENT);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_what_is_missing),
-                cmocka_unit_test(test_no_folder_yet),
-                cmocka_unit_test(test_wrapped),
-                cmocka_unit_test(test_an_mdev_type_that_nobody_offers),
-                cmocka_unit_test(test_hook),
-                cmocka_unit_test(test_measured),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_table, test_what_is_missing, test_cells_without_cpus, test_no_folder_yet,
+          test_wrapped, test_an_mdev_type_that_nobody_offers, test_hook, test_measured)

@@ -187,15 +187,5 @@ static void test_many_virtual_functions_take_rows(void **state)
         assert_contains(capture.text, "<title>0000:52:07.7: free</title>");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_who_holds_what),
-                cmocka_unit_test(test_promised_mdevs),
-                cmocka_unit_test(test_well_formed_and_the_same_again),
-                cmocka_unit_test(test_foreign_text),
-                cmocka_unit_test(test_many_virtual_functions_take_rows),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_who_holds_what, test_promised_mdevs, test_well_formed_and_the_same_again,
+          test_foreign_text, test_many_virtual_functions_take_rows)

@@ -145,13 +145,4 @@ static void test_finding(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_words),
-                cmocka_unit_test(test_narrow),
-                cmocka_unit_test(test_finding),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_words, test_narrow, test_finding)

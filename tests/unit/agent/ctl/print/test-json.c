@@ -91,15 +91,4 @@ static void test_format_resources(void **state)
         assert_string_equal(none, "");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_modes),
-                cmocka_unit_test(test_print),
-                cmocka_unit_test(test_members),
-                cmocka_unit_test(test_read_document),
-                cmocka_unit_test(test_format_resources),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_modes, test_print, test_members, test_read_document, test_format_resources)

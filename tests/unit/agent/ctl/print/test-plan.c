@@ -79,15 +79,5 @@ static void test_foreign_names(void **state)
         assert_contains(capture.text, "\n1 request.\n");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_nothing),
-                cmocka_unit_test(test_names_of_paths),
-                cmocka_unit_test(test_all_shows_paths),
-                cmocka_unit_test(test_foreign_names),
-        };
-
-        setlocale(LC_CTYPE, "C.UTF-8");
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_nothing, test_names_of_paths,
+                test_all_shows_paths, test_foreign_names)

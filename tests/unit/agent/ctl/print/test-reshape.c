@@ -94,14 +94,4 @@ static void test_nothing_moves(void **state)
                             "Nothing to do: the tree has the shape of this host.\n");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_moves),
-                cmocka_unit_test(test_what_was_done),
-                cmocka_unit_test(test_80_columns),
-                cmocka_unit_test(test_nothing_moves),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_what_moves, test_what_was_done, test_80_columns, test_nothing_moves)

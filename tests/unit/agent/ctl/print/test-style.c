@@ -78,13 +78,4 @@ static void test_sequences(void **state)
         assert_string_equal(ctl_colour_end(&style), "");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_colours_table),
-                cmocka_unit_test(test_width),
-                cmocka_unit_test(test_sequences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_colours_table, test_width, test_sequences)

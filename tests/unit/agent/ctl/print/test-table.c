@@ -100,16 +100,5 @@ static void test_empty(void **state)
         assert_null(ctl_table_free(NULL));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_pipe),
-                cmocka_unit_test(test_no_legend),
-                cmocka_unit_test(test_narrow_terminal),
-                cmocka_unit_test(test_colours),
-                cmocka_unit_test(test_empty),
-        };
-
-        setlocale(LC_CTYPE, "C.UTF-8");
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_pipe, test_no_legend,
+                test_narrow_terminal, test_colours, test_empty)

@@ -205,14 +205,5 @@ static void test_nearest_table(void **state)
         assert_null(ctl_text_nearest(long_word, words));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_escape_table),  cmocka_unit_test(test_cut_table),
-                cmocka_unit_test(test_wrap_table),    cmocka_unit_test(test_relative_table),
-                cmocka_unit_test(test_time_is_local), cmocka_unit_test(test_kib_table),
-                cmocka_unit_test(test_bar_table),     cmocka_unit_test(test_nearest_table),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_escape_table, test_cut_table, test_wrap_table, test_relative_table,
+          test_time_is_local, test_kib_table, test_bar_table, test_nearest_table)

@@ -118,6 +118,44 @@ static void test_cordons_are_named(void **state)
         assert_contains(capture.text, "\n└─gpu_b cordoned  VGPU");
 }
 
+static void test_what_is_withheld_is_named(void **state)
+{
+        _cleanup_(json_done) json_t *tree = parse_json(HOST);
+        _cleanup_(capture_done) Capture capture;
+        json_t *providers = json_object_get(tree, "providers");
+        const CtlStyle style = STYLE_PIPE;
+
+        json_object_set_new(json_array_get(providers, 1), "withheld", json_string("missing"));
+        json_object_set_new(json_array_get(providers, 2), "withheld", json_string("held"));
+        json_object_set_new(json_array_get(providers, 2), "cordoned", json_true());
+        capture_begin(&capture);
+        assert_int_equal(ctl_tree_print(tree, &style, capture.stream, NULL), 0);
+        capture_end(&capture);
+        assert_contains(capture.text, "\n├─gpu_a missing ");
+        assert_contains(capture.text, "\n└─gpu_b cordoned, held  VGPU");
+}
+
+/* What every host has is folded, so that what this one has is seen. */
+static void test_traits_that_tell(void **state)
+{
+        _cleanup_(capture_done) Capture capture, other;
+
+        assert_int_equal(
+                print(TREE(PROVIDER("r", "h", "null",
+                                    "\"COMPUTE_NODE\", \"COMPUTE_STATUS_DISABLED\", \"CUSTOM_A\", "
+                                    "\"HW_CPU_X86_SSE\", \"OWNER_NOVA\"",
+                                    "\"A\": " INVENTORY(1, 0) ", \"B\": " INVENTORY(1, 0))),
+                      STYLE_PIPE, &capture, NULL),
+                0);
+        assert_contains(capture.text, "0%  COMPUTE_STATUS_DISABLED\n");
+        assert_contains(capture.text, "0%  CUSTOM_A +3\n");
+        assert_int_equal(print(TREE(PROVIDER("r", "h", "null", "\"COMPUTE_NODE\"",
+                                             "\"A\": " INVENTORY(1, 0))),
+                               STYLE_PIPE, &other, NULL),
+                         0);
+        assert_contains(other.text, "0%  +1\n");
+}
+
 static void test_ascii(void **state)
 {
         _cleanup_(capture_done) Capture capture;
@@ -215,20 +253,7 @@ static void test_depth_is_bounded(void **state)
         assert_string_equal(capture_end(&capture), "");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_tree),
-                cmocka_unit_test(test_siblings_stand_by_name),
-                cmocka_unit_test(test_who_shares),
-                cmocka_unit_test(test_cordons_are_named),
-                cmocka_unit_test(test_ascii),
-                cmocka_unit_test(test_all),
-                cmocka_unit_test(test_usage_colours),
-                cmocka_unit_test(test_strange_documents),
-                cmocka_unit_test(test_depth_is_bounded),
-        };
-
-        setlocale(LC_CTYPE, "C.UTF-8");
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_tree, test_siblings_stand_by_name,
+                test_who_shares, test_cordons_are_named, test_what_is_withheld_is_named,
+                test_traits_that_tell, test_ascii, test_all, test_usage_colours,
+                test_strange_documents, test_depth_is_bounded)

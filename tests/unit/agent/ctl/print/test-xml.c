@@ -94,14 +94,5 @@ static void test_layout(void **state)
                 "  </source>\n</hostdev>\n");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_xml),    cmocka_unit_test(test_xml_of_foreign_names),
-                cmocka_unit_test(test_pci),    cmocka_unit_test(test_pci_that_is_not_managed),
-                cmocka_unit_test(test_layout),
-        };
-
-        setlocale(LC_ALL, "C.UTF-8");
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(setlocale(LC_ALL, "C.UTF-8"), NULL, NULL, test_xml, test_xml_of_foreign_names,
+                test_pci, test_pci_that_is_not_managed, test_layout)

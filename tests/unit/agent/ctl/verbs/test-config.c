@@ -74,12 +74,4 @@ static void test_check(void **state)
         assert_int_equal(fclose(output), 0);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_secrets_are_not_shown),
-                cmocka_unit_test(test_check),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_secrets_are_not_shown, test_check)

@@ -53,12 +53,4 @@ static void test_uuid(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_steps),
-                cmocka_unit_test(test_uuid),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_steps, test_uuid)

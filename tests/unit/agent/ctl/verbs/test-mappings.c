@@ -77,13 +77,4 @@ static void test_names(void **state)
         assert_contains(error.text, "this host has no provider \"other\"");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_wrong_texts),
-                cmocka_unit_test(test_groups),
-                cmocka_unit_test(test_names),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_wrong_texts, test_groups, test_names)

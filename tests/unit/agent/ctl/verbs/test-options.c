@@ -238,16 +238,5 @@ static void test_help_of_each_verb(void **state)
         assert_true(n_shown > 30);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_usage_table),
-                cmocka_unit_test(test_values),
-                cmocka_unit_test(test_impossible_requests_are_kept_for_the_verb),
-                cmocka_unit_test(test_help_wins_over_everything_else),
-                cmocka_unit_test(test_help_of_all),
-                cmocka_unit_test(test_help_of_each_verb),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_usage_table, test_values, test_impossible_requests_are_kept_for_the_verb,
+          test_help_wins_over_everything_else, test_help_of_all, test_help_of_each_verb)

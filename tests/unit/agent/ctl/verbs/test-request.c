@@ -78,13 +78,4 @@ static void test_check(void **state)
         assert_int_equal(ctl_request_check(&request, &error), 0);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_whole_request),
-                cmocka_unit_test(test_wrong_texts),
-                cmocka_unit_test(test_check),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_a_whole_request, test_wrong_texts, test_check)

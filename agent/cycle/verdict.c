@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/cycle/verdict.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "agent/formats/interface.h"
+
+#define MORE_MAX 40
+
+typedef enum Kind {
+        KIND_CLAIMS_DOWN,
+        KIND_HYPERVISOR,
+        KIND_OVER,
+        KIND_DEVICE_LOST,
+        KIND_OFFLINE,
+        KIND_STALE,
+        KIND_UNTOLD,
+        KIND_OTHERS,
+        KIND_OWED_REFUSED,
+        KIND_DIFFERS,
+        KIND_UNHELD,
+        KIND_DISAGREE,
+        KIND_FINDINGS,
+        KIND_HOST_CORDONED,
+        KIND_WITHHELD,
+        KIND_DEVICE_CORDONED,
+        KIND_NOT_POLLED,
+        KIND_PENDING,
+        KIND_OWED,
+        _KIND_MAX,
+} Kind;
+
+/* The worst first. */
+static const struct {
+        VerdictState state;
+        const char *check, *summary, *command, *advice;
+} kinds[] = {
+        [KIND_CLAIMS_DOWN] = { VERDICT_DEGRADED, "service", "claims cannot be taken",
+                               "journalctl -u compute-agent",
+                               "Do as it says; else see that the file system of the claim database has room, and that the user compute-agent may write there" },
+        [KIND_HYPERVISOR] = { VERDICT_DEGRADED, "hypervisor", "the hypervisor does not answer",
+                              "systemctl status libvirtd",
+                              "See that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is right" },
+        [KIND_OVER] = { VERDICT_DEGRADED, "claims", "claims hold more than the host has",
+                        "computectl tree",
+                        "\"computectl claims\" lists who holds it: let a guest go, or raise the ratio in Placement" },
+        [KIND_DEVICE_LOST] = { VERDICT_DEGRADED, "devices", "a device that claims hold is missing",
+                               "computectl discover",
+                               "See that its driver is loaded and the card seen (lspci); \"computectl drain DEVICE\" lists who has it" },
+        [KIND_OFFLINE] = { VERDICT_DEGRADED, "placement", "Placement cannot be used",
+                           "computectl doctor",
+                           "See that the address, the user, its password and the certificates of [placement] are right, that the user has the role that Placement asks for (service), and that this host reaches it; then \"computectl sync\"" },
+        [KIND_STALE] = { VERDICT_DEGRADED, "placement", "Placement is not equal to this host",
+                         "computectl plan",
+                         "\"computectl plan\" shows what is left to send, \"journalctl -x -u compute-agent\" what Placement said" },
+        [KIND_UNTOLD] = { VERDICT_DEGRADED, "host", "not all of this host is told",
+                          "computectl discover",
+                          "All else is told; \"computectl verify\" compares the configuration with the hardware" },
+        [KIND_OTHERS] = { VERDICT_DEGRADED, "second reporter",
+                          "somebody else writes this host's tree in Placement", "computectl doctor",
+                          "If nova-compute reports this host, too, let [agent] nova say whose the tree is, and give both the same options; a trait that others are to decide on goes into [agent] foreign_traits. Two agents with one compute_id show the same" },
+        [KIND_OWED_REFUSED] = { VERDICT_DEGRADED, "placement",
+                                "Placement is not told of all claims yet", "computectl audit",
+                                "It is tried again with each cycle; \"computectl audit\" compares claims and Placement" },
+        [KIND_DIFFERS] = { VERDICT_WARNING, "placement", "otherwise than this agent would",
+                           "computectl plan",
+                           "\"computectl plan\" lists them. Options that differ from nova-compute's are the usual reason" },
+        [KIND_UNHELD] = { VERDICT_WARNING, "claims", "some guests are unknown to it",
+                          "computectl audit",
+                          "Nobody placed them, so schedulers see their room as free: \"computectl audit\" lists them; with [hook] enabled guests that virsh starts are told" },
+        [KIND_DISAGREE] = { VERDICT_WARNING, "guests", "claims and guests disagree",
+                            "computectl claims --problems",
+                            "\"computectl claims --problems\" lists them" },
+        [KIND_FINDINGS] = { VERDICT_WARNING, "audit",
+                            "the last audit found what nobody put right yet", "computectl audit",
+                            "\"computectl audit\" looks again, \"computectl heal --dry-run\" tells what could be put right" },
+        [KIND_HOST_CORDONED] = { VERDICT_WARNING, "service", "the host is cordoned",
+                                 "computectl drain", "\"computectl uncordon\" gives it back" },
+        [KIND_WITHHELD] = { VERDICT_WARNING, "devices", "a device is withheld",
+                            "computectl discover",
+                            "See that its driver is loaded and the card seen (lspci, \"computectl discover\"); what is back stays withheld for [agent] device_hold_sec" },
+        [KIND_DEVICE_CORDONED] = { VERDICT_WARNING, "devices", "a device is cordoned",
+                                   "computectl drain DEVICE",
+                                   "\"computectl uncordon DEVICE\" gives it back" },
+        [KIND_NOT_POLLED] = { VERDICT_PENDING, "hypervisor", "the host was not polled yet",
+                              "journalctl -u compute-agent", "Wait, or \"computectl sync\"" },
+        [KIND_PENDING] = { VERDICT_PENDING, "placement", "a change is on its way to Placement",
+                           "computectl plan", "Wait, or \"computectl sync\"" },
+        [KIND_OWED] = { VERDICT_PENDING, "placement", "Placement is not told of all claims yet",
+                        "computectl audit",
+                        "It is tried again with each cycle; \"computectl audit\" compares claims and Placement" },
+};
+
+_Static_assert(ARRAY_SIZE(kinds) == _KIND_MAX && _KIND_MAX <= VERDICT_REASONS_MAX, "room for all");
+
+const char *verdict_state_to_text(VerdictState state)
+{
+        static const char *const names[] = {
+                [VERDICT_OK] = STATE_OK,
+                [VERDICT_PENDING] = STATE_PENDING,
+                [VERDICT_WARNING] = STATE_WARNING,
+                [VERDICT_DEGRADED] = STATE_DEGRADED,
+        };
+
+        return names[state];
+}
+
+static void add(Verdict *verdict, Kind kind, const char *format, ...) _printf_(3, 4);
+static void add(Verdict *verdict, Kind kind, const char *format, ...)
+{
+        VerdictReason *reason = &verdict->reasons[verdict->n_reasons++];
+        va_list ap;
+
+        reason->check = kinds[kind].check;
+        reason->state = kinds[kind].state;
+        reason->summary = kinds[kind].summary;
+        reason->command = kinds[kind].command;
+        reason->advice = kinds[kind].advice;
+        va_start(ap, format);
+        vsnprintf(reason->text, sizeof(reason->text), format, ap);
+        va_end(ap);
+        verdict->state = MAX(verdict->state, reason->state);
+}
+
+/* " (and 2 more)" behind the first of n; text has MORE_MAX bytes. */
+static const char *format_more(char *text, size_t n)
+{
+        text[0] = '\0';
+        if (n > 1)
+                snprintf(text, MORE_MAX, " (and %zu more)", n - 1);
+        return text;
+}
+
+/* What claims hold */
+
+/* All of a device that is withheld or cordoned is reserved: that is no promise too many. */
+static bool is_over(const InventoryRecord *record, const HostProvider *row)
+{
+        return record->inventory.reserved < record->inventory.total &&
+               resources_get(&row->used, record->resource_class) >
+                       inventory_capacity(&record->inventory);
+}
+
+static void look_at_amounts(const VerdictFacts *facts, Verdict *verdict)
+{
+        const HostView *view = facts->view;
+        const InventoryRecord *first = NULL;
+        size_t n = 0, at = 0;
+        char more[MORE_MAX];
+
+        for (size_t i = 0; view && i < view->n_providers; i++) {
+                const Provider *provider = view->tree->providers[i];
+
+                for (size_t j = 0; !view->providers[i].withheld && j < provider->n_inventories;
+                     j++) {
+                        if (!is_over(&provider->inventories[j], &view->providers[i]))
+                                continue;
+                        if (n++ > 0)
+                                continue;
+                        first = &provider->inventories[j];
+                        at = i;
+                }
+        }
+        if (!first)
+                return;
+        add(verdict, KIND_OVER, "Claims hold %" PRIu64 " of %" PRIu64 " %s of %.200s%s",
+            resources_get(&view->providers[at].used, first->resource_class),
+            inventory_capacity(&first->inventory), first->resource_class,
+            view->tree->providers[at]->name, format_more(more, n));
+}
+
+static uint64_t get_used(const HostView *view, const LedgerDevice *device)
+{
+        size_t at;
+
+        return view && host_view_find(view, &device->provider, &at)
+                       ? resources_get(&view->providers[at].used, device->resource_class)
+                       : 0;
+}
+
+static void look_at_lost_devices(const VerdictFacts *facts, Verdict *verdict)
+{
+        const LedgerDevice *first = NULL;
+        char more[MORE_MAX];
+        size_t n = 0;
+
+        for (size_t i = 0; facts->devices && i < facts->devices->n_devices; i++) {
+                const LedgerDevice *device = &facts->devices->devices[i];
+
+                if (device->missing && get_used(facts->view, device) > 0 && n++ == 0)
+                        first = device;
+        }
+        if (!first)
+                return;
+        add(verdict, KIND_DEVICE_LOST, "%.200s is missing, and claims hold %" PRIu64 " %s of it%s",
+            first->name, get_used(facts->view, first), first->resource_class, format_more(more, n));
+}
+
+static void look_at_withheld(const VerdictFacts *facts, Verdict *verdict)
+{
+        _cleanup_free_ char *text =
+                facts->devices ? device_ledger_describe_withheld(facts->devices) : NULL;
+
+        if (text && text[0])
+                add(verdict, KIND_WITHHELD, "Withheld, so that nobody is promised them: %s", text);
+}
+
+/* Placement */
+
+static const char *find_synced(const TrackerStatus *status)
+{
+        static const char *const words[] = {
+                [SYNC_STANDALONE] = "standalone, nothing is published",
+                [SYNC_PENDING] = "a change is on its way to Placement",
+                [SYNC_SYNCED] = "Placement is equal to this host",
+                [SYNC_STALE] = "Placement is not equal to this host",
+                [SYNC_OFFLINE] = "Placement cannot be used",
+                [SYNC_LEFT] = "nova-compute tells Placement of this host",
+        };
+
+        if (status->sync_state == SYNC_SYNCED && status->hypervisor_error.code)
+                return "Placement is equal to this host as it was read last";
+        return words[status->sync_state];
+}
+
+static void look_at_others(const VerdictFacts *facts, Verdict *verdict)
+{
+        _cleanup_free_ char *text = facts->contest && contest_count(facts->contest) > 0
+                                            ? contest_describe(facts->contest)
+                                            : NULL;
+
+        if (text)
+                add(verdict, KIND_OTHERS,
+                    "Somebody else undoes what this agent writes, which it leaves alone for now: %s",
+                    text);
+}
+
+static uint64_t count_owed(const VerdictFacts *facts)
+{
+        SyncState state = facts->status->sync_state;
+
+        return state == SYNC_SYNCED || state == SYNC_LEFT || state == SYNC_STALE
+                       ? claims_owed_sum(&facts->owed)
+                       : 0;
+}
+
+static void look_at_placement(const VerdictFacts *facts, Verdict *verdict)
+{
+        const TrackerStatus *status = facts->status;
+        const char *trouble = facts->owed_trouble ? facts->owed_trouble : "";
+        const Error *untold =
+                status->device_error.code ? &status->device_error : &status->part_error;
+
+        if (status->sync_state == SYNC_OFFLINE)
+                add(verdict, KIND_OFFLINE, "Placement cannot be used: %s", status->sync_error.text);
+        if (status->sync_state == SYNC_STALE)
+                add(verdict, KIND_STALE, "Placement is not equal to this host: %s",
+                    status->sync_error.text);
+        else if (untold->code)
+                add(verdict, KIND_UNTOLD, "%s", untold->text);
+        look_at_others(facts, verdict);
+        if (count_owed(facts) > 0 && trouble[0])
+                add(verdict, KIND_OWED_REFUSED,
+                    "Placement is not told of %" PRIu64 " claim(s) yet: %s", count_owed(facts),
+                    trouble);
+        if (status->sync_state == SYNC_LEFT && status->n_differences > 0)
+                add(verdict, KIND_DIFFERS,
+                    "%" PRIu64
+                    " request(s) would make the tree of nova-compute equal to what this agent would tell",
+                    status->n_differences);
+        if (status->sync_state != SYNC_STANDALONE && facts->owed.n_unheld > 0)
+                add(verdict, KIND_UNHELD, "Placement knows nothing of %" PRIu64 " of %zu claim(s)",
+                    facts->owed.n_unheld, facts->n_claims);
+}
+
+/* What others have to do */
+
+static void look_at_rest(const VerdictFacts *facts, Verdict *verdict)
+{
+        const TrackerStatus *status = facts->status;
+
+        if (facts->n_disagreements > 0)
+                add(verdict, KIND_DISAGREE, "Claims and guests disagree in %zu point(s)",
+                    facts->n_disagreements);
+        if (facts->n_findings > 0)
+                add(verdict, KIND_FINDINGS,
+                    "The last audit found %zu point(s) that nobody put right yet",
+                    facts->n_findings);
+        if (facts->host_cordoned)
+                add(verdict, KIND_HOST_CORDONED, "Cordoned: %s", facts->host_cordoned);
+        look_at_withheld(facts, verdict);
+        if (facts->devices_cordoned)
+                add(verdict, KIND_DEVICE_CORDONED, "Cordoned: %s", facts->devices_cordoned);
+        if (status->last_poll_usec == 0 && !status->hypervisor_error.code)
+                add(verdict, KIND_NOT_POLLED, "The host was not polled yet");
+        else if (status->sync_state == SYNC_PENDING)
+                add(verdict, KIND_PENDING, "A change is on its way to Placement");
+        if (count_owed(facts) > 0 && !(facts->owed_trouble && facts->owed_trouble[0]))
+                add(verdict, KIND_OWED, "Placement is not told of %" PRIu64 " claim(s) yet",
+                    count_owed(facts));
+}
+
+/* In the order of the kinds. */
+void verdict_make(const VerdictFacts *facts, Verdict *ret)
+{
+        ret->state = VERDICT_OK;
+        ret->n_reasons = 0;
+        ret->synced = find_synced(facts->status);
+        ret->n_providers = facts->n_providers;
+        ret->n_claims = facts->n_claims;
+        ret->n_owed = claims_owed_sum(&facts->owed);
+        if (facts->claim_error->code)
+                add(ret, KIND_CLAIMS_DOWN, "Claims cannot be taken: %s", facts->claim_error->text);
+        if (facts->status->hypervisor_error.code)
+                add(ret, KIND_HYPERVISOR, "%s", facts->status->hypervisor_error.text);
+        look_at_amounts(facts, ret);
+        look_at_lost_devices(facts, ret);
+        look_at_placement(facts, ret);
+        look_at_rest(facts, ret);
+}
+
+void verdict_look(const Tracker *tracker, ClaimService *service, const Cordon *cordon,
+                  const ClaimsOwed *owed, const char *owed_trouble, Verdict *ret)
+{
+        const ProviderTree *tree = tracker_get_tree(tracker);
+        Claims *claims = claim_service_get(service);
+        VerdictFacts facts = {
+                .status = tracker_get_status(tracker),
+                .claim_error = claim_service_error(service),
+                .devices = tracker_get_devices(tracker),
+                .contest = tracker_get_contest(tracker),
+                .n_providers = tree ? tree->n_providers : 0,
+                .n_claims = claim_service_count(service),
+                .owed = *owed,
+                .owed_trouble = owed_trouble,
+                .host_cordoned = cordon_host_words(cordon),
+                .devices_cordoned = cordon_device_words(cordon),
+                .n_disagreements = claim_service_problems(service)->n_items,
+                .n_findings = tracker_get_audit_summary(tracker)->n_open,
+        };
+
+        /* the last call: the view is borrowed until the next */
+        if (claims && claims_host(claims, &facts.view, NULL) != 0)
+                facts.view = NULL;
+        verdict_make(&facts, ret);
+}
+
+const char *verdict_summary(const Verdict *verdict, char *text, size_t size)
+{
+        const VerdictReason *worst = verdict->reasons;
+        char more[MORE_MAX];
+
+        (void)format_more(more, verdict->n_reasons);
+        if (verdict->state == VERDICT_OK)
+                snprintf(text, size, "%s", verdict->synced);
+        else if (verdict->state == VERDICT_WARNING)
+                snprintf(text, size, "%s, but %s%s", verdict->synced, worst->summary, more);
+        else
+                snprintf(text, size, "%s%s", worst->summary, more);
+        return text;
+}
+
+const char *verdict_line(const Verdict *verdict, char *text, size_t size)
+{
+        char summary[VERDICT_SUMMARY_MAX], owed[48] = "";
+
+        if (verdict->n_owed > 0)
+                snprintf(owed, sizeof(owed), ", %" PRIu64 " not told yet", verdict->n_owed);
+        snprintf(text, size, "%s; %zu provider(s), %zu claim(s)%s%s%s",
+                 verdict_summary(verdict, summary, sizeof(summary)), verdict->n_providers,
+                 verdict->n_claims, owed, verdict->n_reasons > 0 ? ". " : "",
+                 verdict->n_reasons > 0 ? verdict->reasons[0].text : "");
+        return text;
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A claim that somebody asks for: see agent/placing/queue.h. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/guests/claim-share.h"
+#include "agent/placing/task.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+/* Whoever is refused wants to know it in time: a poll may hang. */
+#define SEARCH_MAX_USEC (5 * USEC_PER_SEC)
+
+/* How long a healer is waited for: its write is a request or two. */
+#define HEALER_WAIT_USEC (50 * USEC_PER_MSEC)
+#define HEALER_WAITS_MAX 40
+
+static void write_chosen(ClaimTask *task);
+
+/* A search for claims whose guests are gone. */
+
+void claim_search_stop(ClaimTask *task)
+{
+        if (task->claiming.searches)
+                (void)task->shared->search(task, true, task->shared->userdata);
+        task->claiming.searches = false;
+}
+
+void claim_search_end(ClaimTask *task)
+{
+        task->claiming.searches = false;
+        task->timer = sd_event_source_disable_unref(task->timer);
+        claim_task_run(task);
+}
+
+/* Refused for want of room: a claim whose guest is gone may have it. Once. */
+static void refuse(ClaimTask *task, int r, const Error *error)
+{
+        const ClaimQueueShared *shared = task->shared;
+
+        if (r == CLAIM_E_NO_CAPACITY && !task->claiming.has_searched && shared->search &&
+            shared->search(task, false, shared->userdata) >= 0) {
+                task->claiming.has_searched = task->claiming.searches = true;
+                if (claim_task_run_after(task, SEARCH_MAX_USEC))
+                        return;
+        }
+        claim_task_end(task, r, error);
+}
+
+static void succeed(ClaimTask *task, Claim *claim, bool is_new)
+{
+        static const Error no_error;
+
+        if (claim)
+                claim_service_touch(task->shared->service, claim->id);
+        claim_free(task->claim);
+        task->claim = claim;
+        task->done(task, 0, claim, is_new, &no_error);
+}
+
+/* Claims with what is known, and ends the task. */
+static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
+{
+        Claims *claims = claim_task_open_claims(task);
+        Error error = ERROR_NULL;
+        bool ambiguous = false;
+        Claim *claim = NULL;
+        int r;
+
+        if (!claims)
+                return;
+        r = claims_claim_placed(claims, task->request, placing, &claim, &ambiguous, &error);
+        if (r != 0) {
+                if (placing->holding)
+                        refuse(task, r, &error);
+                else
+                        claim_task_end(task, r, &error);
+                return;
+        }
+        if (ambiguous)
+                log_info(
+                        "Claim %" PRId64
+                        ": which provider each group of consumer %s got is known from the amounts alone, and could be otherwise.",
+                        claim->id, claim->consumer.text);
+        succeed(task, claim, claim->created_usec >= task->begun_usec);
+}
+
+/* Placement cannot be asked. */
+static void go_without(ClaimTask *task, const Error *error)
+{
+        static const ClaimPlacing owed = { .standing = CLAIM_STANDING_OWED };
+
+        if (task->shared->mode == CLAIM_MODE_AUTO &&
+            !claim_decide_refuses(task->shared->mode, task->shared->nova))
+                claim_locally(task, &owed);
+        else
+                claim_task_end(task, CLAIM_QUEUE_E_PLACEMENT, error);
+}
+
+/* Writing. */
+
+/* Nothing was written, and that is known: the claim goes without a trace to be removed. */
+static void undo(ClaimTask *task, const char *why)
+{
+        Claims *claims = claim_service_get(task->shared->service);
+
+        if (claims && task->claim)
+                (void)claims_withdraw(claims, task->claim->id, why, NULL);
+        task->claim = claim_free(task->claim);
+}
+
+/* The write may have been done, or be done yet: what ends here leaves a removal. */
+static void abandon(ClaimTask *task, const char *why)
+{
+        Claims *claims = claim_service_get(task->shared->service);
+
+        if (claims && task->claim)
+                (void)claims_release(claims, task->claim->id, why, NULL);
+        task->claim = claim_free(task->claim);
+}
+
+/* Placement has it. */
+static void finish_write(ClaimTask *task)
+{
+        Claims *claims = claim_task_open_claims(task);
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!claims)
+                return;
+        r = claims_set_standing(claims, task->claim->id, CLAIM_STANDING_PENDING,
+                                CLAIM_STANDING_WRITTEN, NULL, &error);
+        if (r != 0) {
+                claim_task_end(task, r, &error);
+                return;
+        }
+        task->claim->standing = CLAIM_STANDING_WRITTEN;
+        task->claim->state = CLAIM_STATE_CLAIMED;
+        succeed(task, TAKE_PTR(task->claim), true);
+}
+
+/* What was chosen is free here, and not in Placement: others have some of it that no claim tells
+ * of.
+ */
+
+static bool is_left(const Consumer *room, const Allocation *chosen)
+{
+        const Resources *left = consumer_find(room, &chosen->provider);
+
+        for (size_t i = 0; i < chosen->resources.n_items; i++)
+                if (!left || resources_get(left, chosen->resources.items[i].resource_class) <
+                                     chosen->resources.items[i].amount)
+                        return false;
+        return true;
+}
+
+/* All that was chosen of this host is there: then it was a sharing provider that refused. */
+static bool is_left_here(const ClaimTask *task, const HostView *view, const char *node)
+{
+        bool left = true;
+
+        for (size_t i = 0; i < task->claim->n_allocations; i++) {
+                const Allocation *chosen = &task->claim->allocations[i];
+
+                if (claim_share_is_own(view, node, &chosen->provider))
+                        left = left && is_left(task->claiming.room, chosen);
+        }
+        return left;
+}
+
+/* Is something of this host still to be removed? What only may arrive yet is not waited for. */
+static bool is_leaving(Claims *claims)
+{
+        ClaimRemoval removal = { 0 };
+
+        while (claims_next_removal(claims, removal.id, NULL, &removal, NULL) == 0)
+                if (!removal.unsure)
+                        return true;
+        return false;
+}
+
+/* Nothing that fits is left in Placement. */
+static void fail_for_others(ClaimTask *task, const Error *error)
+{
+        Claims *claims = claim_service_get(task->shared->service);
+        Error words = *error;
+
+        /* What was released a moment ago is on its way out, or left after Placement looked. */
+        if (claims &&
+            (is_leaving(claims) || task->claiming.n_removals != task->shared->n_removals) &&
+            claim_task_retry(task))
+                return;
+        error_prefixf(&words, -ENOSPC,
+                      "It would fit here, but other consumers hold in Placement what is free here");
+        claim_task_end(task, CLAIM_E_NO_CAPACITY, &words);
+}
+
+static void on_room(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        Claims *claims = claim_service_get(task->shared->service);
+        const HostView *view;
+
+        task->call = NULL;
+        consumer_free(task->claiming.room);
+        task->claiming.room = TAKE_PTR(answer->consumer);
+        if (task->claiming.room && claims && claims_host(claims, &view, NULL) == 0)
+                task->claiming.others_full = is_left_here(task, view, claims_node(claims));
+        undo(task, "Placement refused it");
+        if (result == REPORT_DONE)
+                write_chosen(task);
+        else
+                claim_task_end(task, claim_task_outcome(result), error);
+}
+
+/* True: it is tried again with what Placement has left. */
+static bool ask_for_room(ClaimTask *task)
+{
+        Claims *claims = claim_service_get(task->shared->service);
+        const Allocation *chosen = task->claim->allocations;
+        const HostView *view;
+
+        if (task->claiming.is_there || ++task->n_attempts >= CLAIM_TASK_ATTEMPTS_MAX || !claims ||
+            claims_host(claims, &view, NULL) != 0)
+                return false;
+        for (size_t i = 0; i < task->claim->n_allocations; i++)
+                if (claim_share_is_own(view, claims_node(claims),
+                                       &task->claim->allocations[i].provider))
+                        chosen = &task->claim->allocations[i];
+        task->claiming.n_removals = task->shared->n_removals;
+        return room_read(&task->call, task->session, &task->shared->root,
+                         chosen->resources.items[0].resource_class,
+                         chosen->resources.items[0].amount, on_room, task, NULL) >= 0;
+}
+
+static void on_put(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        int outcome = claim_task_outcome(result);
+
+        task->call = NULL;
+        switch (claim_decide_write(result, answer->status)) {
+        case CLAIM_WRITE_DONE:
+                finish_write(task);
+                return;
+        case CLAIM_WRITE_RACED:
+                abandon(task, "somebody else wrote the consumer");
+                if (claim_task_retry(task))
+                        return;
+                outcome = CLAIM_E_BUSY;
+                break;
+        case CLAIM_WRITE_NO_ROOM:
+                if (ask_for_room(task))
+                        return;
+                undo(task, "Placement refused it");
+                if (!task->claiming.is_there || !claim_task_retry(task))
+                        fail_for_others(task, error);
+                return;
+        case CLAIM_WRITE_REFUSED:
+                undo(task, "Placement refused it");
+                break;
+        case CLAIM_WRITE_UNKNOWN:
+                abandon(task, "Placement did not answer");
+                break;
+        }
+        claim_task_end(task, outcome, error);
+}
+
+/* The claim is pending: Placement is reported. */
+static void put(ClaimTask *task)
+{
+        const ClaimRequest *request = task->request;
+        _cleanup_(consumer_freep) Consumer *consumer = NULL;
+        Error error = ERROR_NULL;
+        int r = consumer_copy(&consumer, task->seen);
+
+        if (r >= 0 && !task->claiming.is_there)
+                r = claim_share_add(task->claim, consumer);
+        if (r >= 0)
+                r = claim_task_name(consumer, request->project_id, request->user_id,
+                                    request->consumer_type);
+        if (r >= 0)
+                r = consumers_write(&task->call, task->session, consumer, &task->claim->mappings,
+                                    on_put, task, &error);
+        if (r < 0) {
+                undo(task, "nothing was sent");
+                claim_task_end(task, r, &error);
+        }
+}
+
+/* 0: the claim is pending. */
+static int claim_pending(ClaimTask *task, Error *reterr)
+{
+        Claims *claims = claim_service_get(task->shared->service);
+        ClaimPlacing placing = {
+                .standing = CLAIM_STANDING_PENDING,
+                .room = task->claiming.room,
+                .others_full = task->claiming.others_full,
+        };
+        const HostView *view;
+        int r;
+
+        if (!claims)
+                return error_setf(reterr, EIO, "Claims cannot be used: %s",
+                                  claim_service_error(task->shared->service)->text);
+        r = claims_host(claims, &view, reterr);
+        if (r != 0)
+                return r;
+        placing.reported = claim_share_reported(view, task->seen, true);
+        return claims_claim_placed(claims, task->request, &placing, &task->claim, NULL, reterr);
+}
+
+/* The fit chooses; Placement has a look at the amounts when it is written. */
+static void write_chosen(ClaimTask *task)
+{
+        Error error = ERROR_NULL;
+        int r = claim_pending(task, &error);
+
+        if (r == 0)
+                put(task);
+        else if (r == CLAIM_E_NO_CAPACITY && task->claiming.room)
+                fail_for_others(task, &error);
+        else
+                claim_task_end(task, r, &error);
+}
+
+static void write_claim(ClaimTask *task)
+{
+        Error error = ERROR_NULL;
+
+        const char *why = claim_decide_refuses(task->shared->mode, task->shared->nova);
+
+        if (why) {
+                error_setf(&error, ENOENT, "Consumer %s has no allocations on this host, and %s",
+                           task->consumer.text, why);
+                claim_task_end(task, CLAIM_QUEUE_E_NOT_PLACED, &error);
+                return;
+        }
+        write_chosen(task);
+}
+
+/* Reading. */
+
+static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
+                                   ClaimStanding standing)
+{
+        return (ClaimPlacing){
+                .holding = task->seen,
+                .mappings = task->request->mappings.n_items > 0 ? &task->request->mappings : NULL,
+                .standing = standing,
+                .reported = claim_share_reported(view, task->seen, false),
+        };
+}
+
+/* Looks at what earlier claims of the consumer left; true when some of it is still there, and the
+ * claim that left it is in ret (NULL: not known any more). */
+static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
+{
+        ClaimRemoval removal = { 0 };
+
+        while (claims_next_removal(claims, removal.id, &task->consumer, &removal, NULL) == 0) {
+                _cleanup_(claim_freep) Claim *ended = NULL;
+                ClaimRemovalDecision decision;
+
+                (void)claims_get(claims, removal.claim, &ended, NULL);
+                decision = claim_settling_decide(task, claims, &removal, ended, true, false);
+                if (decision == CLAIM_REMOVAL_SEND) {
+                        *ret = TAKE_PTR(ended);
+                        return true;
+                }
+                if (decision != CLAIM_REMOVAL_WAIT)
+                        (void)claims_end_removal(claims, removal.id, NULL);
+        }
+        return false;
+}
+
+/* What is left is taken over, if it is what is asked for, and written as it is, lest a removal that
+ * was given up arrives yet; else what is chosen takes its place. */
+static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
+{
+        ClaimPlacing placing = what_is_placed(task, view, CLAIM_STANDING_PENDING);
+
+        placing.reported = claim_share_reported(view, task->seen, true);
+        if (claims_claim_placed(claims, task->request, &placing, &task->claim, NULL, NULL) == 0) {
+                task->claiming.is_there = true;
+                put(task);
+        } else {
+                (void)claim_share_remove(view, claims_node(claims), ended, task->seen);
+                write_claim(task);
+        }
+}
+
+/* Has it a claim? What the agent wrote is on disk as Placement has it; what somebody else placed
+ * (ret_placed) may have been placed anew since. */
+static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0)
+                return false;
+        *ret_placed = claim->standing == CLAIM_STANDING_NONE;
+        if (claim->state != CLAIM_STATE_PENDING)
+                return true;
+        /* Of before a crash: nobody was promised it. */
+        (void)claims_release(claims, claim->id, "not finished", NULL);
+        return false;
+}
+
+/* A guest that left, and was placed here again before its claim ended: that names what it had. */
+static void end_of_before(ClaimTask *task, Claims *claims)
+{
+        const HostFacts *facts = claim_service_facts(task->shared->service);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0 ||
+            claim->standing != CLAIM_STANDING_NONE || claim_share_is(claim, task->seen) || !facts ||
+            host_facts_find_domain(facts, &task->consumer))
+                return;
+        if (claims_release(claims, claim->id, "placed anew", NULL) == 0)
+                log_info("Released claim %" PRId64 " of %s: it was placed here anew.", claim->id,
+                         claim->consumer.text);
+}
+
+/* Placement does not answer. */
+static void on_away(ClaimTask *task, const Error *error)
+{
+        static const ClaimPlacing local = { .standing = CLAIM_STANDING_NONE };
+        Claims *claims = claim_task_open_claims(task);
+        bool placed;
+
+        if (!claims)
+                return;
+        if (has_claim(task, claims, &placed))
+                claim_locally(task, &local);
+        else
+                go_without(task, error);
+}
+
+static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        _cleanup_(claim_freep) Claim *ended = NULL;
+        Error words = ERROR_NULL;
+        const HostView *view;
+        ClaimPlacing placing;
+        Claims *claims;
+        bool left_over;
+        int r;
+
+        task->call = NULL;
+        if (claim_decide_is_away(result)) {
+                on_away(task, error);
+                return;
+        }
+        if (result != REPORT_DONE) {
+                claim_task_end(task, claim_task_outcome(result), error);
+                return;
+        }
+        task->seen = TAKE_PTR(answer->consumer);
+        claims = claim_task_open_claims(task);
+        if (!claims)
+                return;
+        end_of_before(task, claims);
+        left_over = !nova_mode_refuses(task->shared->nova, NOVA_ACTION_REMOVE) &&
+                    find_left_over(task, claims, &ended);
+        r = claims_host(claims, &view, &words);
+        if (r != 0) {
+                claim_task_end(task, r, &words);
+        } else if (left_over) {
+                use_left_over(task, claims, view, ended);
+        } else if (claim_share_has(view, claims_node(claims), task->seen)) {
+                placing = what_is_placed(task, view, CLAIM_STANDING_NONE);
+                claim_locally(task, &placing);
+        } else {
+                write_claim(task);
+        }
+}
+
+/* A healer that has it in hand takes away what would be verified. */
+static void read_consumer(ClaimTask *task)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!task->claiming.in_hand)
+                task->claiming.in_hand =
+                        claim_service_take_in_hand(task->shared->service, &task->consumer);
+        if (!task->claiming.in_hand && task->claiming.n_waits++ < HEALER_WAITS_MAX &&
+            claim_task_run_after(task, HEALER_WAIT_USEC))
+                return;
+        if (!task->claiming.in_hand) {
+                error_setf(&error, EBUSY, "The consumer is being healed: try again");
+                claim_task_end(task, CLAIM_E_BUSY, &error);
+                return;
+        }
+        r = consumers_read(&task->call, task->session, &task->consumer, on_read, task, &error);
+        if (r < 0)
+                claim_task_end(task, r, &error);
+}
+
+void claim_claiming_run(ClaimTask *task)
+{
+        static const ClaimPlacing local = { .standing = CLAIM_STANDING_NONE };
+        Claims *claims = claim_task_open_claims(task);
+        Error error = ERROR_NULL;
+        bool placed = false, away;
+        int r;
+
+        if (!claims)
+                return;
+        away = !task->session || (task->shared->away && task->shared->mode == CLAIM_MODE_AUTO);
+        r = claim_request_check(task->request, &error);
+        if (r < 0) {
+                claim_task_end(task, r, &error);
+        } else if (!task->shared->with_placement ||
+                   (has_claim(task, claims, &placed) && (!placed || away))) {
+                claim_locally(task, &local);
+        } else if (away) {
+                error_setf(&error, EAGAIN, "Placement was not spoken to yet");
+                go_without(task, &error);
+        } else {
+                read_consumer(task);
+        }
+}

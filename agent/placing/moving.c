@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A claim, with all that its consumer holds, becomes another consumer's. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/guests/claim-share.h"
+#include "agent/placing/task.h"
+
+/* The move was done before: the answer is what it was. */
+static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
+{
+        _cleanup_(claim_freep) Claim *left = NULL;
+
+        return claims_find(claims, &wanted->from, false, &left, NULL) == CLAIM_E_NOT_FOUND &&
+               claims_find(claims, &wanted->to, false, ret, NULL) == 0;
+}
+
+static const char *type_after(Claims *claims, const Uuid *from)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (claims_find(claims, from, false, &claim, NULL) == 0 &&
+            strcmp(claim->consumer_type, "MIGRATION") == 0)
+                return "INSTANCE";
+        return "MIGRATION";
+}
+
+/* From here on it stands in the database. False: the task has ended. */
+static bool begin(ClaimTask *task)
+{
+        ClaimMove *wanted = &task->moving.move, begun = { 0 };
+        _cleanup_(claim_freep) Claim *there = NULL;
+        Error error = ERROR_NULL;
+        Claims *claims = claim_task_get_claims(task, &error);
+        int r = -EIO;
+
+        if (claims && is_moved(claims, wanted, &there)) {
+                task->done(task, 0, there, false, &error);
+                return false;
+        }
+        if (claims)
+                r = claims_begin_move(claims, &wanted->from, &wanted->to,
+                                      wanted->to_type ? wanted->to_type
+                                                      : type_after(claims, &wanted->from),
+                                      &begun, &error);
+        if (r != 0) {
+                claim_task_end(task, r, &error);
+                return false;
+        }
+        claim_move_done(wanted);
+        *wanted = begun;
+        return true;
+}
+
+/* reported NULL: it was not done. */
+static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, int result,
+                     const Error *error)
+{
+        Error words = *error;
+        Claims *claims = claim_task_get_claims(task, &words);
+        Claim *claim = NULL;
+        int r = claims ? claims_end_move(claims, &task->moving.move, reported, ours, &words) : -EIO;
+
+        if (r == 0)
+                r = result;
+        if (r == 0 && claims_find(claims, &task->moving.move.to, false, &claim, NULL) == 0) {
+                claim_free(task->claim);
+                task->claim = claim;
+        }
+        task->done(task, r, r == 0 ? claim : NULL, reported && r == 0, &words);
+}
+
+static void on_moved(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        ClaimWriteDecision decision = claim_decide_write(result, answer->status);
+
+        task->call = NULL;
+        if (decision == CLAIM_WRITE_DONE)
+                end_move(task, &task->moving.after, true, 0, error);
+        else if (decision == CLAIM_WRITE_UNKNOWN)
+                claim_task_end(task, claim_task_outcome(result), error); /* repaired later */
+        else if (decision != CLAIM_WRITE_RACED || !claim_task_retry(task))
+                end_move(task, NULL, false, claim_task_outcome(result), error);
+}
+
+/* All that one holds is added to what the other holds elsewhere. */
+static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
+{
+        _cleanup_(allocations_freep) Allocations *both = NULL;
+        Consumer *from = task->seen, *to = task->moving.target;
+        int r = allocations_new(&both);
+
+        for (size_t i = 0; r >= 0 && i < from->n_allocations; i++)
+                for (size_t j = 0; r >= 0 && j < from->allocations[i].resources.n_items; j++)
+                        r = consumer_add(to, &from->allocations[i].provider,
+                                         from->allocations[i].resources.items[j].resource_class,
+                                         from->allocations[i].resources.items[j].amount);
+        if (r >= 0)
+                r = claim_task_name(to, from->project_id, from->user_id, task->moving.move.to_type);
+        task->moving.after = claim_share_reported(view, to, true);
+        consumer_clear(from);
+        if (r >= 0 && (r = allocations_add(both, from)) >= 0)
+                task->seen = NULL;
+        if (r >= 0 && (r = allocations_add(both, to)) >= 0)
+                task->moving.target = NULL;
+        return r < 0 ? r : consumers_move(&task->call, task->session, both, on_moved, task, reterr);
+}
+
+static void end_fence(ClaimTask *task)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Error error = ERROR_NULL;
+        Claims *claims = claim_task_get_claims(task, &error);
+
+        if (claims && claims_find(claims, &task->moving.move.from, false, &claim, NULL) == 0)
+                (void)claims_set_standing(claims, claim->id, claim->standing, claim->standing,
+                                          &task->moving.after, NULL);
+        end_move(task, NULL, false, 0, &error);
+}
+
+static void on_fenced(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+
+        task->call = NULL;
+        if (result == REPORT_DONE)
+                end_fence(task);
+        else if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
+                claim_task_end(task, claim_task_outcome(result), error);
+}
+
+/* The request that was given up may arrive yet: the generation that it names is made stale. */
+static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
+{
+        if (claim_task_name(task->seen, NULL, NULL, NULL) < 0)
+                return error_oom(reterr);
+        task->moving.after = claim_share_reported(view, task->seen, true);
+        return consumers_write(&task->call, task->session, task->seen, NULL, on_fenced, task,
+                               reterr);
+}
+
+static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
+{
+        Error words = ERROR_NULL;
+
+        if (decision == CLAIM_MOVE_TAKEN)
+                error_setf(&words, EEXIST, "Consumer %s holds something of this host already",
+                           task->moving.move.to.text);
+        else
+                error_setf(&words, ENOENT,
+                           "The allocations of consumer %s were not moved yet, and %s",
+                           task->moving.move.from.text,
+                           claim_decide_refuses(task->shared->mode, task->shared->nova));
+        end_move(task, NULL, false,
+                 decision == CLAIM_MOVE_TAKEN ? CLAIM_E_CONFLICT : CLAIM_QUEUE_E_NOT_PLACED,
+                 &words);
+}
+
+/* Both consumers were read. */
+static void go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view)
+{
+        const ClaimReported reported = claim_share_reported(view, task->moving.target, false);
+        ClaimMoveState state = {
+                .left = claim_share_has(view, claims_node(claims), task->seen),
+                .there = claim_share_has(view, claims_node(claims), task->moving.target),
+                .sent = task->moving.repairs || task->n_attempts > 0,
+                .repairs = task->moving.repairs,
+                .refused = claim_decide_refuses(task->shared->mode, task->shared->nova),
+        };
+        ClaimMoveDecision decision = claim_decide_move(&state);
+        Error words = ERROR_NULL;
+        int r = 0;
+
+        switch (decision) {
+        case CLAIM_MOVE_SEND:
+                r = move_all(task, view, &words);
+                break;
+        case CLAIM_MOVE_FENCE:
+                r = fence_move(task, view, &words);
+                break;
+        case CLAIM_MOVE_DONE:
+        case CLAIM_MOVE_ARRIVED:
+                end_move(task, &reported, decision == CLAIM_MOVE_ARRIVED, 0, &words);
+                break;
+        case CLAIM_MOVE_GIVE_UP:
+                end_move(task, NULL, false, 0, &words);
+                break;
+        case CLAIM_MOVE_TAKEN:
+        case CLAIM_MOVE_NOT_PLACED:
+                refuse_move(task, decision);
+                break;
+        }
+        if (r < 0 && task->moving.repairs)
+                claim_task_end(task, r, &words);
+        else if (r < 0)
+                end_move(task, NULL, false, r, &words);
+}
+
+static void on_target_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        Error words = ERROR_NULL;
+        Claims *claims = claim_task_get_claims(task, &words);
+        const HostView *view;
+        int r;
+
+        task->call = NULL;
+        if (result != REPORT_DONE) {
+                claim_task_end(task, claim_task_outcome(result), error);
+                return;
+        }
+        task->moving.target = TAKE_PTR(answer->consumer);
+        r = claims ? claims_host(claims, &view, &words) : -EIO;
+        if (r != 0)
+                claim_task_end(task, r, &words);
+        else
+                go_on_with_move(task, claims, view);
+}
+
+static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        Error words = ERROR_NULL;
+        int r;
+
+        task->call = NULL;
+        if (result != REPORT_DONE) {
+                claim_task_end(task, claim_task_outcome(result), error);
+                return;
+        }
+        task->seen = TAKE_PTR(answer->consumer);
+        r = consumers_read(&task->call, task->session, &task->moving.move.to, on_target_read, task,
+                           &words);
+        if (r < 0)
+                claim_task_end(task, r, &words);
+}
+
+void claim_moving_run(ClaimTask *task)
+{
+        if (task->moving.move.id == 0 && !begin(task))
+                return;
+        if (task->shared->with_placement)
+                claim_task_read(task, on_read);
+        else
+                end_move(task, &task->moving.after, false, 0, &ERROR_NULL);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "drivers/host/sysfs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* 64 KiB of a stack are nothing, but a thread's may be small: what is read is what is kept. */
+#define CHUNK 4096
+
+ssize_t sysfs_read_bytes(const char *path, void *bytes, size_t size)
+{
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        size_t n = 0;
+
+        if (fd < 0)
+                return -errno;
+        while (n < size) {
+                ssize_t r = read(fd, (char *)bytes + n, size - n);
+
+                if (r < 0 && errno == EINTR)
+                        continue;
+                if (r < 0)
+                        return -errno;
+                if (r == 0)
+                        break;
+                n += (size_t)r;
+        }
+        return (ssize_t)n;
+}
+
+int sysfs_read(const char *path, char **ret)
+{
+        size_t size = CHUNK;
+
+        for (;;) {
+                _cleanup_free_ char *text = malloc(size + 1);
+                ssize_t n = text ? sysfs_read_bytes(path, text, size) : -ENOMEM;
+
+                if (n < 0)
+                        return (int)n;
+                if ((size_t)n < size) {
+                        text[n] = '\0';
+                        for (n = (ssize_t)strlen(text);
+                             n > 0 && isspace((unsigned char)text[n - 1]);)
+                                text[--n] = '\0';
+                        *ret = TAKE_PTR(text);
+                        return 0;
+                }
+                if (size > SYSFS_TEXT_MAX)
+                        return -EFBIG;
+                size = SYSFS_TEXT_MAX + 1;
+        }
+}
+
+bool sysfs_is_gone(int r)
+{
+        return r == -ENOENT || r == -ENOTDIR || r == -ENODEV || r == -ENXIO || r == -EIO;
+}
+
+char *sysfs_device_name(const char *subsystem, const char *name)
+{
+        char *text;
+
+        if (asprintf(&text, "%s_%s", subsystem, name) < 0)
+                return NULL;
+        for (char *c = text; *c; c++)
+                if (!isalnum((unsigned char)*c))
+                        *c = '_';
+        return text;
+}
+
+int sysfs_read_disk(const char *path, uint64_t *ret_bytes, Error *reterr)
+{
+        struct statvfs fs;
+
+        if (!path || !path[0])
+                return 0;
+        if (statvfs(path, &fs) < 0)
+                return error_setf(reterr, errno, "[DEFAULT] instances_path: %.100s: %s", path,
+                                  strerror(errno));
+        if (u64_mul_overflow(fs.f_blocks, fs.f_frsize, ret_bytes))
+                *ret_bytes = INT64_MAX;
+        return 0;
+}

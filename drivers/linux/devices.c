@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The PCI functions come first and in the order of their addresses, which is that of their names,
+ * too; parents of mdevs that are none stand behind them. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/text.h"
+#include "drivers/host/vgpu-types.h"
+#include "drivers/linux/reader.h"
+
+#define PCI_DEVICES "bus/pci/devices"
+#define MDEV_BUS    "class/mdev_bus"
+#define MDEVS       "bus/mdev/devices"
+#define VDPA        "bus/vdpa/devices"
+#define NAME_SIZE   256 /* of a file in sysfs */
+#define VPD_MAX     32768
+
+typedef struct DeviceReader {
+        LinuxReader *reader;
+        Snapshot *snapshot;
+        size_t n_devices_allocated, n_mdevs_allocated;
+        size_t n_pci; /* of snapshot->devices */
+} DeviceReader;
+
+/* Links: the last parts of where one leads, ".../PARENT/NAME"; parent may be NULL. -errno. */
+static int read_link(const char *path, char parent[static NAME_SIZE], char name[static NAME_SIZE])
+{
+        char target[LINUX_PATH_SIZE];
+        ssize_t n = readlink(path, target, sizeof(target) - 1);
+        char *slash, *before;
+
+        if (n < 0)
+                return -errno;
+        target[n] = '\0';
+        slash = strrchr(target, '/');
+        if (slash)
+                *slash = '\0';
+        before = strrchr(target, '/');
+        snprintf(name, NAME_SIZE, "%.255s", slash ? slash + 1 : target);
+        snprintf(parent, NAME_SIZE, "%.255s", slash ? (before ? before + 1 : target) : "");
+        text_sanitize(name, '?');
+        text_sanitize(parent, '?');
+        return name[0] ? 0 : -EBADMSG;
+}
+
+/* libvirt's name of the device in which the one at that path below sys is. */
+static int name_parent(LinuxReader *reader, const char *folder, const char *device, char **ret)
+{
+        char parent[NAME_SIZE], name[NAME_SIZE], subsystem[NAME_SIZE], ignored[NAME_SIZE];
+        int r = read_link(linux_path(reader, "%s/%.255s", folder, device), parent, name);
+
+        if (r < 0)
+                return r;
+        r = read_link(linux_path(reader, "%s/%.255s/../subsystem", folder, device), ignored,
+                      subsystem);
+        if (r < 0)
+                return r;
+        *ret = sysfs_device_name(subsystem, parent);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* One PCI function */
+
+static uint32_t read_hex(const char *text, uint64_t max, const char **ret_end)
+{
+        char *end;
+        unsigned long long number = strtoull(text, &end, 16);
+
+        *ret_end = number > max ? text : end;
+        return (uint32_t)number;
+}
+
+/* "PCI_ID=10DE:13BD" and so on, one each line. */
+static int parse_uevent(char *text, SnapshotDevice *device)
+{
+        bool has_class = false, has_id = false;
+        char *state = NULL;
+
+        for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+                char *value = strchr(line, '=');
+                const char *end;
+
+                if (!value)
+                        continue;
+                *value++ = '\0';
+                if (strcmp(line, "DRIVER") == 0) {
+                        free(device->driver);
+                        device->driver = strndup(value, NAME_SIZE);
+                        if (!device->driver)
+                                return -ENOMEM;
+                        text_sanitize(device->driver, '?');
+                } else if (strcmp(line, "PCI_CLASS") == 0) {
+                        device->class_code = read_hex(value, 0xffffff, &end);
+                        has_class = end > value && !*end;
+                } else if (strcmp(line, "PCI_ID") == 0) {
+                        device->vendor_id = read_hex(value, 0xffff, &end);
+                        if (end > value && *end == ':') {
+                                value = (char *)end + 1;
+                                device->product_id = read_hex(value, 0xffff, &end);
+                                has_id = end > value && !*end;
+                        }
+                }
+        }
+        return has_class && has_id ? 0 : -EBADMSG;
+}
+
+static int read_numa_node(const char *path, SnapshotDevice *device)
+{
+        uint64_t node;
+        int r = linux_read_number(path, INT32_MAX, &node);
+        _cleanup_free_ char *text = NULL;
+
+        device->numa_node = NUMA_NODE_NONE;
+        if (r == 0)
+                device->numa_node = (int)node;
+        else if (r == -EBADMSG && sysfs_read(path, &text) == 0 && text[0] == '-')
+                r = 0; /* -1 */
+        return sysfs_is_gone(r) ? 0 : r;
+}
+
+static int read_functions(LinuxReader *reader, SnapshotDevice *device)
+{
+        char physical[NAME_SIZE], ignored[NAME_SIZE], address[PCI_ADDRESS_SIZE] = "";
+        int r = read_link(linux_path(reader, PCI_DEVICES "/%s/physfn", device->address), ignored,
+                          physical);
+
+        if (r == 0)
+                r = pci_address_parse(physical, address);
+        if (r < 0 && !sysfs_is_gone(r))
+                return r == -EINVAL ? -EBADMSG : r;
+        device->physical_function = strdup(address);
+        if (!device->physical_function)
+                return -ENOMEM;
+        if (address[0])
+                return 0;
+        r = linux_read_number(linux_path(reader, PCI_DEVICES "/%s/sriov_totalvfs", device->address),
+                              UINT16_MAX, &device->max_virtual_functions);
+        device->is_physical_function = r == 0 && device->max_virtual_functions > 0;
+        return sysfs_is_gone(r) ? 0 : r;
+}
+
+/* Slow on real cards: read where it is wanted, and not anew of one that was there before. */
+static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reterr)
+{
+        uint8_t vpd[VPD_MAX];
+        ssize_t n;
+
+        if (!reader->serials)
+                return 0;
+        n = sysfs_read_bytes(linux_path(reader, PCI_DEVICES "/%s/vpd", device->address), vpd,
+                             sizeof(vpd));
+        if (n < 0)
+                return linux_note(reader, (int)n, reterr);
+        device->has_card_serial = linux_vpd_has_serial(vpd, (size_t)n);
+        return 0;
+}
+
+/* The name is set, and what is left out by a caller is freed by it. */
+static int read_function(LinuxReader *reader, const char *address, const SnapshotDevice *before,
+                         SnapshotDevice *device, Error *reterr)
+{
+        _cleanup_free_ char *uevent = NULL;
+        char parent[PCI_ADDRESS_SIZE], above[NAME_SIZE], ignored[NAME_SIZE];
+        int r = sysfs_read(linux_path(reader, PCI_DEVICES "/%s/uevent", address), &uevent);
+
+        device->is_pci = true;
+        strcpy(device->address, address);
+        if (r < 0 || (r = parse_uevent(uevent, device)) < 0 ||
+            (r = read_numa_node(linux_path(reader, PCI_DEVICES "/%s/numa_node", address), device)) <
+                    0 ||
+            (r = read_functions(reader, device)) < 0)
+                return r;
+        if (before && before->vendor_id == device->vendor_id &&
+            before->product_id == device->product_id)
+                device->has_card_serial = before->has_card_serial;
+        else if ((r = read_serial(reader, device, reterr)) < 0)
+                return r;
+        r = read_link(linux_path(reader, PCI_DEVICES "/%s", address), above, ignored);
+        if (r < 0)
+                return r;
+        device->parent = pci_address_parse(above, parent) < 0 ? strdup("computer")
+                                                              : sysfs_device_name("pci", parent);
+        device->name = sysfs_device_name("pci", address);
+        device->vendor = strdup("");
+        device->product = strdup("");
+        if (!device->driver)
+                device->driver = strdup("");
+        return device->parent && device->name && device->vendor && device->product && device->driver
+                       ? 0
+                       : -ENOMEM;
+}
+
+static int add_device(DeviceReader *devices, SnapshotDevice *device)
+{
+        Snapshot *snapshot = devices->snapshot;
+
+        if (array_grow(&snapshot->devices, sizeof(SnapshotDevice), snapshot->n_devices,
+                       &devices->n_devices_allocated) < 0)
+                return -ENOMEM;
+        snapshot->devices[snapshot->n_devices++] = *device;
+        *device = (SnapshotDevice){ 0 };
+        return 0;
+}
+
+static int add_vgpu_types(DeviceReader *devices, SnapshotDevice *device, Error *reterr)
+{
+        char folder[LINUX_PATH_SIZE];
+        Error error = ERROR_NULL;
+        int r;
+
+        snprintf(folder, sizeof(folder), "%s", linux_path(devices->reader, PCI_DEVICES));
+        r = vgpu_types_read(folder, device, &error);
+        if (r == -ENOMEM || (r < 0 && snapshot_add_problem(devices->snapshot, error.text) < 0))
+                return error_oom(reterr);
+        return 0;
+}
+
+static int poll_function(DeviceReader *devices, const char *address, Error *reterr)
+{
+        _cleanup_(snapshot_device_done) SnapshotDevice device = { 0 };
+        _cleanup_free_ char *name = sysfs_device_name("pci", address);
+        const LinuxReader *reader = devices->reader;
+        const SnapshotDevice *before =
+                name && reader->last ? snapshot_find_device(reader->last, name) : NULL;
+        int r;
+
+        if (!name)
+                return error_oom(reterr);
+        if (before && reader->quiet && !snapshot_device_changes_silently(before))
+                r = snapshot_device_copy(&device, before);
+        else
+                r = read_function(devices->reader, address, before, &device, reterr);
+        if (r < 0)
+                return linux_note(devices->reader, r, reterr);
+        device.is_vgpu_function = false; /* a copy */
+        r = add_vgpu_types(devices, &device, reterr);
+        return r == 0 && add_device(devices, &device) < 0 ? error_oom(reterr) : r;
+}
+
+static int poll_functions(DeviceReader *devices, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
+        char address[PCI_ADDRESS_SIZE];
+        int r = linux_list(linux_path(devices->reader, PCI_DEVICES), &names);
+
+        if (r < 0)
+                return linux_fail(devices->reader, r, reterr);
+        for (size_t i = 0; i < names.n_items && r >= 0; i++)
+                if (pci_address_parse(names.items[i], address) == 0)
+                        r = poll_function(devices, address, reterr);
+        devices->n_pci = devices->snapshot->n_devices;
+        return r < 0 ? r : 0;
+}
+
+static int order_names(const void *key, const void *item)
+{
+        return strcmp(key, ((const SnapshotDevice *)item)->name);
+}
+
+static SnapshotDevice *find_device(const DeviceReader *devices, const char *name)
+{
+        SnapshotDevice *all = devices->snapshot->devices;
+        bool found;
+        size_t i =
+                array_find(all, sizeof(SnapshotDevice), devices->n_pci, name, order_names, &found);
+
+        return found ? &all[i] : NULL;
+}
+
+/* Mediated devices: their parents and types */
+
+static int read_text(const char *path, char **ret)
+{
+        int r = sysfs_read(path, ret);
+
+        if (r == 0) {
+                (*ret)[strnlen(*ret, NAME_SIZE)] = '\0';
+                text_sanitize(*ret, '?');
+        } else if (sysfs_is_gone(r)) {
+                *ret = strdup("");
+                r = *ret ? 0 : -ENOMEM;
+        }
+        return r;
+}
+
+static int read_type(LinuxReader *reader, const char *folder, const char *id, MdevType *type)
+{
+        int r;
+
+        linux_path(reader, "%s/%.255s", folder, id);
+        type->id = strdup(id);
+        if (!type->id)
+                return -ENOMEM;
+        text_sanitize(type->id, '?');
+        if (strcmp(type->id, id) != 0)
+                return -EBADMSG;
+        r = linux_read_number(linux_path(reader, "%s/%.255s/available_instances", folder, id),
+                              INT64_MAX, &type->available_instances);
+        return r < 0 ? r : read_text(linux_path(reader, "%s/%.255s/name", folder, id), &type->name);
+}
+
+static void free_type(MdevType *type)
+{
+        free(type->id);
+        free(type->name);
+}
+
+static int read_types(LinuxReader *reader, const char *parent, SnapshotDevice *device,
+                      Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet ids = STRING_SET_INIT;
+        char folder[LINUX_PATH_SIZE];
+        int r;
+
+        if (device->n_mdev_types > 0)
+                return 0;
+        snprintf(folder, sizeof(folder), MDEV_BUS "/%.255s/mdev_supported_types", parent);
+        r = linux_list(linux_path(reader, "%s", folder), &ids);
+        if (r < 0)
+                return linux_note(reader, r, reterr);
+        device->mdev_types = calloc(ids.n_items + 1, sizeof(MdevType));
+        if (!device->mdev_types)
+                return error_oom(reterr);
+        for (size_t i = 0; i < ids.n_items; i++) {
+                MdevType *type = &device->mdev_types[device->n_mdev_types];
+
+                r = read_type(reader, folder, ids.items[i], type);
+                if (r == 0) {
+                        device->n_mdev_types++;
+                        continue;
+                }
+                free_type(type);
+                *type = (MdevType){ 0 };
+                r = linux_note(reader, r, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* A parent that is no PCI function: mtty, a channel. */
+static int add_other(DeviceReader *devices, const char *parent, Error *reterr)
+{
+        _cleanup_(snapshot_device_done) SnapshotDevice device = { .numa_node = NUMA_NODE_NONE };
+        char subsystem[NAME_SIZE], driver[NAME_SIZE], ignored[NAME_SIZE];
+        LinuxReader *reader = devices->reader;
+        int r = read_link(linux_path(reader, MDEV_BUS "/%.255s/driver", parent), ignored, driver);
+
+        if (r < 0)
+                driver[0] = '\0';
+        r = read_link(linux_path(reader, MDEV_BUS "/%.255s/subsystem", parent), ignored, subsystem);
+        if (r < 0)
+                return linux_note(reader, r, reterr);
+        device.name = sysfs_device_name(subsystem, parent);
+        device.parent = strdup("computer");
+        device.driver = strdup(driver);
+        device.vendor = strdup("");
+        device.product = strdup("");
+        device.physical_function = strdup("");
+        if (!device.name || !device.parent || !device.driver || !device.vendor || !device.product ||
+            !device.physical_function)
+                return error_oom(reterr);
+        for (size_t i = devices->n_pci; i < devices->snapshot->n_devices; i++)
+                if (strcmp(devices->snapshot->devices[i].name, device.name) == 0)
+                        return linux_note(reader, -EEXIST, reterr);
+        r = read_types(reader, parent, &device, reterr);
+        return r == 0 && add_device(devices, &device) < 0 ? error_oom(reterr) : r;
+}
+
+static int poll_mdev_parents(DeviceReader *devices, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
+        int r = linux_list(linux_path(devices->reader, MDEV_BUS), &names);
+
+        if (r < 0)
+                return linux_note(devices->reader, r, reterr);
+        for (size_t i = 0; i < names.n_items && r >= 0; i++) {
+                const char *parent = names.items[i];
+                _cleanup_free_ char *name = sysfs_device_name("pci", parent);
+                char address[PCI_ADDRESS_SIZE];
+                SnapshotDevice *device;
+
+                if (!name)
+                        return error_oom(reterr);
+                if (pci_address_parse(parent, address) < 0) {
+                        r = add_other(devices, parent, reterr);
+                } else if ((device = find_device(devices, name))) {
+                        r = read_types(devices->reader, parent, device, reterr);
+                }
+        }
+        return r < 0 ? r : 0;
+}
+
+/* Mediated devices and vDPA devices: where they are */
+
+static int add_mdev(DeviceReader *devices, const char *uuid, Error *reterr)
+{
+        Snapshot *snapshot = devices->snapshot;
+        LinuxReader *reader = devices->reader;
+        char type[NAME_SIZE], ignored[NAME_SIZE];
+        SnapshotMdev *mdev;
+        int r;
+
+        if (array_grow(&snapshot->mdevs, sizeof(SnapshotMdev), snapshot->n_mdevs,
+                       &devices->n_mdevs_allocated) < 0)
+                return error_oom(reterr);
+        mdev = &snapshot->mdevs[snapshot->n_mdevs];
+        *mdev = (SnapshotMdev){ 0 };
+        if (uuid_from_text(uuid, &mdev->uuid) < 0)
+                return 0;
+        r = read_link(linux_path(reader, MDEVS "/%s/mdev_type", uuid), ignored, type);
+        if (r == 0)
+                r = name_parent(reader, MDEVS, uuid, &mdev->parent);
+        if (r < 0)
+                return linux_note(reader, r, reterr);
+        mdev->type = strdup(type);
+        if (!mdev->type) {
+                snapshot_mdev_done(mdev);
+                return error_oom(reterr);
+        }
+        snapshot->n_mdevs++;
+        return 0;
+}
+
+static int poll_mdevs(DeviceReader *devices, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet uuids = STRING_SET_INIT;
+        int r = linux_list(linux_path(devices->reader, MDEVS), &uuids);
+
+        if (r < 0)
+                return linux_fail(devices->reader, r, reterr);
+        for (size_t i = 0; i < uuids.n_items && r >= 0; i++)
+                r = add_mdev(devices, uuids.items[i], reterr);
+        return r < 0 ? r : 0;
+}
+
+static int poll_vdpa(DeviceReader *devices, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
+        int r = linux_list(linux_path(devices->reader, VDPA), &names);
+
+        if (r < 0)
+                return linux_note(devices->reader, r, reterr);
+        for (size_t i = 0; i < devices->n_pci; i++)
+                devices->snapshot->devices[i].is_vdpa_parent = false;
+        for (size_t i = 0; i < names.n_items; i++) {
+                _cleanup_free_ char *parent = NULL;
+                SnapshotDevice *device;
+
+                r = name_parent(devices->reader, VDPA, names.items[i], &parent);
+                if (r < 0 && (r = linux_note(devices->reader, r, reterr)) < 0)
+                        return r;
+                device = parent ? find_device(devices, parent) : NULL;
+                if (device)
+                        device->is_vdpa_parent = true;
+        }
+        return 0;
+}
+
+int linux_read_devices(LinuxReader *reader, Error *reterr)
+{
+        DeviceReader devices = { .reader = reader, .snapshot = reader->snapshot };
+        int r;
+
+        if ((r = poll_functions(&devices, reterr)) < 0 || (r = poll_vdpa(&devices, reterr)) < 0 ||
+            (r = poll_mdev_parents(&devices, reterr)) < 0)
+                return r;
+        return poll_mdevs(&devices, reterr);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* All of it is on the poll thread (drivers/poll-thread.h), which also hears the events. What was
+ * found last is kept: while no event comes, what cannot change without one is not read again, for
+ * ten minutes at most. */
+
+#include "drivers/linux/driver.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/clock.h"
+#include "drivers/linux/reader.h"
+#include "drivers/linux/uevents.h"
+#include "drivers/poll-thread.h"
+
+#define LIFE_USEC (10 * 60 * USEC_PER_SEC)
+
+typedef struct LinuxState {
+        char *instances_path; /* NULL: a pool has the disks, which is libvirt's */
+        bool features;        /* guests have the host's CPU */
+        bool serials;
+        int uevents;        /* < 0: none */
+        bool changed;       /* an event came since the last poll began */
+        uint64_t read_usec; /* when all was read, CLOCK_MONOTONIC */
+        Snapshot *last;
+} LinuxState;
+
+static void state_free(void *data)
+{
+        LinuxState *state = data;
+
+        closep(&state->uevents);
+        snapshot_unref(state->last);
+        free(state->instances_path);
+        free(state);
+}
+
+/* The name that libvirt would tell: with its domain, where the resolver knows one. */
+static int read_nodename(const char *name, Snapshot *snapshot, Error *reterr)
+{
+        static const char local[] = "localhost";
+        const struct addrinfo hints = { .ai_flags = AI_CANONNAME };
+        struct addrinfo *found = NULL;
+        int r;
+
+        if (strncmp(name, local, strlen(local)) != 0 && !strchr(name, '.') &&
+            getaddrinfo(name, NULL, &hints, &found) == 0 && found->ai_canonname &&
+            strncmp(found->ai_canonname, local, strlen(local)) != 0)
+                name = found->ai_canonname;
+        r = snapshot_set_text(&snapshot->nodename, name, reterr);
+        if (found)
+                freeaddrinfo(found);
+        return r;
+}
+
+static int read_names(const LinuxReader *reader, Error *reterr)
+{
+        Snapshot *snapshot = reader->snapshot;
+        struct utsname names;
+        unsigned major = 0, minor = 0, micro = 0;
+        const char *arch = names.machine;
+        int r;
+
+        if (uname(&names) < 0)
+                return error_setf(reterr, errno, "uname: %s", strerror(errno));
+        if (arch[0] == 'i' && strcmp(arch + 2, "86") == 0)
+                arch = "i686";
+        (void)sscanf(names.release, "%u.%u.%u", &major, &minor, &micro);
+        snapshot->hypervisor_version = (uint64_t)major * 1000000 + minor * 1000 + micro;
+        if ((r = snapshot_set_text(&snapshot->driver, "linux", reterr)) < 0 ||
+            (r = snapshot_set_text(&snapshot->hypervisor, "Linux", reterr)) < 0 ||
+            (r = snapshot_set_text(&snapshot->arch, arch, reterr)) < 0)
+                return r;
+        return reader->quiet
+                       ? snapshot_set_text(&snapshot->nodename, reader->last->nodename, reterr)
+                       : read_nodename(names.nodename, snapshot, reterr);
+}
+
+static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr)
+{
+        Snapshot *snapshot = reader->snapshot;
+        int r;
+
+        if ((r = read_names(reader, reterr)) < 0 || (r = linux_read_cells(reader, reterr)) < 0 ||
+            (r = linux_read_devices(reader, reterr)) < 0 ||
+            (r = linux_read_cpu_features(reader, reterr)) < 0)
+                return r;
+        if (!state->features)
+                string_set_done(&snapshot->cpu_features);
+        if (state->instances_path)
+                (void)sysfs_read_disk(state->instances_path, &snapshot->disk_total_bytes,
+                                      &snapshot->disk_error);
+        else
+                error_setf(&snapshot->disk_error, EOPNOTSUPP,
+                           "[libvirt] images_storage_pool: the driver \"linux\" asks no libvirt");
+        snapshot->guests_unknown = true;
+        snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
+        return snapshot_seal(snapshot, reterr);
+}
+
+static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
+{
+        LinuxState *state = data;
+        LinuxReader reader = { .sys = "/sys", .proc = "/proc", .serials = state->serials };
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        Error error = ERROR_NULL;
+        int r = snapshot_new(&snapshot);
+
+        if (r == 0) {
+                reader.snapshot = snapshot;
+                snapshot->begun_realtime_usec = clock_usec(CLOCK_REALTIME);
+                snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
+                if (state->uevents >= 0 && uevents_read(state->uevents))
+                        state->changed = true;
+                /* what could not be read is tried, and told of, again */
+                if (kind != DRIVER_POLL_ALL && state->last && state->last->problems.n_items == 0)
+                        reader.last = state->last;
+                reader.quiet = reader.last && state->uevents >= 0 && !state->changed &&
+                               snapshot->began_usec - state->read_usec < LIFE_USEC;
+                state->changed = false;
+                r = read_host(state, &reader, &error);
+        }
+        if (r < 0) {
+                state->changed = true;
+                error_prefixf(&error, r, "This host");
+                mailbox_post_error(mailbox, DRIVER_EVENT_POLL_FAILED, &error);
+                return;
+        }
+        if (!reader.quiet)
+                state->read_usec = snapshot->began_usec;
+        snapshot_unref(state->last);
+        state->last = snapshot_ref(snapshot);
+        mailbox_post_snapshot(mailbox, TAKE_PTR(snapshot));
+}
+
+static void listen_to_events(void *data, Mailbox *mailbox)
+{
+        LinuxState *state = data;
+
+        if (!uevents_read(state->uevents))
+                return;
+        state->changed = true;
+        mailbox_post_changed(mailbox);
+}
+
+static void close_nothing(void *data)
+{
+}
+
+static bool wants_serials(const PciSpecs *specs)
+{
+        for (size_t i = 0; i < specs->n_items; i++)
+                if (pci_spec_is_remote_managed(specs->items[i]))
+                        return true;
+        return false;
+}
+
+static int linux_init(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr)
+{
+        LinuxState *state = calloc(1, sizeof(LinuxState));
+        PollSource source = { .poll = poll_once,
+                              .listen = listen_to_events,
+                              .close = close_nothing,
+                              .free = state_free,
+                              .data = state };
+        bool pool = config->images_storage_pool && config->images_storage_pool[0];
+
+        if (!state)
+                return error_oom(reterr);
+        state->uevents = uevents_open();
+        source.fd = state->uevents;
+        state->features = config->cpu_mode != DRIVER_CPU_CUSTOM &&
+                          config->cpu_mode != DRIVER_CPU_NONE &&
+                          !(config->cpu_model_extra_flags && config->cpu_model_extra_flags[0]);
+        state->serials = wants_serials(&config->pci_specs);
+        if (!pool && !(state->instances_path =
+                               strdup(config->instances_path ? config->instances_path : ""))) {
+                state_free(state);
+                return error_oom(reterr);
+        }
+        return poll_thread_new(driver, &source, before, reterr);
+}
+
+const DriverOps linux_driver_ops = {
+        .name = "linux",
+        .init = linux_init,
+        .done = poll_thread_done,
+        .get_fd = poll_thread_get_fd,
+        .poll = poll_thread_poll,
+        .take = poll_thread_take,
+};

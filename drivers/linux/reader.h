@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What Linux itself says of this host, read from /sys and /proc as any user may. No library.
+ *
+ *   online_cpus, present_cpus   devices/system/cpu/online, present
+ *   cells, their CPUs           devices/system/node/online, nodeN/cpulist; a kernel without NUMA
+ * has cell 0 with everything siblings, socket
+ * devices/system/cpu/cpuN/topology/thread_siblings_list, physical_package_id memory, pages of a
+ * cell     nodeN/meminfo (MemTotal), nodeN/hugepages/hugepages-SkB/nr_hugepages; what no hugepage
+ * has is small pages cpu_model, cpu_features     /proc/cpuinfo, of x86; libvirt's names devices
+ * bus/pci/devices/A: uevent, numa_node, physfn, sriov_totalvfs, vpd, nvidia/
+ * (drivers/host/vgpu-types.h); bus/vdpa/devices their mdev types
+ * class/mdev_bus/D/mdev_supported_types; D may be no PCI function mdevs bus/mdev/devices
+ *
+ * Without a CPU list or the memory of a cell the host is not known, and the poll fails: half a cell
+ * would be told as a smaller one. Every other file that is bad costs the device, the type or the
+ * number that it is of, and is named among the problems of the snapshot. What is not there, or
+ * leaves while it is read, is not there. Text is bounded (SYSFS_TEXT_MAX) and made safe to print;
+ * links are read and never walked. Blocks as long as the kernel does. */
+
+#include "drivers/host/snapshot.h"
+#include "drivers/host/sysfs.h"
+
+#define LINUX_PATH_SIZE 1024
+
+typedef struct LinuxReader {
+        const char *sys, *proc; /* "/sys", "/proc" */
+        Snapshot *snapshot;     /* in the making, not sealed */
+        const Snapshot *last;   /* of the last poll; NULL to read everything */
+        bool quiet;             /* no event told of a device or a CPU since: what does not change
+                                   silently is as in last */
+        bool serials;           /* the serial numbers of cards are wanted */
+        char path[LINUX_PATH_SIZE]; /* of the last file */
+} LinuxReader;
+
+/* CPUs, cells and memory. Negative errno with words. */
+int linux_read_cells(LinuxReader *reader, Error *reterr);
+
+/* cpu_model and cpu_features. A guest may have others besides: the kernel tells no feature that it
+ * does not use, so features_incomplete is set. -ENOMEM. */
+int linux_read_cpu_features(LinuxReader *reader, Error *reterr);
+
+/* devices and mdevs. Negative errno with words. */
+int linux_read_devices(LinuxReader *reader, Error *reterr);
+
+/* Whether a PCI function's VPD has the serial number of a card: a keyword SN that is not empty in a
+ * read-only part whose checksum is right. Pure. */
+bool linux_vpd_has_serial(const uint8_t *vpd, size_t n);
+
+/* Within the room. Path of a file below sys, kept in reader->path until the next. */
+const char *linux_path(LinuxReader *reader, const char *format, ...) _printf_(2, 3);
+
+/* A decimal number; -EBADMSG when it is none or above max, else as sysfs_read(). */
+int linux_read_number(const char *path, uint64_t max, uint64_t *ret);
+
+/* -r with words that name the last path. */
+int linux_fail(const LinuxReader *reader, int r, Error *reterr);
+
+/* Notes that the last path could not be read; 0, -ENOMEM with words. Nothing of what is gone. */
+int linux_note(LinuxReader *reader, int r, Error *reterr);
+
+/* The names in a folder, sorted; none where it is not there. -errno. */
+int linux_list(const char *path, StringSet *ret);

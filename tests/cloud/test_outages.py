@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Servers that are changed through Nova's API while the agent, nova-compute or Placement is down."""
+
+from tests.cloud.case import FLAVOR, LARGER, SECONDS, CloudCase
+from tests.env.scratch import wait_until
+
+
+class TestOutages(CloudCase):
+    # what Nova deleted while its nova-compute was away is looked for by a periodic task
+    agent_options = {'DEFAULT': {'claim_expiry_time': 4}}
+    nova_options = {'running_deleted_instance_poll_interval': 5}
+
+    def setUp(self):
+        super().setUp()
+        self.host = self.hosts[0]
+
+    def empty(self):
+        self.all_up()
+        super().empty()
+
+    def all_up(self):
+        self.cloud.placement.start()
+        self.force_down(False)
+        self.host.start_compute()
+        self.host.agent.start()
+
+    def force_down(self, whether):
+        service = self.cloud.get('/os-services?binary=nova-compute&host=' + self.host.name)['services'][0]
+        self.cloud.nova('PUT', '/os-services/' + service['id'], {'forced_down': whether})
+
+    def here(self, *servers, amounts=FLAVOR):
+        return {server: (self.host, amounts) for server in servers}
+
+    def synced_again(self):
+        self.host.agent.start()
+        self.host.agent.wait_state('synced', SECONDS)
+
+    def test_the_agent_is_down(self):
+        deleted, stopped, resized = [self.boot(name) for name in ('deleted', 'stopped', 'resized')]
+        self.agree(self.here(deleted, stopped, resized))
+        self.host.agent.kill()
+        self.cloud.delete(deleted)
+        self.cloud.act(stopped, 'os-stop', None, 'SHUTOFF')
+        self.cloud.act(resized, 'resize', {'flavorRef': 'large'}, 'VERIFY_RESIZE')
+        self.cloud.act(resized, 'confirmResize', None, 'ACTIVE')
+        booted = self.boot('booted')
+        self.synced_again()
+        self.agree({**self.here(stopped, booted), **self.here(resized, amounts=LARGER)},
+                   {stopped: False, booted: True, resized: True})
+
+    def test_nova_compute_is_down(self):
+        """Nova does not know it yet: what was asked of it waits in its queue."""
+        server = self.boot()
+        self.agree(self.here(server))
+        self.host.compute.kill()
+        self.cloud.delete(server, wait=False)
+        self.host.start_compute()
+        self.agree({})
+
+    def test_nova_compute_is_known_to_be_down(self):
+        """Nova deletes at once what it knows; the guest runs on until nova-compute is back, and keeps its claim."""
+        server, other = self.boot(), self.boot('other')
+        self.agree(self.here(server, other))
+        self.host.compute.kill()
+        self.force_down(True)
+        self.cloud.delete(server)
+        self.assertNotIn(server, self.of_placement()[self.host.name])
+        self.host.agent.ctl('sync')
+        self.assertIn(server, self.host.domains())
+        self.assertEqual(self.of_claims()[self.host.name][server], FLAVOR)
+        found = [finding for finding in self.findings(self.host) if finding['consumer'] == server]
+        self.assertNotIn('write-claim', [finding['remedy'] for finding in found])
+        self.host.agent.ctl('heal', check=False)
+        self.assertNotIn(server, self.of_placement()[self.host.name])
+        self.force_down(False)
+        self.host.start_compute()
+        self.agree(self.here(other))
+
+    def test_placement_is_down(self):
+        deleted, stopped = self.boot('deleted'), self.boot('stopped')
+        self.agree(self.here(deleted, stopped))
+        self.cloud.placement.stop()
+        self.cloud.delete(deleted, wait=False)
+        self.cloud.act(stopped, 'os-stop', None, 'SHUTOFF')
+        wait_until(lambda: deleted not in self.host.domains(), SECONDS, 'the guest to be gone')
+        self.assertIn(stopped, self.of_claims()[self.host.name])
+        self.cloud.placement.start()
+        self.host.agent.wait_state('synced', SECONDS)
+        self.agree(self.here(stopped), runs=False)

@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What there is to read on a real bus, who is told that it changed, and how far operations are."""
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import time
+import unittest
+import uuid
+
+from tests.env.agent import Agent, build_folder
+from tests.env.bus import Bus
+from tests.env.fakesys import demo_host
+from tests.env.faults import Delay, server_error
+from tests.env.libvirtd import testdriver_xml
+from tests.env.placement import Placement
+from tests.env.proxy import Proxy
+from tests.env.scratch import Scratch, wait_until
+
+NAME = 'org.computeagent.Agent1'
+NODE = '/org/computeagent/Agent1'
+OTHER = 1  # daemon
+
+
+class Watch:
+    """Signals of the agent, as busctl sees them."""
+
+    def __init__(self, scratch, bus):
+        self.path = scratch.path / ('signals-%s.log' % uuid.uuid4())
+        with self.path.open('w', encoding='utf-8') as output:
+            self.process = subprocess.Popen(
+                ['busctl', '--address=%s' % bus.address, '--json=short', 'monitor',
+                 '--match=sender=%s,type=signal' % NAME], stdout=output,
+                stderr=subprocess.DEVNULL)
+        scratch.on_close(self.close)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+    def all(self):
+        whole = self.path.read_text().rpartition('\n')[0]
+        return [json.loads(line) for line in whole.splitlines() if line.startswith('{')]
+
+    def documents(self):
+        """The names that DocumentChanged told, in order."""
+        return [one['payload']['data'][0] for one in self.all() if one['member'] == 'DocumentChanged']
+
+    def values(self, name):
+        """What watchers of a property saw, in order."""
+        return [one['payload']['data'][1][name]['data'] for one in self.all()
+                if one['member'] == 'PropertiesChanged' and name in one['payload']['data'][1]]
+
+
+class BusCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Scratch.of(cls)
+        cls.bus = Bus(cls.scratch).start()
+        # Whoever it is may come to the bus.
+        for folder in [cls.bus.folder, *cls.bus.folder.parents]:
+            if not folder.stat().st_mode & 0o001:
+                folder.chmod(folder.stat().st_mode | 0o011)
+
+    @classmethod
+    def start_agent(cls, options=None):
+        cls.agent = Agent(cls.scratch, bus=cls.bus, options=options,
+                          uri=testdriver_xml(demo_host(), cls.scratch.path)).start()
+
+    def busctl(self, *args, **kwargs):
+        done = subprocess.run(['busctl', '--address=%s' % self.bus.address, '--json=short', *args],
+                              capture_output=True, text=True, timeout=60, check=False, **kwargs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)['data'] if done.stdout else None
+
+    def call(self, *args, **kwargs):
+        return self.busctl('call', NAME, NODE, NAME, *args, **kwargs)
+
+    def describe(self, name, **kwargs):
+        return json.loads(self.call('Describe', 's', name, **kwargs)[0])
+
+    def get(self, *names):
+        return [self.busctl('get-property', NAME, NODE, NAME, name) for name in names]
+
+    def refused(self, *args, **kwargs):
+        """The words of a call that fails."""
+        done = subprocess.run(['busctl', '--address=%s' % self.bus.address, 'call', NAME, NODE, NAME, *args],
+                              capture_output=True, text=True, timeout=60, check=False, **kwargs)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        return done.stderr
+
+    def watch(self):
+        watch = Watch(self.scratch, self.bus)
+        self.addCleanup(watch.close)
+
+        def is_on():
+            self.agent.ctl('sync', check=False)
+            return watch.all()
+        wait_until(is_on, 20, 'the monitor', step=0.1)
+        return watch
+
+
+class TestDocuments(BusCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.start_agent({'DEFAULT': {'update_resources_interval': 3600, 'claim_expiry_time': 3600}})
+        cls.agent.wait_state('standalone')
+        cls.agent.ctl('sync')
+
+    def claim(self, resources):
+        claim = self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', resources)
+        self.addCleanup(self.agent.ctl, 'release', claim['id'], check=False)
+        return claim
+
+    def test_formats(self):
+        for name, kind in (('status', 'status'), ('tree', 'tree'), ('host', 'host'), ('claims', 'claims'),
+                           ('history', 'claims'), ('problems', 'problems')):
+            document = self.describe(name, user=OTHER, group=OTHER, extra_groups=[], cwd='/')
+            self.assertEqual(document['format'], 'compute-agent-%s/1' % kind)
+        self.assertIn('There is no [placement] section', self.refused('Describe', 's', 'plan'))
+        self.assertIn('There was no audit', self.refused('Describe', 's', 'audit'))
+        self.assertIn('The last reshape moved nothing', self.refused('Describe', 's', 'reshape'))
+        self.assertIn('There is no document "x"', self.refused('Describe', 's', 'x'))
+
+    def test_status_has_the_properties(self):
+        document = self.describe('status')
+        names = {'SyncState': 'sync_state', 'NProviders': 'n_providers', 'RootProvider': 'root', 'LastPollUSec': 'last_poll_usec',
+                 'TreePublished': 'tree_published'}
+        self.assertEqual(self.get(*names), [document[name] for name in names.values()])
+        self.assertEqual(self.get('InterfaceVersion'), [2])
+        every = self.busctl('call', NAME, NODE, 'org.freedesktop.DBus.Properties', 'GetAll', 's', NAME)[0]
+        others = {name for name in every if name.startswith('Operation')} | {'InterfaceVersion'}
+        self.assertEqual(len(document), len(('format', 'reasons')) + len(every) - len(others))
+
+    def test_a_claim_comes_and_goes(self):
+        """A page that shows the claims reads, waits to be told, and reads again."""
+        watch = self.watch()
+
+        def told(n, what):
+            wait_until(lambda: watch.documents().count('claims') == n, 10, what, step=0.02)
+            return self.describe('claims')['claims'], self.describe('tree')
+        self.describe('claims')
+        self.describe('tree')
+        self.describe('history')
+        begin = time.monotonic()
+        claim = self.claim('VCPU=2,MEMORY_MB=64')
+        claims, tree = told(1, 'the claim')
+        self.assertLess(time.monotonic() - begin, 5)  # of a busy machine; 50 ms are its own
+        found = next(one for one in claims if one['id'] == claim['id'])
+        self.assertEqual(found, {key: value for key, value in claim.items() if key != 'format'})
+        self.assertEqual(found['allocations'][0]['resources'], {'VCPU': 2, 'MEMORY_MB': 64})
+        self.assertGreaterEqual(tree['providers'][0]['inventories']['VCPU']['used'], 2)
+        self.agent.ctl('confirm', claim['id'])
+        claims, _ = told(2, 'that it is confirmed')
+        self.assertEqual(next(one['state'] for one in claims if one['id'] == claim['id']), 'confirmed')
+        self.agent.ctl('release', claim['id'], '--reason', 'enough')
+        claims, _ = told(3, 'its end')
+        self.assertNotIn(claim['id'], [one['id'] for one in claims])
+        self.assertEqual(watch.documents().count('history'), 1)
+        ended = self.describe('history')['claims'][0]
+        self.assertEqual((ended['id'], ended['state'], ended['end_reason']), (claim['id'], 'released', 'enough'))
+
+    def test_what_expires_is_told_with_why(self):
+        claim = self.claim('VCPU=1')
+        self.call('Extend', 'xt', str(claim['id']), str(int((time.time() + 1) * 1e6)))
+        watch = self.watch()
+        self.describe('history')
+        wait_until(lambda: self.agent.ctl('sync', check=False) and 'history' in watch.documents(), 30, 'its end')
+        self.assertEqual(self.describe('history')['claims'][0]['end_reason'], 'expired')
+
+    def test_what_nobody_reads_is_not_told(self):
+        watch = self.watch()
+        for name in ('claims', 'tree'):
+            self.describe(name)
+        for _ in range(3):
+            self.claim('VCPU=1')
+        wait_until(lambda: {'claims', 'tree'} <= set(watch.documents()), 10, 'the first claim')
+        time.sleep(0.5)
+        self.assertEqual([watch.documents().count(name) for name in ('claims', 'tree', 'host')], [1, 1, 0])
+
+    def test_a_quiet_cycle_changes_nothing_but_its_time(self):
+        self.agent.ctl('sync')
+        watch = self.watch()
+        for name in ('status', 'tree', 'host', 'claims', 'history', 'problems'):
+            self.describe(name)
+        self.agent.ctl('sync')
+        wait_until(lambda: {'status', 'host'} <= set(watch.documents()), 10, 'the cycle')
+        time.sleep(0.5)
+        self.assertEqual(set(watch.documents()), {'status', 'host'})
+
+    def test_a_cordon_is_told(self):
+        watch = self.watch()
+        self.describe('tree')
+        self.agent.ctl('cordon', '--reason', 'broken')
+        self.addCleanup(self.agent.ctl, 'uncordon')
+        wait_until(lambda: 'tree' in watch.documents(), 10, 'the tree')
+        self.assertTrue(self.describe('tree')['providers'][0]['cordoned'])
+        self.assertIn('broken', watch.values('HostCordoned')[-1])
+
+    def test_only_what_changed_is_told(self):
+        watch = self.watch()
+        self.claim('VCPU=1')
+        wait_until(lambda: watch.values('NClaims'), 10, 'the number')
+        self.assertEqual(watch.values('NodeName'), [])
+
+    def test_a_device_tells_who_has_it(self):
+        claim = self.claim('VGPU=1')
+        device = claim['devices'][0]['device']
+        done = self.agent.ctl_json('who', device)
+        self.assertEqual([one['id'] for one in done['claims']], [claim['id']])
+        self.agent.ctl('release', claim['id'])
+        self.assertEqual(self.agent.ctl('who', device, check=False).returncode, 1)
+
+    def test_there_is_one_object(self):
+        for path in ('/claim/1', '/provider', '/operation/1', '/x'):
+            done = subprocess.run(
+                ['busctl', '--address=%s' % self.bus.address, 'call', NAME, NODE + path,
+                 'org.freedesktop.DBus.Properties', 'GetAll', 's', NAME],
+                capture_output=True, text=True, timeout=30, check=False)
+            self.assertIn('no such object', done.stderr, path)
+
+
+class TestOperations(BusCase):
+    CONSUMERS = 4
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.placement = Placement(cls.scratch).start()
+        cls.proxy = cls.enterClassContext(Proxy(cls.placement.port))
+        cls.start_agent({'placement': {'auth_type': 'admin_token', 'token': 'admin',
+                                       'endpoint_override': cls.proxy.endpoint,
+                                       'max_connections': 1}})
+        cls.agent.wait_state('synced')
+        cls.consumers = [str(uuid.uuid4()) for _ in range(cls.CONSUMERS)]
+        gpu = cls.placement.tree_by_name(cls.agent.root())
+        gpu = next(one for name, one in gpu.items() if name.endswith('pci_0000_41_00_0'))
+        for consumer in cls.consumers:
+            cls.placement.request('PUT', '/allocations/' + consumer, {
+                'allocations': {gpu['uuid']: {'resources': {'VGPU': 1}}}, 'project_id': 'p',
+                'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+
+    def setUp(self):
+        self.addCleanup(self.proxy.clear)
+
+    def need_reshape(self, name):
+        """The VGPUs of the card, which guests hold, are to be of another class."""
+        self.agent.configure({'mdev_nvidia-35': {'mdev_class': name}})
+        self.agent.ctl('reload')
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
+
+    def begin(self, *args):
+        """Run computectl on a terminal, in the background."""
+        leader, follower = pty.openpty()
+        process = subprocess.Popen(
+            [str(build_folder() / 'computectl'), '--no-pager', *args], stdin=subprocess.DEVNULL,
+            stdout=follower, stderr=follower,
+            env={**self.agent.env(), 'TERM': 'xterm', 'COLUMNS': '70'})
+        os.close(follower)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(os.close, leader)
+        return process, leader
+
+    def read(self, leader):
+        text = b''
+        with contextlib.suppress(OSError): # the last writer has closed the terminal
+            while part := os.read(leader, 65536):
+                text += part
+        return text.decode()
+
+    def wait_for(self, method, phase):
+        wait_until(lambda: self.get('Operation', 'OperationPhase') == [method, phase], 30, 'it to be at ' + phase)
+
+    def classes(self):
+        """What of the card's classes guests hold in Placement."""
+        held = self.placement.get('/allocations/' + self.consumers[0])['allocations']
+        return {name for one in held.values() for name in one['resources']}
+
+    def test_a_terminal_shows_how_far_it_is(self):
+        before = self.classes()
+        self.need_reshape('CUSTOM_ONE')
+        process, leader = self.begin('reshape')
+        self.wait_for('Reshape', 'gathering')
+        text = self.read(leader)
+        self.assertEqual(process.wait(30), 0, text)
+        self.assertRegex(text, r'Reshape: gathering \d/4 \[=*> *\]')
+        self.assertRegex(text, r'\r\x1b\[K[^=]')
+        self.assertEqual(self.get('Operation', 'OperationPhase', 'OperationDone', 'OperationTotal'), ['', '', 0, 0])
+        self.assertNotEqual(self.classes(), before)
+        self.assertEqual(self.describe('reshape')['format'], 'compute-agent-reshape/1')
+
+    def test_cancelled_before_it_is_sent(self):
+        before = self.classes()
+        self.need_reshape('CUSTOM_TWO')
+        watch = self.watch()
+        posts = self.proxy.count('POST', '/reshaper')
+        process, leader = self.begin('reshape')
+        self.wait_for('Reshape', 'gathering')
+        self.assertIn('Access', self.refused('Cancel', 's', 'Reshape', user=OTHER, group=OTHER, extra_groups=[], cwd='/'))
+        self.assertIn('Nobody waits for Sync()', self.refused('Cancel', 's', 'Sync'))
+        self.assertIn('under way', self.agent.ctl('reshape', '--undo', check=False).stderr)
+        wait_until(lambda: 'gathering' in watch.values('OperationPhase'), 10, 'the phase to be told')
+        self.call('Cancel', 's', 'Reshape')
+        self.assertIn('It was cancelled', self.read(leader))
+        self.assertEqual(process.wait(30), 1)
+        wait_until(lambda: watch.values('Operation')[-1:] == [''], 10, 'the end to be told')
+        self.assertIn('Nobody waits for Reshape()', self.refused('Cancel', 's', 'Reshape'))
+        self.agent.ctl('sync', check=False)
+        self.assertEqual(self.proxy.count('POST', '/reshaper'), posts)
+        self.assertEqual(self.classes(), before)
+
+    def test_an_audit_is_one_and_can_be_left(self):
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
+        process, leader = self.begin('audit')
+        self.wait_for('Audit', 'gathering')
+        text = self.read(leader)
+        self.assertEqual(process.wait(30), 0, text)
+        self.assertRegex(text, r'Audit: gathering \d/4 \[=*> *\]')
+        self.assertEqual(self.describe('audit')['format'], 'compute-agent-audit/1')
+        process, leader = self.begin('audit')
+        self.wait_for('Audit', 'gathering')
+        self.call('Cancel', 's', 'Audit')
+        self.assertIn('It was cancelled', self.read(leader))
+        self.assertNotIn(process.wait(30), (0, 3))
+
+    def test_a_heal_is_not_left_halfway(self):
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
+        process, leader = self.begin('heal')
+        self.wait_for('Heal', 'gathering')
+        self.assertIn('cannot be cancelled', self.refused('Cancel', 's', 'Heal'))
+        self.read(leader)
+        self.assertEqual(process.wait(30), 0)
+
+    def test_what_is_owed_and_settled_is_told(self):
+        self.proxy.add(server_error(503))
+        self.agent.ctl('sync', check=False)
+        self.agent.wait_state('offline')
+        watch = self.watch()
+        claim = self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1')
+        wait_until(lambda: watch.values('NOwedWrites')[-1:] == [1], 20, 'an owed write', step=0.1)
+        self.proxy.clear()
+        self.agent.ctl('sync', check=False)
+        wait_until(lambda: watch.values('NOwedWrites')[-1:] == [0], 20, 'it to be settled', step=0.1)
+        # What ended is removed at once: within what is told at once, an owed write may come and go.
+        self.proxy.add(server_error(503))
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: watch.values('NOwedRemovals')[-1:] == [1], 20, 'a removal', step=0.1)
+        self.proxy.clear()
+        self.agent.ctl('sync', check=False)
+        wait_until(lambda: watch.values('NOwedRemovals')[-1:] == [0], 20, 'its end', step=0.1)
+
+    def test_a_sync_that_fails(self):
+        self.proxy.add(server_error(503))
+        done = self.agent.ctl('sync', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('503', done.stderr)
+        # When it went well last is not forgotten by a reload.
+        published = self.agent.status()['last_sync_usec']
+        self.assertGreater(published, 0)
+        self.agent.ctl('reload')
+        shown = self.agent.status()
+        self.assertEqual((shown['sync_state'], shown['last_sync_usec']), ('offline', published))
+        self.proxy.clear()
+        self.agent.ctl('sync', check=False)
+
+    def test_no_terminal_no_bar(self):
+        self.proxy.add(Delay(1, times=1))
+        done = self.agent.ctl('sync', check=False)
+        self.assertNotIn('\x1b', done.stdout + done.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Green only when all is well: what status, doctor, exit codes, metrics and systemd's line say of a host is one answer."""
+
+import json
+import unittest
+
+from tests.env.libvirtd import guest_xml
+from tests.env.scratch import wait_until
+from tests.integration.claims.test_guests import GuestCase
+
+OPTIONS = {'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 1}}
+
+
+class TestVerdict(GuestCase):
+    def start(self):
+        agent = self.start_agent()
+        agent.stop()
+        self.metrics = agent.folder / 'metrics.prom'
+        agent.configure({**OPTIONS, 'agent': {'metrics_file': self.metrics}})
+        agent.start()
+        agent.wait_state('synced')
+        return agent
+
+    def said(self, agent):
+        """The state, if all that tell of it agree, else "", and the page."""
+        shown = agent.ctl('status', check=False)
+        doctor = agent.ctl('doctor', '--config', agent.config, '--json=short', check=False)
+        state, page = agent.status()['state'], ' '.join(shown.stdout.split())
+        findings = [one['state'] for one in json.loads(doctor.stdout)['findings'] if one['text'] in page]
+        agree = ('compute_agent_state{state="%s"} 1\n' % state in self.metrics.read_text() and
+                 shown.returncode == (0 if state == 'ok' else 4) and
+                 (state == 'ok' or doctor.returncode == 4) and
+                 ('bad' in findings) == (state == 'degraded'))
+        return state if agree else '', page
+
+    def wait_said(self, agent, state):
+        return wait_until(lambda: next((page for found, page in (self.said(agent),) if found == state), None),
+                          30, 'the state %s of all' % state)
+
+    def test_more_is_promised_than_there_is(self):
+        agent = self.start()
+        self.wait_said(agent, 'ok')
+        self.libvirtd.define(guest_xml('big', memory_mib=64, vcpus=70))
+        guest = self.libvirtd.virsh('domuuid', 'big').strip()
+        page = self.wait_said(agent, 'degraded')
+        self.assertIn('claims hold more than the host has (and ', page)
+        self.assertIn('Claims hold 70 of 64 VCPU of demo; see "computectl tree"', page)
+        self.assertIn('Placement knows nothing of 1 of 1 claim(s); see "computectl audit"', page)
+        self.assertTrue(agent.status()['status'].startswith('claims hold more than the host has'))
+        # One that fits, and that nobody told Placement of.
+        self.libvirtd.virsh('undefine', 'big')
+        self.wait_said(agent, 'ok')
+        self.libvirtd.define(guest_xml('fits', memory_mib=64, vcpus=2))
+        guest = self.libvirtd.virsh('domuuid', 'fits').strip()
+        page = self.wait_said(agent, 'warning')
+        self.assertIn('Placement is equal to this host, but some guests are unknown to it', page)
+        self.assertIn('compute_agent_claims_unheld 1\n', self.metrics.read_text())
+        # Somebody tells it: an audit looks again.
+        answer = self.placement.request('PUT', '/allocations/%s' % guest, {
+            'allocations': {agent.root(): {'resources': {'VCPU': 2, 'MEMORY_MB': 64}}},
+            'consumer_generation': None, 'project_id': 'demo', 'user_id': 'x', 'consumer_type': 'INSTANCE'})
+        self.assertEqual(answer.status, 204, answer.text)
+        agent.ctl('audit', check=False)
+        self.wait_said(agent, 'ok')
+
+
+if __name__ == '__main__':
+    unittest.main()

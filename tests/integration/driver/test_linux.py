@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The linux driver and the libvirt driver find the same host and make the same providers of it.
+
+Both look at the same made-up /sys; libvirtd is the judge. What only libvirt knows is left out of the comparison, by name.
+"""
+
+import json
+import os
+import subprocess
+import unittest
+from pathlib import Path
+
+from tests.env import fakesys
+from tests.env.agent import Agent
+from tests.env.hosts import (Cell, Gpu, Host, Pci, demo_host, m10_types, simple_host, sriov,
+                             vgpu_card)
+from tests.env.libvirtd import Libvirtd
+from tests.env.placement import Placement
+from tests.env.scratch import Scratch, wait_until
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
+MDEV = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
+
+HOST_MEMBERS = ('arch', 'nodename', 'memory_kib', 'online_cpus', 'present_cpus', 'disk_total_bytes', 'mdevs', 'problems')
+CELL_MEMBERS = ('id', 'memory_kib', 'pages')
+CPU_MEMBERS = ('id', 'socket_id', 'siblings')
+# names of vendors and products stand in a list of libpciaccess; serial numbers are read where device_spec wants them
+DEVICE_MEMBERS = ('name', 'parent', 'driver', 'address', 'vendor_id', 'product_id', 'class_code', 'numa_node', 'physical_function',
+                  'is_physical_function', 'max_virtual_functions', 'is_vdpa_parent', 'is_vgpu_function', 'mdev_types')
+
+
+def pick(members, item):
+    return {key: item.get(key) for key in members}
+
+
+def comparable(snapshot):
+    ret = pick(HOST_MEMBERS, snapshot)
+    ret['cells'] = [{**pick(CELL_MEMBERS, cell), 'cpus': [pick(CPU_MEMBERS, cpu) for cpu in cell['cpus']]}
+                    for cell in snapshot['cells']]
+    ret['devices'] = {device['name']: pick(DEVICE_MEMBERS, device) for device in snapshot['devices']}
+    return ret
+
+
+def sparse_host():
+    return Host(name='sparse', cells=[Cell(0, [0, 1, 2, 3], 2 << 20, {2048: 16}, threads=2), Cell(3, [4, 5], (1 << 20) + 512),
+                                      Cell(8, [], 1 << 20, {2048: 8, 1048576: 0})])
+
+
+def card_host():
+    """Cards with functions and without, one that could have them, one of NVIDIA's new kind, and one without a driver."""
+    host = simple_host(cells=2, gpus=1)
+    host.pci = [*sriov('0000:8a:00.0', 12, numa_node=1), Pci('0000:8b:00.0', -1, total_vfs=64), Pci('0000:8c:00.0', driver=''),
+                *vgpu_card('0000:c1:00.0', 3, {1428: 'NVIDIA L40S-2Q'})]
+    host.pci[-1].current_vgpu_type = 1428
+    host.gpus.append(Gpu('0000:42:00.0', 1, types=m10_types(existing=[MDEV])))
+    return host
+
+
+HOSTS = {'simple': simple_host, 'demo': demo_host, 'sparse': sparse_host, 'cards': card_host}
+
+
+class TestAgrees(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+
+    def probe(self, libvirtd, driver):
+        done = subprocess.run([*libvirtd.enter('-m', '-n', '-u', '-p'), BUILD / 'tests/probes/driver-probe', '--once', driver,
+                               libvirtd.uri], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(done.stdout.partition(' ')[2])
+
+    def test_snapshots(self):
+        for name, make in HOSTS.items():
+            with self.subTest(name), Libvirtd(make(), self.scratch) as libvirtd:
+                told, found = (self.probe(libvirtd, driver) for driver in ('libvirt', 'linux'))
+                self.assertEqual(comparable(found), comparable(told))
+
+    def test_events(self):
+        """What changes silently is seen by the next poll; what else, when udev says so."""
+        with Libvirtd(card_host(), self.scratch) as libvirtd:
+            sys, gpu, card = libvirtd.sys, Gpu('0000:43:00.0', 0, driver='', types={}), '0000:8b:00.0'
+            libvirtd.plug_device(gpu)
+            child = self.scratch.spawn([*libvirtd.enter('-m', '-n', '-u', '-p'), BUILD / 'tests/probes/driver-probe', '--interval', '0.2',
+                                        'linux', 'x'], 'probe', self.scratch.folder('probe'), wrapper=True)
+            self.addCleanup(child.kill)
+
+            def wait(look, what):
+                def check():
+                    lines = [line for line in child.log.read_text().splitlines(keepends=True)
+                             if line.startswith('snapshot ') and line.endswith('\n')]
+                    found = comparable(json.loads(lines[-1].partition(' ')[2])) if lines else None
+                    return found and look(found['devices'])
+                wait_until(check, 30, what)
+
+            wait(lambda devices: devices['pci_0000_43_00_0']['driver'] == '', 'the card without a driver')
+            (fakesys.device_path(sys, card) / 'numa_node').write_text('1\n')
+            fakesys.bind_driver(sys, gpu, 'nvidia', m10_types())
+            path = fakesys.device_path(sys, gpu.address) / 'uevent'
+            path.write_text('DRIVER=nvidia\n' + path.read_text())
+            wait(lambda devices: len(devices['pci_0000_43_00_0']['mdev_types']) == 3 and
+                 devices['pci_0000_43_00_0']['driver'] == 'nvidia', 'the driver, of which no event tells')
+            self.assertNotIn('changed', child.log.read_text().split())
+            for _ in range(300):
+                libvirtd.announce('change', card, wait=False)
+            wait(lambda devices: devices['pci_0000_8b_00_0']['numa_node'] == 1, 'what changed with an event')
+            self.assertIn('changed', child.log.read_text().split())
+
+
+class TestTree(unittest.TestCase):
+    """What a change of the driver changes in Placement."""
+    maxDiff = None
+
+    def setUp(self):
+        self.scratch = Scratch()
+        self.addCleanup(self.scratch.close)
+        host = card_host()
+        for device in host.pci:
+            if device.address.startswith('0000:8a:00.0'):
+                device.serial = 'MT1234X00001'
+        self.libvirtd = Libvirtd(host, self.scratch)
+        self.libvirtd.start()
+        self.placement = Placement(self.scratch)
+        self.placement.start()
+        self.agent = Agent(self.scratch, self.placement, self.libvirtd.uri, within=self.libvirtd.enter('-m', '-u', '-p'))
+
+    def run_once(self, driver, numa, code=0):
+        self.agent.configure({
+            'DEFAULT': {'compute_driver': driver},
+            'compute': {'numa_in_placement': numa, 'cpu_dedicated_set': '1-3,5-7', 'cpu_shared_set': '0,4'},
+            'devices': {'enabled_mdev_types': 'nvidia-35,nvidia-1428'},
+            'mdev_nvidia-35': {'device_addresses': '0000:41:00.0,0000:42:00.0'},
+            'mdev_nvidia-1428': {'device_addresses': '0000:c1:01.0,0000:c1:01.1,0000:c1:01.2'},
+            'pci': {'report_in_placement': 'true', 'device_spec': [
+                json.dumps({'vendor_id': '8086', 'product_id': '154c', 'remote_managed': 'true'}),
+                json.dumps({'address': '0000:8c:00.0'})]}})
+        done = self.agent.run('--once')
+        self.assertEqual(done.returncode, code, done.stderr)
+        return self.placement.tree_by_name(self.agent.root())
+
+    def test_a_change_of_the_driver_changes_nothing(self):
+        for numa in ('false', 'true'):
+            told = self.run_once('libvirt', numa)
+            self.assertEqual(self.run_once('linux', numa), told)
+            self.assertEqual(self.run_once('libvirt', numa), told)
+            self.assertEqual(len([name for name in told if '8A:0' in name.upper()]), 1, sorted(told))
+
+    def test_one_bad_file_costs_itself(self):
+        """A type of a card, a card, a function of another kind; each is named, and the rest is told."""
+        before = self.run_once('linux', 'true')
+        card = fakesys.device_path(self.libvirtd.sys, '0000:42:00.0')
+        (card / 'mdev_supported_types/nvidia-35/available_instances').write_text('many\n')
+        (fakesys.device_path(self.libvirtd.sys, '0000:8c:00.0') / 'uevent').write_text('PCI_CLASS=x\n')
+        (fakesys.device_path(self.libvirtd.sys, '0000:c1:01.0') / 'nvidia/creatable_vgpu_types').write_text('x' * 70000)
+        fakesys.set_hugepages(self.libvirtd.sys, 0, 2048, 32)
+        done = self.agent.run('--once')
+        self.assertEqual(done.returncode, 1)
+        for words in ('class/mdev_bus/0000:42:00.0/mdev_supported_types/nvidia-35/available_instances does not say',
+                      'bus/pci/devices/0000:8c:00.0/uevent does not say',
+                      'Cannot read /sys/bus/pci/devices/0000:c1:01.0/nvidia/creatable_vgpu_types: File too large'):
+            self.assertIn(words, done.stderr)
+        tree = self.placement.tree_by_name(self.agent.root())
+        self.assertEqual(tree['compute-1_NUMA0']['inventories']['CUSTOM_HUGEPAGES_2M']['total'], 32)
+        record = tree['compute-1_0000:8C:00.0']['inventories']['CUSTOM_PCI_8086_1572']
+        self.assertEqual((record['total'], record['reserved']), (1, 1))
+        self.assertEqual(before.keys() - tree.keys(), {'compute-1_pci_0000_42_00_0', 'compute-1_pci_0000_c1_01_0'})
+
+    def test_one_function_that_libvirt_knows_nothing_of(self):
+        """The types that an NVIDIA function can become are read beside libvirt."""
+        before = self.run_once('libvirt', 'false')
+        (fakesys.device_path(self.libvirtd.sys, '0000:c1:01.1') / 'nvidia/creatable_vgpu_types').write_text('x' * 70000)
+        fakesys.set_hugepages(self.libvirtd.sys, 0, 2048, 32)
+        for driver in ('libvirt', 'linux'):
+            tree = self.run_once(driver, 'false', code=1)
+            self.assertEqual(before.keys() - tree.keys(), {'compute-1_pci_0000_c1_01_1'}, driver)
+            self.assertEqual(tree['compute-1']['inventories'], before['compute-1']['inventories'])
+
+    def test_what_cannot_be_told_in_part(self):
+        """A cell of unknown memory would be told as a small one: nothing is told."""
+        before = self.run_once('linux', 'true')
+        fakesys.set_hugepages(self.libvirtd.sys, 0, 2048, 32)
+        path = self.libvirtd.sys / 'devices/system/node/node1/meminfo'
+        text = path.read_text()
+        for bad in ('', 'Node 1 MemTotal: 12 MB\n', 'Node 1 MemTotal: 99999999999999999999 kB\n', None):
+            path.unlink()
+            if bad is not None:
+                path.write_text(bad)
+            done = self.agent.run('--once')
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('devices/system/node/node1/meminfo', done.stderr)
+            path.write_text(text)
+        self.assertEqual(self.placement.tree_by_name(self.agent.root()), before)

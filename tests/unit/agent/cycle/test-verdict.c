@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/cycle/verdict.h"
+#include "tests/fixtures/claims.h"
+#include "tests/unit/test.h"
+
+#include <string.h>
+
+#define HOST "host VCPU=160 MEMORY_MB=4096; gpu<host VGPU=4; gone<host VGPU=4/4"
+
+/* What is not well; zeros: all is. */
+typedef struct Case {
+        const char *summary; /* as it is said */
+        const char *reasons; /* "check state", "; " between them */
+        SyncState sync;
+        bool not_polled;
+        const char *sync_error, *hypervisor_error, *claim_error, *part_error;
+        uint64_t n_differences, vcpus, vgpus, vgpus_gone;
+        bool missing, held, undone;
+        ClaimsOwed owed;
+        const char *owed_trouble, *host_cordoned, *devices_cordoned;
+        size_t n_disagreements, n_findings;
+} Case;
+
+static const Case cases[] = {
+        { "Placement is equal to this host", "", .sync = SYNC_SYNCED },
+        { "standalone, nothing is published", "", .sync = SYNC_STANDALONE },
+        { "nova-compute tells Placement of this host", "", .sync = SYNC_LEFT },
+        { "a change is on its way to Placement", "placement pending", .sync = SYNC_PENDING },
+        { "the host was not polled yet", "hypervisor pending", .sync = SYNC_PENDING,
+          .not_polled = true },
+        { "Placement cannot be used", "placement degraded", .sync = SYNC_OFFLINE,
+          .sync_error = "no route" },
+        { "Placement is not equal to this host", "placement degraded", .sync = SYNC_STALE,
+          .sync_error = "403" },
+        { "the hypervisor does not answer", "hypervisor degraded", .sync = SYNC_SYNCED,
+          .hypervisor_error = "gone" },
+        { "the hypervisor does not answer", "hypervisor degraded", .sync = SYNC_STANDALONE,
+          .not_polled = true, .hypervisor_error = "gone" },
+        { "claims cannot be taken", "service degraded", .sync = SYNC_SYNCED,
+          .claim_error = "disk full" },
+        /* more is promised than there is; what is withheld is no such promise */
+        { "Placement is equal to this host", "", .sync = SYNC_SYNCED, .vcpus = 160,
+          .vgpus_gone = 1 },
+        { "claims hold more than the host has", "claims degraded", .sync = SYNC_SYNCED,
+          .vcpus = 324 },
+        { "claims hold more than the host has", "claims degraded", .sync = SYNC_STANDALONE,
+          .vcpus = 161 },
+        { "claims hold more than the host has", "claims degraded", .sync = SYNC_SYNCED,
+          .vcpus = 324, .vgpus = 5 },
+        /* devices */
+        { "Placement is equal to this host, but a device is withheld", "devices warning",
+          .sync = SYNC_SYNCED, .missing = true },
+        { "Placement is equal to this host, but a device is withheld", "devices warning",
+          .sync = SYNC_SYNCED, .held = true, .vgpus_gone = 1 },
+        { "a device that claims hold is missing (and 1 more)", "devices degraded; devices warning",
+          .sync = SYNC_SYNCED, .missing = true, .vgpus_gone = 1 },
+        { "Placement is equal to this host, but a device is cordoned", "devices warning",
+          .sync = SYNC_SYNCED, .devices_cordoned = "gpu by ann" },
+        { "standalone, nothing is published, but the host is cordoned", "service warning",
+          .sync = SYNC_STANDALONE, .host_cordoned = "by ann" },
+        /* what of the host is not told */
+        { "not all of this host is told", "host degraded", .sync = SYNC_STANDALONE,
+          .part_error = "guest x cannot be read" },
+        { "Placement is not equal to this host", "placement degraded", .sync = SYNC_STALE,
+          .sync_error = "guest x", .part_error = "guest x" },
+        /* what Placement is told of claims */
+        { "Placement is not told of all claims yet", "placement pending", .sync = SYNC_SYNCED,
+          .owed = { .n_writes = 1 } },
+        { "Placement is not told of all claims yet", "placement pending", .sync = SYNC_LEFT,
+          .owed = { .n_moves = 1 } },
+        { "Placement is not told of all claims yet", "placement degraded", .sync = SYNC_SYNCED,
+          .owed = { .n_removals = 1 }, .owed_trouble = "forbidden" },
+        { "Placement is equal to this host", "", .sync = SYNC_SYNCED, .owed_trouble = "long ago" },
+        { "Placement cannot be used", "placement degraded", .sync = SYNC_OFFLINE, .sync_error = "x",
+          .owed = { .n_writes = 1 } },
+        { "standalone, nothing is published", "", .sync = SYNC_STANDALONE,
+          .owed = { .n_writes = 1 } },
+        { "Placement is equal to this host, but some guests are unknown to it", "claims warning",
+          .sync = SYNC_SYNCED, .owed = { .n_unheld = 320 } },
+        { "standalone, nothing is published", "", .sync = SYNC_STANDALONE,
+          .owed = { .n_unheld = 320 } },
+        /* others */
+        { "nova-compute tells Placement of this host, but otherwise than this agent would",
+          "placement warning", .sync = SYNC_LEFT, .n_differences = 3 },
+        { "somebody else writes this host's tree in Placement", "second reporter degraded",
+          .sync = SYNC_SYNCED, .undone = true },
+        { "Placement is equal to this host, but claims and guests disagree (and 1 more)",
+          "guests warning; audit warning", .sync = SYNC_SYNCED, .n_disagreements = 1,
+          .n_findings = 2 },
+        /* the issue's own host: nothing of it is green */
+        { "claims hold more than the host has (and 5 more)",
+          "claims degraded; devices degraded; second reporter degraded; claims warning; "
+          "service warning; devices warning",
+          .sync = SYNC_SYNCED, .vcpus = 324, .vgpus_gone = 2, .missing = true, .undone = true,
+          .owed = { .n_unheld = 320 }, .host_cordoned = "by ann" },
+};
+
+static void set_error(Error *error, const char *text)
+{
+        if (text)
+                error_setf(error, EIO, "%s", text);
+}
+
+static void judge(const Case *c, Verdict *ret)
+{
+        TrackerStatus status = { .sync_state = c->sync,
+                                 .last_poll_usec = !c->not_polled,
+                                 .n_differences = c->n_differences };
+        LedgerDevice device = { .name = (char *)"gone",
+                                .provider = make_uuid("gone"),
+                                .resource_class = (char *)"VGPU",
+                                .missing = c->missing,
+                                .held = c->held };
+        ContestPart part = { .kind = CONTEST_TRAIT,
+                             .name = (char *)"host",
+                             .part = (char *)"HW_A",
+                             .how = (char *)"taken away",
+                             .n = c->undone ? CONTEST_MAX : 1 };
+        const Contest contest = { .parts = &part, .n_parts = 1 };
+        const DeviceLedger devices = { .devices = &device, .n_devices = 1 };
+        _cleanup_(host_view_freep) HostView *view = make_view(HOST);
+        Error claim_error = ERROR_NULL;
+
+        set_error(&status.sync_error, c->sync_error);
+        set_error(&status.hypervisor_error, c->hypervisor_error);
+        set_error(&status.part_error, c->part_error);
+        set_error(&claim_error, c->claim_error);
+        if (c->vcpus > 0)
+                use_some(view, "host", "VCPU", c->vcpus);
+        if (c->vgpus > 0)
+                use_some(view, "gpu", "VGPU", c->vgpus);
+        if (c->vgpus_gone > 0)
+                use_some(view, "gone", "VGPU", c->vgpus_gone);
+        verdict_make(&(const VerdictFacts){ .status = &status,
+                                            .claim_error = &claim_error,
+                                            .view = view,
+                                            .devices = &devices,
+                                            .contest = &contest,
+                                            .n_providers = 3,
+                                            .n_claims = 2,
+                                            .owed = c->owed,
+                                            .owed_trouble = c->owed_trouble,
+                                            .host_cordoned = c->host_cordoned,
+                                            .devices_cordoned = c->devices_cordoned,
+                                            .n_disagreements = c->n_disagreements,
+                                            .n_findings = c->n_findings },
+                     ret);
+}
+
+static void format_reasons(const Verdict *verdict, char *text, size_t size)
+{
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < verdict->n_reasons; i++)
+                n += (size_t)snprintf(text + n, size - n, "%s%s %s", i > 0 ? "; " : "",
+                                      verdict->reasons[i].check,
+                                      verdict_state_to_text(verdict->reasons[i].state));
+}
+
+static void test_table(void **state)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char summary[VERDICT_SUMMARY_MAX], reasons[512];
+                Verdict verdict;
+
+                judge(&cases[i], &verdict);
+                assert_string_equal(verdict_summary(&verdict, summary, sizeof(summary)),
+                                    cases[i].summary);
+                format_reasons(&verdict, reasons, sizeof(reasons));
+                assert_string_equal(reasons, cases[i].reasons);
+                /* green only when nothing is to be said; the worst comes first, and each says
+                 * where to look and what to do */
+                assert_int_equal(verdict.state == VERDICT_OK, verdict.n_reasons == 0);
+                for (size_t j = 0; j < verdict.n_reasons; j++) {
+                        assert_true(verdict.reasons[j].state <= verdict.state);
+                        assert_true(j == 0 ||
+                                    verdict.reasons[j].state <= verdict.reasons[j - 1].state);
+                        assert_true(verdict.reasons[j].text[0] && verdict.reasons[j].command[0] &&
+                                    verdict.reasons[j].advice[0]);
+                }
+        }
+}
+
+static void test_words(void **state)
+{
+        static const struct {
+                Case of;
+                const char *text;
+        } words[] = {
+                { { .sync = SYNC_SYNCED, .vcpus = 324 }, "Claims hold 324 of 160 VCPU of host" },
+                { { .sync = SYNC_SYNCED, .vcpus = 324, .vgpus = 5 },
+                  "Claims hold 324 of 160 VCPU of host (and 1 more)" },
+                { { .sync = SYNC_SYNCED, .missing = true, .vgpus_gone = 2 },
+                  "gone is missing, and claims hold 2 VGPU of it" },
+                { { .sync = SYNC_SYNCED, .held = true },
+                  "Withheld, so that nobody is promised them: gone (back, and offered again soon)" },
+                { { .sync = SYNC_SYNCED, .undone = true },
+                  "Somebody else undoes what this agent writes, which it leaves alone for now: "
+                  "trait HW_A of host: taken away (undone 3 times)" },
+                { { .sync = SYNC_SYNCED, .owed = { .n_unheld = 2 } },
+                  "Placement knows nothing of 2 of 2 claim(s)" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+                Verdict verdict;
+
+                judge(&words[i].of, &verdict);
+                assert_string_equal(verdict.reasons[0].text, words[i].text);
+        }
+}
+
+static void test_line(void **state)
+{
+        const Case well = { .sync = SYNC_SYNCED }, bad = { .sync = SYNC_OFFLINE,
+                                                           .sync_error = "no route",
+                                                           .owed = { .n_removals = 1 } };
+        char text[VERDICT_LINE_MAX], little[8];
+        Verdict verdict;
+
+        judge(&well, &verdict);
+        assert_string_equal(verdict_line(&verdict, text, sizeof(text)),
+                            "Placement is equal to this host; 3 provider(s), 2 claim(s)");
+        assert_int_equal(strlen(verdict_line(&verdict, little, sizeof(little))), 7);
+        judge(&bad, &verdict);
+        assert_string_equal(verdict_line(&verdict, text, sizeof(text)),
+                            "Placement cannot be used; 3 provider(s), 2 claim(s), 1 not told yet. "
+                            "Placement cannot be used: no route");
+}
+
+TEST_MAIN(test_table, test_words, test_line)

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/formats/claim-json.h"
+#include "tests/unit/test.h"
+
+static void test_whole(void **state)
+{
+        Uuid provider, mdev;
+        char device[] = "pci_0000_41_00_0", address[] = "0000:41:00.0", type[] = "nvidia-35",
+             suffix[] = "_1", card[] = "0000:05:00.0", none[] = "";
+        HostMdev there;
+        HostPci pci = { .name = "pci_0000_05_00_0", .address = card, .managed = false };
+        HostDomain domain = { .name = "web-1" };
+        HostFacts facts = { .mdevs = &there,
+                            .n_mdevs = 1,
+                            .pci = &pci,
+                            .n_pci = 1,
+                            .domains = &domain,
+                            .n_domains = 1 };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        _cleanup_(json_decrefp) json_t *made = NULL, *blind = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        assert_int_equal(uuid_from_text("11111111-1111-4111-8111-111111111111", &provider), 0);
+        assert_int_equal(uuid_from_text("22222222-2222-4222-8222-222222222222", &mdev), 0);
+        domain.uuid = mdev;
+        there = (HostMdev){ .uuid = mdev, .device = device, .type = type };
+        assert_int_equal(claim_new(&claim), 0);
+        claim->id = 7;
+        claim->consumer = mdev;
+        claim->state = CLAIM_STATE_CONFIRMED;
+        claim->created_usec = 5;
+        assert_int_equal(claim_add(claim, &provider, "host", "_1", "VCPU", 2), 0);
+        assert_int_equal(claim_add_device(claim, &(ClaimDevice){ provider, suffix, device, address,
+                                                                 type, mdev }),
+                         0);
+        assert_int_equal(claim_add_device(claim, &(ClaimDevice){ provider, none, device, card, none,
+                                                                 UUID_NULL }),
+                         0);
+        made = claim_to_json(claim, &facts);
+        text = json_dumps(made, JSON_COMPACT);
+        assert_string_equal(
+                text,
+                "{\"id\":7,\"consumer\":\"22222222-2222-4222-8222-222222222222\",\"guest\":\"web-1\",\"state\":\"confirmed\",\"resize_target\":false,\"project\":\"\",\"user\":\"\",\"created_usec\":5,\"expires_usec\":0,\"ended_usec\":0,\"end_reason\":\"\","
+                "\"allocations\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"name\":\"host\",\"resources\":{\"VCPU\":2}}],"
+                "\"devices\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"_1\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:41:00.0\",\"mdev_type\":\"nvidia-35\",\"mdev\":\"22222222-2222-4222-8222-222222222222\",\"exists\":true,\"managed\":false},"
+                "{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:05:00.0\",\"mdev_type\":\"\",\"mdev\":\"\",\"exists\":true,\"managed\":false}],"
+                "\"boot_id\":\"\",\"consumer_type\":\"\",\"cells\":[],\"cpus\":[],\"held\":\"\",\"mappings\":{\"_1\":[\"11111111-1111-4111-8111-111111111111\"]}}");
+
+        /* A migration has it, and the guest is the instance's. */
+        json_decref(made);
+        claim->guest = mdev;
+        claim->consumer = provider;
+        made = claim_to_json(claim, &facts);
+        assert_string_equal(json_string_value(json_object_get(made, "guest")), "web-1");
+
+        /* Before the first poll no mdev is seen, and a card may have a driver. */
+        blind = claim_to_json(claim, NULL);
+        assert_string_equal(json_string_value(json_object_get(blind, "guest")), "");
+        assert_true(json_is_false(
+                json_object_get(json_array_get(json_object_get(blind, "devices"), 0), "exists")));
+        assert_true(json_is_true(
+                json_object_get(json_array_get(json_object_get(blind, "devices"), 1), "managed")));
+}
+
+/* Whatever their uuids: as people count them. */
+static void test_allocations_stand_by_name(void **state)
+{
+        static const char *const names[] = { "host_pci_0000_81_00_0", "host_NUMA10", "host",
+                                             "host_NUMA9", "host_pci_0000_41_00_0" },
+                                 *const sorted[] = { "host", "host_NUMA9", "host_NUMA10",
+                                                     "host_pci_0000_41_00_0",
+                                                     "host_pci_0000_81_00_0" };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        _cleanup_(json_decrefp) json_t *made = NULL;
+
+        assert_int_equal(claim_new(&claim), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                Uuid provider = uuid_make_child(&claim->consumer, names[i]);
+
+                assert_int_equal(claim_add(claim, &provider, names[i], "", "VCPU", i + 1), 0);
+        }
+        made = claim_to_json(claim, NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(sorted); i++)
+                assert_string_equal(
+                        json_string_value(json_object_get(
+                                json_array_get(json_object_get(made, "allocations"), i), "name")),
+                        sorted[i]);
+}
+
+TEST_MAIN(test_whole, test_allocations_stand_by_name)

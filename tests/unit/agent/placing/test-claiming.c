@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What becomes of a claim that is asked for, over a Placement in memory. */
+
+#include "tests/fixtures/placing.h"
+
+/* Whenever it asks: a release of all is on its way to Placement, which finds room after it. */
+static void test_claimed_behind_a_release(void **state)
+{
+        for (int n = 0; n < 8; n++) {
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VGPU=2" }));
+                assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+                claim_queue_settle(agent.queue);
+                for (int i = 0; i < n; i++)
+                        assert_true(sd_event_run(agent.event, 0) >= 0);
+                if (!do_step(&agent, &(Step){ CLAIM, "j", "VGPU=2" }))
+                        fail_msg("claimed after %d events: refused", n);
+                agent_end(&agent);
+        }
+}
+
+/* Who asks again before that was is_new: it has one share or the other at each moment. */
+static void test_released_and_claimed_otherwise(void **state)
+{
+        Uuid instance = make_uuid("i");
+        Answer answer = { 0 };
+        ClaimRequest request = { .consumer = instance, .consumer_type = "INSTANCE" };
+        char text[256];
+        Agent agent;
+
+        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+        assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+        assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+        make_request(&request.resources, "VCPU=4");
+        claim_queue_claim(agent.queue, &request, on_done, &answer);
+        assert_true(holds_always(&agent));
+        assert_true(answer.there);
+        assert_int_equal(answer.result, 0);
+        settle(&agent);
+        fake_placement_format(&instance, text);
+        assert_string_equal(text, "host VCPU=4");
+        resource_request_done(&request.resources);
+        agent_end(&agent);
+}
+
+/* Nothing is read of a consumer that a healer has: it may be about to take what would be verified.
+ */
+static void test_behind_a_healer(void **state)
+{
+        ClaimRequest request = { .consumer = make_uuid("i") };
+        unsigned held[] = { 1, 1000 };
+
+        make_request(&request.resources, "VCPU=1");
+        for (size_t i = 0; i < ARRAY_SIZE(held); i++) {
+                Answer answer = { 0 };
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                agent.service.n_healed = held[i];
+                claim_queue_claim(agent.queue, &request, on_done, &answer);
+                assert_false(answer.there);
+                assert_true(wait_for(&agent, &answer));
+                assert_int_equal(answer.result, held[i] == 1 ? 0 : CLAIM_E_BUSY);
+                agent_end(&agent);
+        }
+        resource_request_done(&request.resources);
+}
+
+/* Others hold what no claim tells of: the write tells, and what is left is taken. */
+static void test_what_others_hold(void **state)
+{
+#define SHARING                                                              \
+        "host VCPU=8 @A; gpu<host VGPU=2; nic<host VGPU=2; disk DISK_GB=100" \
+        " +MISC_SHARES_VIA_AGGREGATE @A"
+        static const struct {
+                const char *others, *request;
+                int result;
+                unsigned n_requests; /* read, and for each choice: write, look */
+                const char *held;
+        } cases[] = {
+                { "", "_A:VGPU=1", 0, 2, "gpu VGPU=1" },
+                { "gpu VGPU=1", "_A:VGPU=1", 0, 2, "gpu VGPU=1" },
+                { "gpu VGPU=2", "VCPU=1 _A:VGPU=1", 0, 4, "host VCPU=1,nic VGPU=1" },
+                { "gpu VGPU=2", "_A:VGPU=1 _B:VGPU=1", 0, 4, "nic VGPU=2" },
+                { "gpu VGPU=2,nic VGPU=1", "_A:VGPU=1 _B:VGPU=1", CLAIM_E_NO_CAPACITY, 3, "" },
+                { "gpu VGPU=2,nic VGPU=2", "_A:VGPU=1", CLAIM_E_NO_CAPACITY, 3, "" },
+                { "host VCPU=7", "VCPU=2 _A:VGPU=1", CLAIM_E_NO_CAPACITY, 3, "" },
+                /* A sharing provider is not told of: what does not fit can only be there. */
+                { "disk DISK_GB=50", "VCPU=1,DISK_GB=60", CLAIM_E_NO_CAPACITY, 3, "" },
+                { "gpu VGPU=2,disk DISK_GB=10", "DISK_GB=60 _A:VGPU=2", 0, 4,
+                  "nic VGPU=2,disk DISK_GB=60" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Uuid others = make_uuid("others"), instance = make_uuid("i");
+                Answer answer = { 0 };
+                char text[256];
+                Agent agent;
+                unsigned n;
+
+                agent_begin_on(&agent, *state, CLAIM_MODE_WRITE, SHARING, SHARING);
+                fake_placement_put(&others, cases[i].others);
+                n = fake_placement_get_n_requests();
+                assert_true(do_claim(&agent, &(Step){ CLAIM, "i", cases[i].request }, &answer));
+                fake_placement_format(&instance, text);
+                if (answer.result != cases[i].result || strcmp(text, cases[i].held) != 0 ||
+                    fake_placement_get_n_requests() - n != cases[i].n_requests)
+                        fail_msg("case %zu: %d, %u requests, holds \"%s\"", i, answer.result,
+                                 fake_placement_get_n_requests() - n, text);
+                agent_end(&agent);
+        }
+}
+
+/* Each mode's word for a Placement that is away, or has not placed it. */
+static void test_modes(void **state)
+{
+        static const struct {
+                ClaimMode mode;
+                bool away;
+                int result;
+                ClaimStanding standing;
+        } cases[] = {
+                { CLAIM_MODE_AUTO, true, 0, CLAIM_STANDING_OWED },
+                { CLAIM_MODE_WRITE, true, CLAIM_QUEUE_E_PLACEMENT, 0 },
+                { CLAIM_MODE_VERIFY, true, CLAIM_QUEUE_E_PLACEMENT, 0 },
+                { CLAIM_MODE_AUTO, false, 0, CLAIM_STANDING_WRITTEN },
+                { CLAIM_MODE_WRITE, false, 0, CLAIM_STANDING_WRITTEN },
+                { CLAIM_MODE_VERIFY, false, CLAIM_QUEUE_E_NOT_PLACED, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Uuid instance = make_uuid("i");
+                Step step = { CLAIM, "i", "VCPU=2" };
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                Answer answer = { 0 };
+                Agent agent;
+
+                agent_begin(&agent, *state, cases[i].mode);
+                if (cases[i].away)
+                        fake_placement_trouble(FAKE_TROUBLE_ERROR, 0, true);
+                assert_true(do_claim(&agent, &step, &answer));
+                assert_int_equal(answer.result, cases[i].result);
+                if (answer.result == 0) {
+                        assert_int_equal(
+                                claims_find(agent.fixture->claims, &instance, false, &claim, NULL),
+                                0);
+                        assert_int_equal(claim->standing, cases[i].standing);
+                }
+                agent_end(&agent);
+        }
+}
+
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
+                test_claimed_behind_a_release, test_released_and_claimed_otherwise,
+                test_behind_a_healer, test_what_others_hold, test_modes)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What becomes of a claim that is moved to another consumer, over a Placement in memory. */
+
+#include "tests/fixtures/placing.h"
+
+/* What the other has here is not overwritten; what was done before is answered as it was. */
+static void test_moves(void **state)
+{
+        static const struct {
+                const char *placed; /* of the migration */
+                bool twice;
+                int result;
+                const char *instance, *migration;
+        } cases[] = {
+                { NULL, false, 0, "", "host VCPU=2" },
+                { NULL, true, 0, "", "host VCPU=2" },
+                { "other VCPU=1", false, 0, "", "host VCPU=2,other VCPU=1" },
+                { "host VCPU=1", false, CLAIM_E_CONFLICT, "host VCPU=2", "host VCPU=1" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Uuid instance = make_uuid("i"), migration = make_uuid("m");
+                Answer answers[2] = { { 0 } };
+                char from[256], to[256];
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                if (cases[i].placed)
+                        fake_placement_put(&migration, cases[i].placed);
+                for (int n = 0; n <= cases[i].twice; n++) {
+                        claim_queue_move(agent.queue, &instance, &migration, NULL, on_done,
+                                         &answers[n]);
+                        assert_true(wait_for(&agent, &answers[n]));
+                        assert_int_equal(answers[n].result, cases[i].result);
+                        assert_int_equal(answers[n].is_new, n == 0 && cases[i].result == 0);
+                }
+                fake_placement_format(&instance, from);
+                fake_placement_format(&migration, to);
+                if (strcmp(from, cases[i].instance) != 0 || strcmp(to, cases[i].migration) != 0)
+                        fail_msg("case %zu: \"%s\", \"%s\"", i, from, to);
+                assert_false(is_owing(&agent));
+                agent_end(&agent);
+        }
+}
+
+/* Who has no claim has nothing to move. */
+static void test_nothing_to_move(void **state)
+{
+        Uuid instance = make_uuid("i"), migration = make_uuid("m");
+        Answer answer = { 0 };
+        Agent agent;
+
+        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+        claim_queue_move(agent.queue, &instance, &migration, NULL, on_done, &answer);
+        assert_true(wait_for(&agent, &answer));
+        assert_int_equal(answer.result, CLAIM_E_NOT_FOUND);
+        agent_end(&agent);
+}
+
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_moves,
+                test_nothing_to_move)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What is owed to Placement of single claims, over a Placement in memory. */
+
+#include "tests/fixtures/placing.h"
+
+/* Somebody else places the consumer here, while what the agent left is still to be removed. */
+static void test_placed_behind_a_release(void **state)
+{
+        static const struct {
+                const char *placed; /* behind what the agent left: VCPU=2 */
+                const char *left;
+        } cases[] = {
+                { "host VCPU=2", "host VCPU=2" },
+                { "host VCPU=4", "host VCPU=4" },
+                { "host VCPU=2,gpu VGPU=1", "host VCPU=2,gpu VGPU=1" },
+                { "host VCPU=2,other VCPU=2", "other VCPU=2" },
+                { NULL, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                for (int restart = 0; restart < 2; restart++) {
+                        Uuid instance = make_uuid("i");
+                        char text[256];
+                        Agent agent;
+
+                        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                        assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                        fake_placement_trouble(FAKE_TROUBLE_LOST, 0, true);
+                        assert_true(do_step(&agent, &(Step){ RELEASE, "i", NULL }));
+                        if (cases[i].placed)
+                                fake_placement_put(&instance, cases[i].placed);
+                        if (restart)
+                                agent_stop(&agent);
+                        recover(&agent, AT_ONCE);
+                        fake_placement_format(&instance, text);
+                        if (strcmp(text, cases[i].left) != 0)
+                                fail_msg("case %zu: %s", i, text);
+                        assert_false(is_owing(&agent));
+                        agent_end(&agent);
+                }
+}
+
+/* Another claim is made of the guest, and has what the first one left, or what it says itself. */
+static void test_released_though_its_guest_lives(void **state)
+{
+        static const char *const again[] = { "VCPU=2", "VCPU=4", "VCPU=2,VGPU=1" };
+        static const char *const held[] = { "host VCPU=2", "host VCPU=4",
+                                            "host VCPU=2,gpu VGPU=1" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(again); i++) {
+                const ClaimPlacing owed = { .standing = CLAIM_STANDING_OWED };
+                ClaimRequest request = { .consumer = make_uuid("i"),
+                                         .consumer_type = CLAIM_TYPE_GUEST };
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                char text[256];
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                agent.service.has_guest = true;
+                assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+                claim_queue_settle(agent.queue);
+                assert_true(holds_always(&agent));
+                assert_int_equal(claim_queue_count_owed(agent.queue).n_removals, 1);
+
+                agent.service.has_guest = false;
+                make_request(&request.resources, again[i]);
+                assert_int_equal(claims_claim_placed(agent.fixture->claims, &request, &owed, &claim,
+                                                     NULL, NULL),
+                                 0);
+                claim_queue_settle(agent.queue);
+                assert_true(holds_always(&agent));
+                claim_queue_settle(agent.queue);
+                assert_true(holds_always(&agent));
+                fake_placement_format(&request.consumer, text);
+                assert_string_equal(text, held[i]);
+                assert_false(is_owing(&agent));
+
+                /* It is the agent's own still. */
+                assert_true(do_step(&agent, &(Step){ RELEASE, "i", NULL }));
+                settle(&agent);
+                assert_int_equal(fake_placement_count(), 0);
+                resource_request_done(&request.resources);
+                agent_end(&agent);
+        }
+}
+
+/* Owed since Placement was away; the guest was here, and is on another host meanwhile. */
+static void test_what_was_evacuated_is_owed_no_more(void **state)
+{
+        Uuid instance = make_uuid("i");
+
+        for (int confirmed = 0; confirmed < 2; confirmed++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                char text[256];
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                fake_placement_trouble(FAKE_TROUBLE_ERROR, 0, true);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                assert_int_equal(claims_find(agent.fixture->claims, &instance, false, &claim, NULL),
+                                 0);
+                if (confirmed)
+                        assert_int_equal(claims_confirm(agent.fixture->claims, claim->id, NULL), 0);
+                fake_placement_put(&instance, "other VCPU=2");
+                recover(&agent, AT_ONCE);
+                fake_placement_format(&instance, text);
+                /* Who was not here yet may be on its way. */
+                assert_string_equal(text, confirmed ? "other VCPU=2" : "host VCPU=2,other VCPU=2");
+                assert_false(is_owing(&agent));
+                agent_end(&agent);
+        }
+}
+
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
+                test_placed_behind_a_release, test_released_though_its_guest_lives,
+                test_what_was_evacuated_is_owed_no_more)
