@@ -39,6 +39,7 @@ from tests.env.service import Service
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / 'plugins/nova'
 MICROVERSION = '2.90'
+USAGE_MICROVERSION = '2.87' # the last that tells how much of a compute node is used
 DATABASES = ('nova_api', 'nova_cell0', 'nova_cell1', 'glance', 'placement')
 _APP = Path(__file__).parent / 'wsgi' / 'cloud_app.py'
 # The cells' URLs are made of that in each service's own configuration.
@@ -254,13 +255,14 @@ class Hypervisor:
         return any(service['state'] == 'up' for service in found)
 
     def wait_hypervisor(self, seconds=_SECONDS):
-        """Return the UUID of its compute node, when Nova has it and maps it to its cell."""
-        return wait_until(self._compute_id, seconds, 'the compute node of %s' % self.name, step=0.2)
+        """Return when Nova has its compute node, maps it to its cell, and knows its usage: the scheduler passes over it before."""
+        wait_until(lambda: self._compute_node().get('free_disk_gb') is not None, seconds,
+                   'the compute node of %s' % self.name, step=0.2)
 
-    def _compute_id(self):
-        listed = self.cloud.get('/os-hypervisors?hypervisor_hostname_pattern=%s' % self.name, missing={})
-        return next((entry['id'] for entry in listed.get('hypervisors', [])
-                     if entry['hypervisor_hostname'] == self.name), None)
+    def _compute_node(self):
+        listed = self.cloud.get('/os-hypervisors/detail?hypervisor_hostname_pattern=%s' % self.name, missing={},
+                                microversion=USAGE_MICROVERSION)
+        return next((entry for entry in listed.get('hypervisors', []) if entry['hypervisor_hostname'] == self.name), {})
 
     def make_agent(self, options=None):
         """The agent of this host, not started; it takes over the identity that Nova has of the host, if it has any."""
@@ -274,7 +276,7 @@ class Hypervisor:
             'DEFAULT': {**ratios, 'instances_path': self.cloud.instances}, 'placement': placement,
             'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none'}, 'devices': {'enabled_mdev_types': None}})
         self.agent.configure(options or {})
-        compute_id = self._compute_id()
+        compute_id = self._compute_node().get('id')
         if compute_id:
             (self.agent.state / 'compute_id').write_text(compute_id + '\n')
         return self.agent
@@ -410,10 +412,11 @@ class Cloud:
 
     # ---- Nova's and Glance's API
 
-    def http(self, port, method, path, body=None, kind='application/json', timeout=_SECONDS):
+    def http(self, port, method, path, body=None, kind='application/json', timeout=_SECONDS,
+             microversion=MICROVERSION):
         """One request of the administrator's; returns an Answer."""
         headers = {'X-Auth-Token': self.keystone.admin_token(), 'Accept': 'application/json', 'Content-Type': kind,
-                   'OpenStack-API-Version': 'compute ' + MICROVERSION}
+                   'OpenStack-API-Version': 'compute ' + microversion}
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body)
         connection = http.client.HTTPConnection('127.0.0.1', port, timeout=timeout)
@@ -423,13 +426,13 @@ class Cloud:
         finally:
             connection.close()
 
-    def nova(self, method, path, body=None):
+    def nova(self, method, path, body=None, **more):
         """One request to Nova; returns an Answer."""
-        return self.http(self.api_port, method, '/v2.1' + path, body)
+        return self.http(self.api_port, method, '/v2.1' + path, body, **more)
 
-    def get(self, path, missing=None):
+    def get(self, path, missing=None, **more):
         """The JSON of a GET; missing, if told, where there is nothing. EnvError for anything else."""
-        answer = self.nova('GET', path)
+        answer = self.nova('GET', path, **more)
         if answer.status == 404 and missing is not None:
             return missing
         return self._expect(answer, path).json
@@ -509,12 +512,16 @@ class Cloud:
             told = self.server(server)
             last.update(told or {'status': 'gone'})
             if told and told['status'] == 'ERROR' and 'ERROR' not in wanted:
-                raise EnvError('server in ERROR: %s' % told.get('fault', {}))
+                raise EnvError('server in ERROR: %s\n%s' % (told.get('fault', {}), self._scheduler_said()))
             return told and told['status'] in wanted and not told['OS-EXT-STS:task_state'] and told
         try:
             return wait_until(reached, seconds, 'server %s to be %s' % (server, '/'.join(wanted)), step=0.2)
         except EnvError as error:
             raise EnvError('%s; it is %s, %s' % (error, last.get('status'), last.get('OS-EXT-STS:task_state'))) from None
+
+    def _scheduler_said(self):
+        """The end of what nova-scheduler told, which says why no host would do."""
+        return '\n'.join(self.scheduler.log.splitlines()[-20:])
 
     def boot(self, name, flavor, host=None, **more):
         """Boot a server; returns its id when it is ACTIVE."""

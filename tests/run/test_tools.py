@@ -123,6 +123,40 @@ class AutomakeTest(unittest.TestCase):
                 self.assertEqual([passed for passed, _ in cases], expected, cases)
 
 
+# what four test files print, each time they run; then what ./check counts, and what it shows of a first time
+FILES_OF_CHECK = [
+    ((['ok 1 - a'], ['ok 1 - b'], ['ok 1 - c'], ['ok 1 - d']), (4, 0), []),
+    ((['not ok 1 - a|# why|ok 2 - e', 'ok 1 - a|ok 2 - e'], ['ok 1 - b'], ['ok 1 - c'], ['ok 1 - d']), (5, 0),
+     ['once, not ok 1 - a', 'once, # why']),
+    ((['not ok 1 - a', 'not ok 1 - again'], ['ok 1 - b'], ['ok 1 - c'], ['', 'ok 1 - d']), (3, 1), []),
+    ((['', ''], ['ok 1 - b'], ['ok 1 - c'], ['ok 1 - d']), (3, 1), []),
+    # so many are no accident
+    ((['not ok 1 - a', 'ok 1 - a'],) * 4, (0, 4), []),
+]
+RUN_FILES = '''
+. ./check
+work=$1 jobs=1
+run_file() {
+        echo >>"$work/times-$1"
+        sed -n "s/|/\\n/g; $(wc -l <"$work/times-$1")p" "$work/says-$1"
+}
+run_files 0 1 2 3
+'''
+
+
+class CheckTest(unittest.TestCase):
+    def test_what_failed_is_run_again_alone(self):
+        for files, counts, shown in FILES_OF_CHECK:
+            with self.subTest(files=files), tempfile.TemporaryDirectory(prefix='compute-agent-tools-') as name:
+                for number, times in enumerate(files):
+                    Path(name, 'says-%d' % number).write_text(''.join(line + '\n' for line in times))
+                output = subprocess.run(['bash', '-c', RUN_FILES, 'bash', name], cwd=ROOT, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, check=False, timeout=60).stdout
+                said = results(output).split()
+                self.assertEqual((said.count('ok'), said.count('not-ok')), counts, output)
+                self.assertEqual([line for line in output.splitlines() if line.startswith('once')], shown, output)
+
+
 # what ./check is made to print and to end with, on this release and with --suite; what .ci/run then says last and ends with
 SUMS = [
     (('lint 9 passed 0 failed 1.0 s\n9 passed, 0 failed', 0), ('7 passed, 0 failed\n== exit 0: ./check', 0), '16 passed, 0 failed', 0),

@@ -283,6 +283,7 @@ class TestOperations(BusCase):
     def test_a_terminal_shows_how_far_it_is(self):
         before = self.classes()
         self.need_reshape('CUSTOM_ONE')
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
         process, leader = self.begin('reshape')
         self.wait_for('Reshape', 'gathering')
         text = self.read(leader)
@@ -298,6 +299,7 @@ class TestOperations(BusCase):
         self.need_reshape('CUSTOM_TWO')
         watch = self.watch()
         posts = self.proxy.count('POST', '/reshaper')
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
         process, leader = self.begin('reshape')
         self.wait_for('Reshape', 'gathering')
         self.assertIn('Access', self.refused('Cancel', 's', 'Reshape', user=OTHER, group=OTHER, extra_groups=[], cwd='/'))
