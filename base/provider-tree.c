@@ -241,6 +241,32 @@ int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *paren
         return 0;
 }
 
+static int copy_provider(Provider **ret, const Provider *from)
+{
+        _cleanup_(provider_freep) Provider *copy = calloc(1, sizeof(Provider));
+
+        if (!copy)
+                return -ENOMEM;
+        copy->uuid = from->uuid;
+        copy->parent = from->parent;
+        copy->name = strdup(from->name);
+        if (!copy->name || provider_copy_inventories(copy, from) < 0 ||
+            string_set_copy(&copy->traits, &from->traits) < 0 ||
+            string_set_copy(&copy->aggregates, &from->aggregates) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(copy);
+        return 0;
+}
+
+/* The copy of a provider: both trees have the same order by uuid. */
+static Provider *copy_of(const ProviderTree *copy, const ProviderTree *tree,
+                         const Provider *provider)
+{
+        bool found;
+
+        return copy->by_uuid[find_position(tree, &provider->uuid, &found)];
+}
+
 int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
 {
         _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
@@ -249,17 +275,23 @@ int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
         r = provider_tree_new(&copy);
         if (r < 0)
                 return r;
+        copy->providers = calloc(tree->n_providers + 1, sizeof(Provider *));
+        copy->by_uuid = calloc(tree->n_providers + 1, sizeof(Provider *));
+        copy->by_name = calloc(tree->n_providers + 1, sizeof(Provider *));
+        if (!copy->providers || !copy->by_uuid || !copy->by_name)
+                return -ENOMEM;
+        copy->n_allocated = tree->n_providers + 1;
+        /* Until all are there, they are freed by the first array. */
         for (size_t i = 0; i < tree->n_providers; i++) {
-                const Provider *from = tree->providers[i];
-                Provider *to;
-
-                r = provider_tree_add(copy, &from->uuid, from->name, &from->parent, &to, NULL);
+                r = copy_provider(&copy->providers[i], tree->by_uuid[i]);
                 if (r < 0)
                         return r;
-                if (provider_copy_inventories(to, from) < 0 ||
-                    string_set_copy(&to->traits, &from->traits) < 0 ||
-                    string_set_copy(&to->aggregates, &from->aggregates) < 0)
-                        return -ENOMEM;
+                copy->n_providers++;
+        }
+        memcpy(copy->by_uuid, copy->providers, tree->n_providers * sizeof(Provider *));
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                copy->providers[i] = copy_of(copy, tree, tree->providers[i]);
+                copy->by_name[i] = copy_of(copy, tree, tree->by_name[i]);
         }
         *ret = TAKE_PTR(copy);
         return 0;

@@ -457,13 +457,29 @@ static int remove_provider(SqliteStore *store, const HostProvider *row, Error *r
         return changed > 0 ? STORE_DONE : STORE_E_RACE;
 }
 
-/* Under whatever uuid. */
-static bool has_row(const HostView *view, int64_t id)
+/* Has wanted a provider in the row of one of seen? Most have their uuid still. */
+static bool has_row(const HostView *wanted, const HostView *seen, size_t index)
 {
-        for (size_t i = 0; i < view->n_providers; i++)
-                if (view->providers[i].id == id)
+        int64_t id = seen->providers[index].id;
+        size_t found;
+
+        if (host_view_find(wanted, &seen->tree->providers[index]->uuid, &found) &&
+            wanted->providers[found].id == id)
+                return true;
+        for (size_t i = 0; i < wanted->n_providers; i++)
+                if (wanted->providers[i].id == id)
                         return true;
         return false;
+}
+
+static bool same_order(const HostView *a, const HostView *b)
+{
+        if (a->n_providers != b->n_providers)
+                return false;
+        for (size_t i = 0; i < a->n_providers; i++)
+                if (!uuid_equal(&a->tree->providers[i]->uuid, &b->tree->providers[i]->uuid))
+                        return false;
+        return true;
 }
 
 static int write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
@@ -482,12 +498,14 @@ static int write_changes(SqliteStore *store, const HostView *seen, const HostVie
         }
         /* Children stand behind their parents. */
         for (size_t i = seen->n_providers; i > 0; i--) {
-                if (has_row(wanted, seen->providers[i - 1].id))
+                if (has_row(wanted, seen, i - 1))
                         continue;
                 r = remove_provider(store, &seen->providers[i - 1], reterr);
                 if (r != 0)
                         return r;
         }
+        if (same_order(seen, wanted))
+                return 0;
         /* A provider that moved must still be read after its parent. */
         for (size_t i = 0; i < wanted->n_providers; i++) {
                 r = sqlite_store_run(store, STATEMENT_SET_POSITION, NULL, reterr, "is", (int64_t)i,
