@@ -3,8 +3,10 @@
 /* computectl-helper ORDER … [FILE]: what computectl cannot do without the libraries of the agent,
  * as one JSON document. FILE is the configuration, without it the host's own.
  *
- *   discover     polls the hypervisor once: the host (drivers/host/snapshot.h)
- *   verify       the same: what of the configuration does not fit it (FINDINGS_FORMAT)
+ *   discover DRIVER
+ *                polls the hypervisor once: the host (drivers/host/snapshot.h); DRIVER is a name,
+ *                or "" for the one of the configuration
+ *   verify       polls, too: what of the configuration does not fit the host (FINDINGS_FORMAT)
  *   connect CLOUD
  *                walks the way over Keystone to Placement (CONNECT_FORMAT), with that cloud of
  *                clouds.yaml, or ("") as the configuration says
@@ -76,11 +78,13 @@ static int take(Driver *driver, Snapshot **ret, Error *reterr)
         }
 }
 
-static int poll_once(const Config *config, Snapshot **ret, Error *reterr)
+/* driver "": the one of the configuration. */
+static int poll_once(const Config *config, const char *driver_name, Snapshot **ret, Error *reterr)
 {
         _cleanup_(driver_freep) Driver *driver = NULL;
         uint64_t deadline_usec = clock_usec(CLOCK_MONOTONIC) + TIMEOUT_SEC * USEC_PER_SEC;
-        int r = driver_new(&driver, config->compute_driver, &config->driver, NULL, reterr);
+        int r = driver_new(&driver, driver_name[0] ? driver_name : config->compute_driver,
+                           &config->driver, NULL, reterr);
 
         if (r < 0)
                 return r;
@@ -100,7 +104,7 @@ static int poll_once(const Config *config, Snapshot **ret, Error *reterr)
 static int discover(Config *config, char *arguments[], json_t **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        int r = poll_once(config, &snapshot, reterr);
+        int r = poll_once(config, arguments[0], &snapshot, reterr);
 
         if (r < 0)
                 return r;
@@ -113,7 +117,7 @@ static int verify(Config *config, char *arguments[], json_t **ret, Error *reterr
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_(findings_done) Findings findings = { 0 };
         _cleanup_json_ json_t *document = NULL;
-        int r = poll_once(config, &snapshot, reterr);
+        int r = poll_once(config, "", &snapshot, reterr);
 
         if (r < 0)
                 return r;
@@ -159,7 +163,7 @@ static const struct {
         bool warns; /* of what is odd in the configuration */
         int (*run)(Config *config, char *arguments[], json_t **ret, Error *reterr);
 } orders[] = {
-        { "discover", 0, true, discover },
+        { "discover", 1, true, discover },
         { "verify", 0, true, verify },
         { "connect", 1, false, walk },
         { "identity", 4, false, identify },

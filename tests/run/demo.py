@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What ./demo runs after the build: the agent at work, and Placement's own answer beside it.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.run.demo [--keep]
+    COMPUTE_AGENT_BUILD=DIR python3 -m tests.run.demo [--here] [--keep]
 
-Exits 0 only if what Placement answers is equal to the host.
+With --here the host is this machine, which the driver "linux" reads; root is not needed. Exits 0 only if what Placement answers is equal to the host.
 """
 
 import argparse
@@ -12,7 +12,9 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
+from pathlib import Path
 
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
@@ -58,6 +60,19 @@ def expected_tree(agent, host):
     return tree
 
 
+def expected_here(agent):
+    """The same of this machine, without GPUs: nobody knows which of their types are wanted."""
+    nodes = sorted(Path('/sys/devices/system/node').glob('node*/meminfo')) or [Path('/proc/meminfo')]
+    lines = [line.split() for node in nodes for line in node.read_text().splitlines()]
+    memory_kib = sum(int(words[-2]) for words in lines if 'MemTotal:' in words)
+    disk = os.statvfs(agent.folder)
+    return {agent.status()['node']: {
+        'VCPU': (os.sysconf('SC_NPROCESSORS_ONLN'), 0),
+        'MEMORY_MB': (memory_kib // 1024, 512),
+        'DISK_GB': (disk.f_blocks * disk.f_frsize >> 30, 0),
+    }}
+
+
 def placement_tree(placement, root):
     """The same, from what Placement answers."""
     return {name: {rc: (record['total'], record['reserved'])
@@ -86,10 +101,11 @@ def start_hypervisor(scratch, host):
     return testdriver_xml(host, scratch.folder('testdriver'))
 
 
-def claim_and_survive(agent):
-    title('A guest claims a vGPU; the claim is on disk before it is promised')
+def claim_and_survive(agent, resources):
+    title('A guest claims %s; the claim is on disk before it is promised' %
+          ('a vGPU' if 'VGPU' in resources else 'a CPU and memory'))
     consumer = str(uuid.uuid4())
-    show(agent, 'claim', '--consumer', consumer, '--resources', 'VCPU=2,MEMORY_MB=2048,VGPU=1')
+    show(agent, 'claim', '--consumer', consumer, '--resources', resources)
     show(agent, 'tree')
     print('%s$ kill -9 compute-agentd; start it again%s' % (BOLD, RESET))
     agent.kill()
@@ -110,36 +126,50 @@ def quiet_cycle(agent, placement):
     return not placement.writes_since(mark)
 
 
-def run(scratch, keep):
-    host = demo_host()
-    print('Starting a private Placement and a private libvirtd over a made-up host …', flush=True)
+def keep_picture(agent):
+    """What "computectl tree --svg" draws, in a file of its own that is left; returns its path."""
+    with tempfile.NamedTemporaryFile('w', prefix='compute-agent-host-', suffix='.svg', delete=False) as file:
+        file.write(agent.ctl('tree', '--svg').stdout)
+    return file.name
+
+
+def run(scratch, here, keep):
+    host = None if here else demo_host()
+    print('Starting a private Placement%s …' % (
+        '' if here else ' and a private libvirtd over a made-up host'), flush=True)
     placement = Placement(scratch)
     placement.start(wait=False)
     bus = Bus(scratch).start()
-    uri = start_hypervisor(scratch, host)
+    uri = None if here else start_hypervisor(scratch, host)
     placement.wait_ready()
     agent = Agent(scratch, placement, uri, bus,
-                  {'DEFAULT': {'update_resources_interval': 60}})
+                  {'DEFAULT': {'update_resources_interval': 60,
+                               'compute_driver': 'linux' if here else 'libvirt'}})
 
     title('compute-agentd starts, and publishes the host')
     agent.start()
     agent.wait_state('synced')
     show(agent, 'status')
-    title('What the hypervisor has')
+    title('What this machine has' if here else 'What the hypervisor has')
     show(agent, 'discover')
     title('The tree of resource providers, as the agent has it')
     show(agent, 'tree')
     title('… and as Placement itself answers')
     print_placement(placement, agent.root())
-    wanted = expected_tree(agent, host)
+    wanted = expected_here(agent) if here else expected_tree(agent, host)
     found = placement_tree(placement, agent.root())
-    survived = claim_and_survive(agent)
+    survived = claim_and_survive(agent, 'VCPU=1,MEMORY_MB=256' if here
+                                 else 'VCPU=2,MEMORY_MB=2048,VGPU=1')
     agent.wait_state('synced')
     quiet = quiet_cycle(agent, placement)
+    if here:
+        title('The picture of this machine')
+        show(agent, 'tree')
+        print('$ computectl tree --svg >%s' % keep_picture(agent))
 
     title('Verdict')
-    results = [(wanted == found, 'the tree in Placement is equal to the host (%d providers)' %
-                len(found)),
+    results = [(wanted == found, 'the tree in Placement is equal to the host (%d provider%s)' %
+                (len(found), '' if len(found) == 1 else 's')),
                (survived, 'the claim survived kill -9'),
                (quiet, 'a cycle in which nothing changed wrote nothing')]
     for good, text in results:
@@ -157,10 +187,10 @@ Everything runs until Ctrl-C. In another terminal:
   export DBUS_SYSTEM_BUS_ADDRESS=%s
   export PATH=%s:$PATH
   computectl status; computectl tree; computectl claims; computectl discover; computectl plan
-  curl -s -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement 1.39' %s/resource_providers
-  virsh -c '%s' nodedev-list --cap mdev_types
+  curl -s -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement 1.39' %s/resource_providers%s
 The configuration is %s, the log %s.''' % (
-        agent.bus.address, build_folder(), placement.endpoint, uri, agent.config,
+        agent.bus.address, build_folder(), placement.endpoint,
+        "\n  virsh -c '%s' nodedev-list --cap mdev_types" % uri if uri else '', agent.config,
         agent.folder / ('agent-%d.log' % agent.n_starts)), flush=True)
     try:
         signal.pause()
@@ -170,11 +200,12 @@ The configuration is %s, the log %s.''' % (
 
 def main():
     parser = argparse.ArgumentParser(prog='demo')
+    parser.add_argument('--here', action='store_true', help='show this machine')
     parser.add_argument('--keep', action='store_true', help='stay until Ctrl-C')
     args = parser.parse_args()
     try:
         with Scratch() as scratch:
-            return 0 if run(scratch, args.keep) else 1
+            return 0 if run(scratch, args.here, args.keep) else 1
     except KeyboardInterrupt:
         return 130
 

@@ -109,9 +109,9 @@ static int ask(const char *const arguments[], const char *what, const char *form
         return ctl_json_read_document(text, false, format, ret, reterr);
 }
 
-int ctl_poll(const char *config, json_t **ret, Error *reterr)
+int ctl_poll(const char *config, const char *driver, json_t **ret, Error *reterr)
 {
-        const char *arguments[] = { PROGRAM, "discover", config, NULL };
+        const char *arguments[] = { PROGRAM, "discover", driver ? driver : "", config, NULL };
 
         return ask(arguments, "The host could not be polled", SNAPSHOT_FORMAT, ret, reterr);
 }

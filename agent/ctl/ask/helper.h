@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 
-/* config: a configuration file, or NULL for the host's own. The document of
- * drivers/host/snapshot.h. Blocks until the program has ended. -errno with words; what the program
- * had to say went to standard error. */
-int ctl_poll(const char *config, json_t **ret, Error *reterr);
+/* config: a configuration file, or NULL for the host's own. driver: NULL for the one that it names.
+ * The document of drivers/host/snapshot.h. Blocks until the program has ended. -errno with words;
+ * what the program had to say went to standard error. */
+int ctl_poll(const char *config, const char *driver, json_t **ret, Error *reterr);
 
 /* The same; what of the configuration does not fit the host, the document of drivers/verify.h. */
 int ctl_poll_verify(const char *config, json_t **ret, Error *reterr);

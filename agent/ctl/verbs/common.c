@@ -22,7 +22,7 @@ void ctl_fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr)
         int r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &document, reterr);
 
         if (r == CTL_BUS_E_NOT_RUNNING)
-                r = ctl_poll(ctl->options.config, &document, reterr);
+                r = ctl_poll(ctl->options.config, NULL, &document, reterr);
         if (r == 0)
                 (void)snapshot_from_json(document, ret, reterr);
 }

@@ -64,6 +64,7 @@ static const Option table[] = {
         TEXT("config", 'c', "FILE",
              "discover, verify, doctor, cat-config, check-config, migrate-inventory, identity, hook",
              "Take FILE for the configuration", config),
+        TEXT("driver", 0, "NAME", "discover", "Poll with libvirt, linux or static", driver),
         TEXT("os-cloud", 0, "NAME", "doctor, identity",
              "Take this cloud of clouds.yaml ($OS_CLOUD)", os_cloud),
         TEXT("consumer", 0, "UUID", "claim", "Whom it is for: the guest's uuid", consumer),

@@ -18,6 +18,7 @@ typedef struct CtlOptions {
         bool help, version;
         /* of some; texts are borrowed from argv */
         const char *config;
+        const char *driver; /* of discover */
         const char *os_cloud;
         const char *reason;
         const char *consumer, *project, *user, *consumer_type;

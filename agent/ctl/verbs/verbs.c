@@ -197,12 +197,12 @@ static int verb_discover(Ctl *ctl, Error *reterr)
         _cleanup_json_ json_t *document = NULL;
         int r = CTL_BUS_E_NOT_RUNNING;
 
-        if (!ctl->options.config)
+        if (!ctl->options.config && !ctl->options.driver)
                 r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &document, reterr);
         if (r == CTL_BUS_E_NOT_RUNNING && ctl->options.host)
                 return ctl_need_answer(r);
         if (r == CTL_BUS_E_NOT_RUNNING)
-                r = ctl_poll(ctl->options.config, &document, reterr);
+                r = ctl_poll(ctl->options.config, ctl->options.driver, &document, reterr);
         if (r < 0)
                 return r;
         if (ctl_wants_json(ctl)) {

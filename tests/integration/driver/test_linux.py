@@ -6,6 +6,7 @@ Both look at the same made-up /sys; libvirtd is the judge. What only libvirt kno
 
 import json
 import os
+import re
 import subprocess
 import unittest
 from pathlib import Path
@@ -108,6 +109,36 @@ class TestAgrees(unittest.TestCase):
                 libvirtd.announce('change', card, wait=False)
             wait(lambda devices: devices['pci_0000_8b_00_0']['numa_node'] == 1, 'what changed with an event')
             self.assertIn('changed', child.log.read_text().split())
+
+
+class TestHere(unittest.TestCase):
+    """The machine that runs the tests, looked at by somebody without rights."""
+
+    def run_as_nobody(self, argv, folder):
+        rights = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] if os.getuid() == 0 else []
+        done = subprocess.run([*rights, *map(str, argv)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+                              env={**os.environ, 'TMPDIR': str(folder), 'PYTHONDONTWRITEBYTECODE': '1'})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def setUp(self):
+        scratch = Scratch()
+        self.addCleanup(scratch.close)
+        scratch.path.chmod(0o755)
+        self.folder = scratch.folder('here')
+        self.folder.chmod(0o1777)
+
+    def test_discover(self):
+        found = json.loads(self.run_as_nobody([BUILD / 'computectl', 'discover', '--driver=linux', '--json=short'], self.folder))
+        self.assertEqual((found['driver'], found['arch']), ('linux', os.uname().machine))
+        self.assertEqual(sum(len(cell['cpus']) for cell in found['cells']), os.sysconf('SC_NPROCESSORS_ONLN'))
+
+    def test_demo(self):
+        text = self.run_as_nobody(['/usr/bin/python3', '-B', '-m', 'tests.run.demo', '--here'], self.folder)
+        self.assertEqual(len(re.findall('^  yes  ', text, re.M)), 3, text)
+        pictures = list(self.folder.glob('compute-agent-host-*.svg'))
+        self.assertEqual(len(pictures), 1)
+        self.assertIn('NUMA cell 0', pictures[0].read_text())
 
 
 class TestTree(unittest.TestCase):
