@@ -300,9 +300,10 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
         Claims *claims = adoption->claims;
         const ClaimRequest request = { .consumer = adoption->domain->uuid,
                                        .consumer_type = CLAIM_TYPE_GUEST,
-                                       .resources = adoption->request };
+                                       .resources = adoption->request,
+                                       .by = claims->author };
         uint64_t now = clock_usec(CLOCK_REALTIME);
-        _cleanup_free_ char *text = claim_request_format(&adoption->request);
+        _cleanup_free_ char *text = claim_request_format(&adoption->request), *why = NULL;
         StoreClaim claim = {
                 .request = &request,
                 .request_text = text,
@@ -316,13 +317,17 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                 .n_devices = adoption->devices.n_devices,
                 .layout = &adoption->layout,
         };
+        char reason[CLAIM_TEXT_MAX + 1];
         bool owed;
         int r = is_owed(claims, &adoption->domain->uuid, runs, &owed, reterr);
 
-        if (!text)
+        if (!text || asprintf(&why, "guest %s %s", adoption->domain->name,
+                              runs ? "had no claim" : "starts") < 0)
                 return error_oom(reterr);
         if (r < 0)
                 return r;
+        claims_cut_text(why, reason);
+        claim.reason = reason;
         claim.standing = owed ? CLAIM_STANDING_OWED : CLAIM_STANDING_NONE;
         return claims->store->engine->insert(claims->store, &claim, claims->view, &adoption->fit,
                                              ret, reterr);

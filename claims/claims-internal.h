@@ -19,7 +19,8 @@ struct Claims {
         char *closed, *hint; /* why nothing is promised; what goes with refusals; NULL: nothing */
         char boot_id[SD_ID128_STRING_MAX];
         uint64_t expiry_usec;
-        bool owes_guests; /* Placement is to be told of claims that a domain made */
+        bool owes_guests;          /* Placement is to be told of claims that a domain made */
+        const EventAuthor *author; /* borrowed; NULL: this program itself */
 };
 
 /* When a claim that is made now expires; 0: never. */
@@ -37,6 +38,9 @@ typedef struct ClaimAttempts {
 } ClaimAttempts;
 
 bool claims_attempt(ClaimAttempts *attempts, Error *reterr);
+
+/* The first bytes of a text, without half a UTF-8 sequence. */
+void claims_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]);
 
 /* Of what the store says to a write that rests on the view. */
 static inline int claims_raced(int r)

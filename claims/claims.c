@@ -418,8 +418,7 @@ int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *rete
         return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : claims_finish(r);
 }
 
-/* The first bytes of a text, without half a UTF-8 sequence. */
-static void cut_text(const char *text, char cut[CLAIM_TEXT_MAX + 1])
+void claims_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1])
 {
         size_t n = strnlen(text, CLAIM_TEXT_MAX + 1);
 
@@ -434,8 +433,8 @@ static int release(Claims *claims, int64_t id, bool only_claimed, const char *re
 {
         char cut[CLAIM_TEXT_MAX + 1];
 
-        cut_text(reason ? reason : "", cut);
-        return claims->store->engine->release(claims->store, id, only_claimed, cut,
+        claims_cut_text(reason ? reason : "", cut);
+        return claims->store->engine->release(claims->store, id, only_claimed, claims->author, cut,
                                               clock_usec(CLOCK_REALTIME), reterr);
 }
 
@@ -503,6 +502,32 @@ int claims_probe(Claims *claims, Error *reterr)
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
 {
         return claims_finish(claims->store->engine->count(claims->store, ret, reterr));
+}
+
+void claims_set_author(Claims *claims, const EventAuthor *author)
+{
+        claims->author = author;
+}
+
+int claims_note(Claims *claims, const EventNote *note, Error *reterr)
+{
+        EventNote copy = *note;
+        char cut[CLAIM_TEXT_MAX + 1];
+
+        claims_cut_text(note->reason ? note->reason : "", cut);
+        copy.reason = cut;
+        return claims_finish(claims->store->engine->note(claims->store, &copy, reterr));
+}
+
+int claims_last_event(Claims *claims, int64_t *ret, Error *reterr)
+{
+        return claims_finish(claims->store->engine->last_event(claims->store, ret, reterr));
+}
+
+int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr)
+{
+        return claims_finish(
+                claims->store->engine->list_events(claims->store, before, ret, reterr));
 }
 
 const char *claims_boot_id(const Claims *claims)

@@ -208,6 +208,19 @@ void claims_set_owes_guests(Claims *claims, bool owes);
 const char *claims_boot_id(const Claims *claims);
 const char *claims_node(const Claims *claims);
 
+/* Who wants what is released and prepared from here on (borrowed; NULL, as at first: this program
+ * itself). Whoever sets it takes it back. Of a claim the request says it, of
+ * a move the move. */
+void claims_set_author(Claims *claims, const EventAuthor *author);
+
+/* Writes down what happened beside claims; reason is cut at CLAIM_TEXT_MAX bytes. CLAIM_E_BUSY. */
+int claims_note(Claims *claims, const EventNote *note, Error *reterr);
+
+/* The number of the newest event (0: there is none), and the next EVENTS_LOT of them below a
+ * number, newest first. ret must be zeroed. */
+int claims_last_event(Claims *claims, int64_t *ret, Error *reterr);
+int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr);
+
 /* What living claims use: one Consumer per claim's consumer, amounts by provider. */
 int claims_usage(Claims *claims, Allocations **ret, Error *reterr);
 

@@ -9,6 +9,7 @@
 #include "base/request-mappings.h"
 #include "base/resource-request.h"
 #include "base/uuid.h"
+#include "claims/claim/event.h"
 
 /* More groups than any guest has: bounds the work of a fit and the size of a row. */
 #define CLAIM_GROUPS_MAX  256
@@ -23,6 +24,7 @@ typedef struct ClaimRequest {
         bool resize_target;
         ResourceRequest resources;
         RequestMappings mappings; /* what whoever placed it says of its groups; none: not told */
+        const EventAuthor *by;    /* who asks */
 } ClaimRequest;
 
 /* -EINVAL with words for a request that no host could take: no group, a group without resources, an

@@ -5,6 +5,7 @@
 
 #include "base/allocation.h"
 #include "base/request-mappings.h"
+#include "claims/claim/event.h"
 #include "claims/claim/layout.h"
 
 /* Ended claims that the history keeps, the newest. */
@@ -89,7 +90,8 @@ typedef struct ClaimRemoval {
 typedef struct ClaimMove {
         int64_t id;
         Uuid from, to;
-        char *to_type; /* "MIGRATION"; owned */
+        char *to_type;         /* "MIGRATION"; owned */
+        const EventAuthor *by; /* borrowed; not kept on disk */
 } ClaimMove;
 
 void claim_move_done(ClaimMove *move);

@@ -310,6 +310,21 @@ static const char version_2_rows[] =
         " WHERE uuid GLOB " UUID_GLOB " ORDER BY id DESC;"
         "DROP TABLE claims_1;";
 
+/* What happened, as claims/claim/event.h has it. allocations and devices are JSON, as it is read.
+ */
+static const char version_3[] = "CREATE TABLE events ("
+                                " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+                                " usec INTEGER NOT NULL,"
+                                " kind TEXT NOT NULL,"
+                                " uid INTEGER NOT NULL,"
+                                " author TEXT NOT NULL,"
+                                " claim_id INTEGER NOT NULL,"
+                                " consumer TEXT NOT NULL,"
+                                " guest TEXT NOT NULL,"
+                                " allocations TEXT NOT NULL,"
+                                " devices TEXT NOT NULL,"
+                                " reason TEXT NOT NULL);";
+
 static const char *const to_version_1[] = { version_1, NULL };
 static const char *const to_version_2[] = { version_2_claims,
                                             version_2_ended,
@@ -319,7 +334,9 @@ static const char *const to_version_2[] = { version_2_claims,
                                             version_2_rows,
                                             NULL };
 
-static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2 };
+static const char *const to_version_3[] = { version_3, NULL };
+
+static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2, to_version_3 };
 
 int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
 {

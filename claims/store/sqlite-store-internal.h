@@ -3,6 +3,7 @@
 
 /* What the files of the SQLite engine share: the statements and the ways to run them.
  * sqlite-store.c has the engine and the writes of claims, sqlite-store-claims.c their reads,
+ * sqlite-store-events.c what happened to them,
  * sqlite-store-layout.c where claims are on the host, sqlite-store-host.c the providers,
  * sqlite-store-sql.c the SQL. */
 
@@ -90,6 +91,12 @@ typedef enum StatementId {
         STATEMENT_ADD_REMOVAL,
         STATEMENT_HAND_OVER_ALLOCATIONS,
         STATEMENT_PROBE,
+        STATEMENT_NOTE,
+        STATEMENT_NOTE_CLAIM,
+        STATEMENT_FORGET_EVENTS,
+        STATEMENT_TRIM_EVENTS,
+        STATEMENT_LAST_EVENT,
+        STATEMENT_LIST_EVENTS,
         _STATEMENT_MAX,
 } StatementId;
 
@@ -143,6 +150,16 @@ int sqlite_store_begin_move(Store *store, const Uuid *from, const Uuid *to, cons
 int sqlite_store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr);
 int sqlite_store_end_move(Store *store, const ClaimMove *move, const ClaimReported *reported,
                           bool ours, Error *reterr);
+
+/* What happened: sqlite-store-events.c. Within a transaction: it happened to the claim, which is
+ * still there, at that time. Of one that is pending it is written down, and not told: it may end
+ * as if it had never been. */
+int sqlite_store_note_claim(SqliteStore *store, int64_t id, const EventNote *note, uint64_t usec,
+                            Error *reterr);
+int sqlite_store_forget_events(SqliteStore *store, int64_t claim, Error *reterr);
+int sqlite_store_note(Store *store, const EventNote *note, Error *reterr);
+int sqlite_store_last_event(Store *store, int64_t *ret, Error *reterr);
+int sqlite_store_list_events(Store *store, int64_t before, EventList *ret, Error *reterr);
 
 /* A claim's layout, within a transaction. write: STORE_E_EXISTS when another claim has one of the
  * host CPUs that are held. read: into a claim that has none. */

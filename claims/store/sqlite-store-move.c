@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "claims/store/sqlite-store-internal.h"
 
 /* The first row of what is to be moved. STORE_E_NOT_FOUND. */
@@ -99,6 +100,8 @@ static int move_one(SqliteStore *store, const StoreShift *shift, Error *reterr)
 int sqlite_store_shift(Store *base, const HostView *seen, const HostView *wanted,
                        const StoreShift *shifts, size_t n_shifts, Error *reterr)
 {
+        const EventNote note = { .kind = EVENT_RESHAPED,
+                                 .reason = "it follows what the host's providers became" };
         SqliteStore *store = (SqliteStore *)base;
         int r;
 
@@ -106,7 +109,12 @@ int sqlite_store_shift(Store *base, const HostView *seen, const HostView *wanted
         if (r < 0)
                 return r;
         r = sqlite_store_write_changes(store, seen, wanted, reterr);
-        for (size_t i = 0; r == 0 && i < n_shifts; i++)
+        for (size_t i = 0; r == 0 && i < n_shifts; i++) {
                 r = move_one(store, &shifts[i], reterr);
+                /* those of a claim stand together */
+                if (r == 0 && (i + 1 == n_shifts || shifts[i + 1].claim != shifts[i].claim))
+                        r = sqlite_store_note_claim(store, shifts[i].claim, &note,
+                                                    clock_usec(CLOCK_REALTIME), reterr);
+        }
         return sqlite_store_end(store, r, reterr);
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "claims/store/sqlite-store-internal.h"
 
 int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, ClaimStanding to,
@@ -187,6 +188,19 @@ int sqlite_store_next_move(Store *base, int64_t after, ClaimMove *ret, Error *re
         return 0;
 }
 
+static int note_move(SqliteStore *store, const ClaimMove *move, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        char reason[64];
+        const EventNote note = { .kind = EVENT_MOVED, .by = move->by, .reason = reason };
+        int r = store->store.engine->find(&store->store, &move->to, false, &claim, reterr);
+
+        if (r != 0)
+                return MIN(r, 0);
+        snprintf(reason, sizeof(reason), "from consumer %s", move->from.text);
+        return sqlite_store_note_claim(store, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
+}
+
 int sqlite_store_end_move(Store *base, const ClaimMove *move, const ClaimReported *reported,
                           bool ours, Error *reterr)
 {
@@ -208,5 +222,7 @@ int sqlite_store_end_move(Store *base, const ClaimMove *move, const ClaimReporte
         if (r == 0 && changed > 0)
                 r = sqlite_store_run(store, STATEMENT_HAND_OVER_ALLOCATIONS, NULL, reterr, "s",
                                      move->to.text);
+        if (r == 0 && changed > 0)
+                r = note_move(store, move, reterr);
         return sqlite_store_end(store, r, reterr);
 }

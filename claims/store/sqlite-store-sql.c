@@ -37,6 +37,9 @@
 /* The condition of the index claims_standing, without which it serves no query. */
 #define IS_UNDER_WAY "standing IN ('pending', 'owed', 'sent')"
 
+/* Of what a claim holds, so many pieces are told of, and as many devices: an event is no larger. */
+#define EVENT_PARTS "64"
+
 const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_READ_VERSION] = "PRAGMA data_version",
         [STATEMENT_READ_EPOCH] = "SELECT epoch FROM provider_epoch",
@@ -250,4 +253,29 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "UPDATE allocations SET consumer_id = ?1 WHERE claim_id IN"
                 " (SELECT id FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)",
         [STATEMENT_PROBE] = "UPDATE versions SET version = version + ?1",
+        [STATEMENT_NOTE] =
+                "INSERT INTO events (usec, kind, uid, author, claim_id, consumer, guest,"
+                " allocations, devices, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', '[]',"
+                " iif(?7 = '', '[]', json_array(json_object('device', ?7))), ?8)",
+        [STATEMENT_NOTE_CLAIM] =
+                "INSERT INTO events (usec, kind, uid, author, claim_id, consumer, guest,"
+                " allocations, devices, reason) SELECT ?2, ?3, ?4, ?5, id, instance_uuid, guest,"
+                " (SELECT json_group_array(json_object('name', name, 'class', class,"
+                "  'amount', amount)) FROM (SELECT p.name AS name, a.resource_class AS class,"
+                "  sum(a.used) AS amount FROM allocations a JOIN resource_providers p"
+                "  ON p.id = a.resource_provider_id WHERE a.claim_id = ?1"
+                "  GROUP BY p.id, a.resource_class ORDER BY p.position, a.resource_class"
+                "  LIMIT " EVENT_PARTS ")),"
+                " (SELECT json_group_array(json_object('device', device, 'address', address,"
+                "  'mdev', mdev_uuid)) FROM (SELECT * FROM claim_devices WHERE claim_id = ?1"
+                "  ORDER BY id LIMIT " EVENT_PARTS ")), ?6 FROM claims WHERE id = ?1",
+        [STATEMENT_FORGET_EVENTS] = "DELETE FROM events WHERE claim_id = ?1",
+        [STATEMENT_TRIM_EVENTS] =
+                "DELETE FROM events WHERE id <= max((SELECT max(id) FROM events) - ?1,"
+                " (SELECT id FROM events WHERE usec >= ?2 ORDER BY id LIMIT 1) - 1)",
+        [STATEMENT_LAST_EVENT] = "SELECT ifnull(max(id), 0) FROM events",
+        [STATEMENT_LIST_EVENTS] =
+                "SELECT id, usec, uid, claim_id, kind, author, consumer, guest, allocations,"
+                " devices, reason FROM events e WHERE id < ?1 AND NOT EXISTS (SELECT 1 FROM claims c"
+                " WHERE c.id = e.claim_id AND c.standing = 'pending') ORDER BY id DESC LIMIT ?2",
 };

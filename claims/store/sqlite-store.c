@@ -228,6 +228,14 @@ static int insert_claim(SqliteStore *store, const StoreClaim *claim, const HostV
                              (int64_t)sum_pieces(fit, "DISK_GB"));
         if (r < 0)
                 return r;
+        r = sqlite_store_note_claim(
+                store, id,
+                &(EventNote){ .kind = claim->confirmed ? EVENT_ADOPTED : EVENT_CLAIMED,
+                              .by = claim->request->by,
+                              .reason = claim->reason },
+                claim->created_usec, reterr);
+        if (r < 0)
+                return r;
         return store->store.engine->get(&store->store, id, ret, reterr);
 }
 
@@ -318,20 +326,15 @@ static int settle(Store *base, int64_t id, const Uuid *consumer, const HostView 
 }
 
 /* A confirmed resize target that is left alone is the consumer's claim from now on. */
-static int promote(SqliteStore *store, int64_t id, Error *reterr)
+static int promote(SqliteStore *store, const Uuid *consumer, Error *reterr)
 {
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        int r;
-
-        r = store->store.engine->get(&store->store, id, &claim, reterr);
-        if (r != 0)
-                return r;
-        return sqlite_store_run(store, STATEMENT_PROMOTE, NULL, reterr, "s", claim->consumer.text);
+        return sqlite_store_run(store, STATEMENT_PROMOTE, NULL, reterr, "s", consumer->text);
 }
 
 static int confirm(Store *base, int64_t id, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(claim_freep) Claim *claim = NULL;
         int changed, r;
 
         r = sqlite_store_begin(store, reterr);
@@ -341,7 +344,9 @@ static int confirm(Store *base, int64_t id, Error *reterr)
         if (r == 0 && changed == 0)
                 r = STORE_E_NOT_FOUND;
         if (r == 0)
-                r = promote(store, id, reterr);
+                r = base->engine->get(base, id, &claim, reterr);
+        if (r == 0)
+                r = promote(store, &claim->consumer, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -387,43 +392,55 @@ static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice
         return sqlite_store_end(store, r, reterr);
 }
 
-static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const char *reason,
+/* Nobody was promised one that is pending: nothing happened to it. */
+static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const EventNote *note,
                      uint64_t ended_usec, Error *reterr)
 {
+        _cleanup_(claim_freep) Claim *claim = NULL;
         int changed, r;
 
+        r = store->store.engine->get(&store->store, id, &claim, reterr);
+        if (r != 0)
+                return r;
         r = sqlite_store_run(store, STATEMENT_END_CLAIM, &changed, reterr, "iisi", id,
-                             (int64_t)ended_usec, reason, (int64_t)only_claimed);
+                             (int64_t)ended_usec, note->reason, (int64_t)only_claimed);
         if (r < 0)
                 return r;
         if (changed == 0)
                 return STORE_E_NOT_FOUND;
+        r = claim->state == CLAIM_STATE_PENDING
+                    ? sqlite_store_forget_events(store, id, reterr)
+                    : sqlite_store_note_claim(store, id, note, ended_usec, reterr);
+        if (r < 0)
+                return r;
         /* what it held goes with it */
         if ((r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", id)) < 0 ||
             (r = sqlite_store_run(store, STATEMENT_DELETE_CLAIM, NULL, reterr, "i", id)) < 0)
                 return r;
-        r = promote(store, id, reterr);
-        if (r != 0)
+        r = promote(store, &claim->consumer, reterr);
+        if (r < 0)
                 return r;
         return sqlite_store_run(store, STATEMENT_TRIM_HISTORY, NULL, reterr, "i",
                                 (int64_t)CLAIM_HISTORY_MAX);
 }
 
-static int release(Store *base, int64_t id, bool only_claimed, const char *reason,
-                   uint64_t ended_usec, Error *reterr)
+static int release(Store *base, int64_t id, bool only_claimed, const EventAuthor *by,
+                   const char *reason, uint64_t ended_usec, Error *reterr)
 {
+        const EventNote note = { .kind = EVENT_RELEASED, .by = by, .reason = reason };
         SqliteStore *store = (SqliteStore *)base;
         int r;
 
         r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
-        r = end_claim(store, id, only_claimed, reason, ended_usec, reterr);
+        r = end_claim(store, id, only_claimed, &note, ended_usec, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
 static int withdraw(Store *base, int64_t id, const char *reason, uint64_t ended_usec, Error *reterr)
 {
+        const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
         SqliteStore *store = (SqliteStore *)base;
         int changed, r;
 
@@ -436,7 +453,9 @@ static int withdraw(Store *base, int64_t id, const char *reason, uint64_t ended_
                              (int64_t)0);
         if (r == 0)
                 r = changed == 0 ? STORE_E_NOT_FOUND
-                                 : end_claim(store, id, false, reason, ended_usec, reterr);
+                                 : end_claim(store, id, false, &note, ended_usec, reterr);
+        if (r == 0)
+                r = sqlite_store_forget_events(store, id, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -459,11 +478,12 @@ static int next_expired(SqliteStore *store, uint64_t now_usec, int64_t *ret_id, 
 static int expire_all(SqliteStore *store, uint64_t now_usec, const char *reason, uint64_t *n,
                       Error *reterr)
 {
+        const EventNote note = { .kind = EVENT_EXPIRED, .reason = reason };
         int64_t id;
         int r;
 
         while ((r = next_expired(store, now_usec, &id, reterr)) == SQLITE_STEP_ROW) {
-                r = end_claim(store, id, true, reason, now_usec, reterr);
+                r = end_claim(store, id, true, &note, now_usec, reterr);
                 if (r < 0)
                         return r;
                 if (r > 0)
@@ -573,7 +593,27 @@ static const StoreEngine sqlite_engine = {
         .probe = probe,
         .count = sqlite_store_count,
         .usage = sqlite_store_usage,
+        .note = sqlite_store_note,
+        .last_event = sqlite_store_last_event,
+        .list_events = sqlite_store_list_events,
 };
+
+static int read_events(SqliteStore *store, Error *reterr)
+{
+        int64_t before = INT64_MAX;
+        size_t n;
+
+        do {
+                _cleanup_(event_list_done) EventList list = { 0 };
+                int r = sqlite_store_list_events(&store->store, before, &list, reterr);
+
+                if (r < 0)
+                        return r;
+                n = list.n_events;
+                before = n > 0 ? list.events[n - 1].id : before;
+        } while (n > 0);
+        return 0;
+}
 
 static int read_everything(SqliteStore *store, Error *reterr)
 {
@@ -582,9 +622,9 @@ static int read_everything(SqliteStore *store, Error *reterr)
         int r;
 
         r = sqlite_store_load_view(&store->store, &view, reterr);
-        if (r < 0)
-                return r;
-        return sqlite_store_list(&store->store, CLAIMS_ALL, NULL, &list, reterr);
+        if (r >= 0)
+                r = sqlite_store_list(&store->store, CLAIMS_ALL, NULL, &list, reterr);
+        return r < 0 ? r : read_events(store, reterr);
 }
 
 /* Prepares each statement, which fails when a table or column is missing, and reads all rows. */

@@ -5,7 +5,8 @@
  * its first engine; a central database may be another.
  *
  * What an engine promises: each call is atomic and, when it returns 0, durable; a failed one leaves
- * what is stored as it was. A write that rests on a HostView compares the generation of every
+ * what is stored as it was. What happens to a claim is written down with it
+ * (claims/claim/event.h). A write that rests on a HostView compares the generation of every
  * provider it touches with the one of the view and bumps it in the same transaction ("compare and
  * update", specification 1). No policy: what fits, what may be claimed twice and when a claim
  * expires is decided by the callers.
@@ -40,6 +41,7 @@ typedef struct StoreClaim {
         const ClaimDevice *devices;
         size_t n_devices;
         const Layout *layout;
+        const char *reason; /* why it is made, for the events; NULL: it was asked for */
 } StoreClaim;
 
 /* A claim of schema version 1 that no provider is known for yet. */
@@ -119,8 +121,8 @@ typedef struct StoreEngine {
         int (*extend)(Store *store, int64_t id, uint64_t expires_usec, Error *reterr);
 
         /* Ends a living claim; only_claimed: unless it is confirmed. STORE_E_NOT_FOUND. */
-        int (*release)(Store *store, int64_t id, bool only_claimed, const char *reason,
-                       uint64_t ended_usec, Error *reterr);
+        int (*release)(Store *store, int64_t id, bool only_claimed, const EventAuthor *by,
+                       const char *reason, uint64_t ended_usec, Error *reterr);
 
         /* Ends a claim that is pending, and leaves no removal. STORE_E_NOT_FOUND. */
         int (*withdraw)(Store *store, int64_t id, const char *reason, uint64_t ended_usec,
@@ -195,6 +197,14 @@ typedef struct StoreEngine {
 
         /* What living claims hold, by consumer and provider. */
         int (*usage)(Store *store, Allocations **ret, Error *reterr);
+
+        /* Something else happened. */
+        int (*note)(Store *store, const EventNote *note, Error *reterr);
+
+        /* The number of the newest event, 0: there is none; and the next EVENTS_LOT of them below a
+         * number, newest first. ret must be zeroed. */
+        int (*last_event)(Store *store, int64_t *ret, Error *reterr);
+        int (*list_events)(Store *store, int64_t before, EventList *ret, Error *reterr);
 } StoreEngine;
 
 /* The first member of every engine's own struct. */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What happened, in rows beside the claims: each is written in the transaction of what it tells. */
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "claims/store/sqlite-store-internal.h"
+
+/* The columns of STATEMENT_LIST_EVENTS. */
+enum { COLUMN_ID, COLUMN_USEC, COLUMN_UID, COLUMN_CLAIM, COLUMN_TEXTS };
+
+static int64_t uid_of(const EventNote *note)
+{
+        return note->by ? note->by->uid : -1;
+}
+
+static const char *author_of(const EventNote *note)
+{
+        return note->by ? note->by->text : "";
+}
+
+/* Now and then: what is one too many costs less than to look for it each time. The clock may be set
+ * back: then what is newer by its number stays, too. */
+static int trim(SqliteStore *store, uint64_t now_usec, Error *reterr)
+{
+        if (sqlite3_last_insert_rowid(store->sqlite->db) % EVENTS_LOT != 0)
+                return 0;
+        return sqlite_store_run(store, STATEMENT_TRIM_EVENTS, NULL, reterr, "ii",
+                                (int64_t)EVENTS_MAX,
+                                (int64_t)(now_usec - MIN(now_usec, EVENTS_AGE_USEC)));
+}
+
+int sqlite_store_note_claim(SqliteStore *store, int64_t id, const EventNote *note, uint64_t usec,
+                            Error *reterr)
+{
+        int r = sqlite_store_run(store, STATEMENT_NOTE_CLAIM, NULL, reterr, "iisiss", id,
+                                 (int64_t)usec, note->kind, uid_of(note), author_of(note),
+                                 note->reason);
+
+        return r < 0 ? r : trim(store, usec, reterr);
+}
+
+int sqlite_store_forget_events(SqliteStore *store, int64_t claim, Error *reterr)
+{
+        return sqlite_store_run(store, STATEMENT_FORGET_EVENTS, NULL, reterr, "i", claim);
+}
+
+int sqlite_store_note(Store *base, const EventNote *note, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        uint64_t now = clock_usec(CLOCK_REALTIME);
+        int r = sqlite_store_begin(store, reterr);
+
+        if (r < 0)
+                return r;
+        r = sqlite_store_run(store, STATEMENT_NOTE, NULL, reterr, "isisisss", (int64_t)now,
+                             note->kind, uid_of(note), author_of(note), note->claim,
+                             note->consumer ? note->consumer->text : "", note->device,
+                             note->reason);
+        if (r == 0)
+                r = trim(store, now, reterr);
+        return sqlite_store_end(store, r, reterr);
+}
+
+int sqlite_store_last_event(Store *base, int64_t *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r = sqlite_store_query(store, STATEMENT_LAST_EVENT, &statement, reterr, "");
+
+        if (r >= 0)
+                r = sqlite_step(store->sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        *ret = r == SQLITE_STEP_ROW ? sqlite3_column_int64(statement, 0) : 0;
+        return 0;
+}
+
+static int read_event(SqliteStore *store, sqlite3_stmt *statement, Event *event, Error *reterr)
+{
+        char **const texts[] = { &event->kind,  &event->author,      &event->consumer,
+                                 &event->guest, &event->allocations, &event->devices,
+                                 &event->reason };
+
+        event->id = sqlite3_column_int64(statement, COLUMN_ID);
+        event->usec = (uint64_t)MAX(sqlite3_column_int64(statement, COLUMN_USEC), INT64_C(0));
+        event->uid = sqlite3_column_int64(statement, COLUMN_UID);
+        event->claim = sqlite3_column_int64(statement, COLUMN_CLAIM);
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                const char *text;
+                int r = sqlite_column(store->sqlite, statement, COLUMN_TEXTS + (int)i, &text,
+                                      reterr);
+
+                if (r < 0)
+                        return r;
+                *texts[i] = strdup(text);
+                if (!*texts[i])
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+int sqlite_store_list_events(Store *base, int64_t before, EventList *ret, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        _cleanup_(event_list_done) EventList list = { 0 };
+        Event *event;
+        int r = sqlite_store_query(store, STATEMENT_LIST_EVENTS, &statement, reterr, "ii", before,
+                                   (int64_t)EVENTS_LOT);
+
+        if (r < 0)
+                return r;
+        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
+                r = event_list_add(&list, &event) < 0 ? error_oom(reterr)
+                                                      : read_event(store, statement, event, reterr);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+        *ret = list;
+        list = (EventList){ 0 };
+        return 0;
+}
