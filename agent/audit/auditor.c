@@ -27,6 +27,7 @@ typedef enum AuditorKind {
 struct Auditor {
         AuditorConfig config;
         bool at_start, asked, asked_heal;
+        EventAuthor by;      /* who asked to heal; "": nobody */
         uint64_t n_cycles;   /* since it healed by itself */
         uint64_t built_usec; /* of the claim database that was looked at */
         AuditMemory memory;
@@ -92,10 +93,12 @@ Auditor *auditor_free(Auditor *auditor)
         return NULL;
 }
 
-void auditor_ask(Auditor *auditor, bool heal)
+void auditor_ask(Auditor *auditor, bool heal, const EventAuthor *by)
 {
         auditor->asked = true;
         auditor->asked_heal = auditor->asked_heal || heal;
+        if (heal && by)
+                auditor->by = *by;
 }
 
 bool auditor_is_due(Auditor *auditor)
@@ -275,6 +278,7 @@ static int heal(Auditor *auditor, Error *reterr)
                 .consumers = auditor->consumers,
                 .results = auditor->results,
                 .everything = auditor->kind == AUDITOR_HEAL,
+                .by = auditor->by.text[0] ? &auditor->by : NULL,
                 .refused = auditor->config.refused,
         };
 
@@ -406,6 +410,8 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, Audit
 
         if (!facts)
                 return error_setf(reterr, ENODATA, "The guests of this host are not known yet");
+        if (!auditor->asked_heal)
+                auditor->by = (EventAuthor){ 0 };
         auditor->kind = auditor->at_start ? AUDITOR_START : AUDITOR_LOOK;
         if (heal)
                 auditor->kind = AUDITOR_HEAL;

@@ -38,8 +38,9 @@ int auditor_new(Auditor **ret, const AuditorConfig *config);
 Auditor *auditor_free(Auditor *auditor);
 DEFINE_CLEANUP(Auditor *, auditor_free);
 
-/* The next cycle is to audit, and to heal what it finds. */
-void auditor_ask(Auditor *auditor, bool heal);
+/* The next cycle is to audit, and to heal what it finds. by (copied): who wants that; NULL: nobody.
+ */
+void auditor_ask(Auditor *auditor, bool heal, const EventAuthor *by);
 
 /* Is an audit to be begun in this cycle? To be called once a cycle. */
 bool auditor_is_due(Auditor *auditor);

@@ -110,10 +110,22 @@ static void note_healed(Healer *healer)
 {
         const AuditFinding *finding = &healer->order.audit->items[healer->finding];
 
+        const EventAuthor *by = healer->order.by;
+        const EventNote note = { .kind = EVENT_HEALED,
+                                 .by = by,
+                                 .claim = finding->claim_id,
+                                 .consumer = &finding->consumer,
+                                 .reason = finding->text };
+        char id[24];
+
+        snprintf(id, sizeof(id), "%" PRId64, finding->claim_id);
         result_of(healer)->outcome = AUDIT_HEALED;
         note_told(healer, finding);
+        claim_service_record(healer->order.claims, &note);
         log_event(LOG_NOTICE, MESSAGE_AUDIT_HEALED,
-                  LOG_FIELDS(LOG_FIELD_CONSUMER, finding->consumer.text),
+                  LOG_FIELDS(LOG_FIELD_CONSUMER, finding->consumer.text, LOG_FIELD_CALLER,
+                             by ? by->text : NULL, LOG_FIELD_CLAIM,
+                             finding->claim_id > 0 ? id : NULL),
                   finding->remedy == AUDIT_REMEDY_RELEASE_SHARE
                           ? "Removed from Placement what has no owner here: %s."
                           : "Told Placement what the claim holds: %s.",

@@ -19,6 +19,7 @@ typedef struct HealerOrder {
         Allocations *consumers; /* who was read; those that are read again are replaced */
         AuditResult *results;   /* one for each finding: what became of it is noted there */
         bool everything;        /* false: claims of evacuated guests end, and nothing is written */
+        const EventAuthor *by;  /* who wants it; NULL: this program itself */
         const char *refused;    /* why nothing may be written; NULL: it may */
 } HealerOrder;
 

@@ -96,30 +96,36 @@ static int do_sync_full(sd_bus_message *call, void *userdata, sd_bus_error *erro
 }
 
 /* What it comes to is told when it ended; this is who wanted it. */
-static void note_call(const BusService *service, sd_bus_message *call, const char *what)
+static BusCaller note_call(const BusService *service, sd_bus_message *call, const char *what)
 {
         BusCaller caller;
 
         bus_caller_find(service->gate, call, &caller);
-        log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller.text),
-                  "%s was asked for by %s.", what, caller.text);
+        log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller.author.text),
+                  "%s was asked for by %s.", what, caller.author.text);
+        return caller;
 }
 
 static int do_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        note_call(userdata, call, "A reshape");
-        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_FORWARD);
+        BusCaller caller = note_call(userdata, call, "A reshape");
+
+        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_FORWARD,
+                                      &caller.author);
 }
 
 static int do_undo_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        note_call(userdata, call, "Undoing the last reshape");
-        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_UNDO);
+        BusCaller caller = note_call(userdata, call, "Undoing the last reshape");
+
+        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_UNDO,
+                                      &caller.author);
 }
 
 static int do_get_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_SHOW);
+        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_SHOW,
+                                      NULL);
 }
 
 static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -134,7 +140,7 @@ static int method_cancel(sd_bus_message *call, void *userdata, sd_bus_error *err
 
 static int do_audit(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_operations_audit(call, ((BusService *)userdata)->operations, false);
+        return bus_operations_audit(call, ((BusService *)userdata)->operations, false, NULL);
 }
 
 static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -145,6 +151,7 @@ static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
                            &config->root, error);
 
         bus_documents_note(&service->documents, BUS_TREE);
+        bus_documents_note(&service->documents, BUS_EVENTS);
         tell_soon(service);
         return r;
 }
@@ -157,14 +164,17 @@ static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error
                              &config->root, error);
 
         bus_documents_note(&service->documents, BUS_TREE);
+        bus_documents_note(&service->documents, BUS_EVENTS);
         tell_soon(service);
         return r;
 }
 
 static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        note_call(userdata, call, "Healing");
-        return bus_operations_audit(call, ((BusService *)userdata)->operations, true);
+        BusCaller caller = note_call(userdata, call, "Healing");
+
+        return bus_operations_audit(call, ((BusService *)userdata)->operations, true,
+                                    &caller.author);
 }
 
 /* Methods that change claims tell those who watch the properties. */
@@ -211,6 +221,7 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         BusService *service = userdata;
 
         bus_documents_note(&service->documents, BUS_CLAIMS);
+        bus_documents_note(&service->documents, BUS_EVENTS);
         bus_documents_note(&service->documents, BUS_TREE);
         if (event == CLAIM_EVENT_REMOVED)
                 bus_documents_note(&service->documents, BUS_HISTORY);

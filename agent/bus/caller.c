@@ -55,18 +55,22 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret)
         bool privileged;
         uid_t uid;
 
+        ret->author.uid = -1;
         if (!bus_gate_get_user(gate, call, &uid, &privileged))
                 snprintf(ret->name, sizeof(ret->name), "somebody");
-        else if (!find_name(uid, ret->name, sizeof(ret->name)))
-                snprintf(ret->name, sizeof(ret->name), "uid %u", (unsigned)uid);
-        snprintf(ret->text, sizeof(ret->text), "%s", ret->name);
+        else {
+                ret->author.uid = (int64_t)uid;
+                if (!find_name(uid, ret->name, sizeof(ret->name)))
+                        snprintf(ret->name, sizeof(ret->name), "uid %u", (unsigned)uid);
+        }
+        snprintf(ret->author.text, sizeof(ret->author.text), "%s", ret->name);
         if (pid <= 0)
                 return;
         find_command(pid, command, sizeof(command));
         if (sd_pid_get_unit(pid, &unit) < 0)
                 unit = NULL;
-        snprintf(ret->text, sizeof(ret->text), "%s (%spid %d%s%.60s)", ret->name, command, (int)pid,
-                 unit ? ", " : "", unit ? unit : "");
+        snprintf(ret->author.text, sizeof(ret->author.text), "%s (%spid %d%s%.60s)", ret->name,
+                 command, (int)pid, unit ? ", " : "", unit ? unit : "");
 }
 
 /* "VCPU=2 of demo; VGPU=1 of gpu (0000:41:00.0)", as far as there is room. */
@@ -105,7 +109,7 @@ void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *re
         format_held(claim, held, sizeof(held));
         log_event(LOG_INFO, MESSAGE_CLAIM_CALLED,
                   LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text,
-                             LOG_FIELD_CALLER, caller->text, LOG_FIELD_DEVICE, device),
-                  "Claim %s: %s by %s%s%s; %s.", id, what, caller->text, reason[0] ? ": " : "",
-                  reason, held);
+                             LOG_FIELD_CALLER, caller->author.text, LOG_FIELD_DEVICE, device),
+                  "Claim %s: %s by %s%s%s; %s.", id, what, caller->author.text,
+                  reason[0] ? ": " : "", reason, held);
 }

@@ -7,11 +7,9 @@
 #include "agent/bus/gate.h"
 #include "claims/claim/claim.h"
 
-#define BUS_CALLER_MAX 192
-
 typedef struct BusCaller {
-        char name[64];             /* the user alone */
-        char text[BUS_CALLER_MAX]; /* "root (computectl, pid 4711, session-2.scope)" */
+        char name[64]; /* the user alone */
+        EventAuthor author;
 } BusCaller;
 
 /* Of the call that is being served. */

@@ -160,6 +160,7 @@ int bus_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *servi
         r = read_request(call, &waiting->request, &words);
         if (r < 0)
                 return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
+        waiting->request.by = &waiting->caller.author;
         r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
@@ -299,7 +300,8 @@ int bus_move_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *
         r = read_move(call, &from, &to, &type, &words);
         if (r < 0)
                 return bus_claims_error(service, error, r, &words);
-        claim_queue_move(queue, &from, &to, type[0] ? type : NULL, on_claim_moved, waiting);
+        claim_queue_move(queue, &from, &to, type[0] ? type : NULL, &waiting->caller.author,
+                         on_claim_moved, waiting);
         waiting = NULL;
         return 1;
 }
@@ -364,13 +366,15 @@ static int release_claim(sd_bus_message *call, const BusCaller *caller, ClaimSer
         r = sd_bus_message_read(call, "xs", &id, &reason);
         if (r < 0)
                 return r;
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        claims_set_author(claims, &caller->author);
         r = claim_queue_release(queue, id, reason, everywhere, &words);
+        claims_set_author(claims, NULL);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
-        claims = claim_service_get(service);
-        if (claims)
-                bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, id, reason,
-                                "released");
+        bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, id, reason, "released");
         return sd_bus_reply_method_return(call, NULL);
 }
 
@@ -398,7 +402,9 @@ int bus_abort(sd_bus_message *call, const BusCaller *caller, ClaimService *servi
         r = bus_claims_begin(call, service, &claims, error, "xs", &id, &reason);
         if (r < 0)
                 return r;
+        claims_set_author(claims, &caller->author);
         r = claims_abort(claims, id, reason, &words);
+        claims_set_author(claims, NULL);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
         bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, id, reason, "aborted");

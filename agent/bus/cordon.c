@@ -60,8 +60,10 @@ int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracke
                        clock_usec(CLOCK_REALTIME), &words);
         if (r < 0)
                 return refuse(error, r, &words);
+        claim_service_record(
+                claims, &(EventNote){ EVENT_CORDONED, &caller.author, 0, NULL, device, reason });
         log_event(LOG_NOTICE, MESSAGE_CORDONED,
-                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller.text),
+                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller.author.text),
                   "%s%s was cordoned by %s%s%s.", device[0] ? "Device " : "The host", device,
                   caller.name, reason[0] ? ": " : "", reason);
         return tell(call, cordon, tracker, claims);
@@ -82,8 +84,10 @@ int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Trac
         if (r < 0)
                 return refuse(error, r, &words);
         bus_caller_find(gate, call, &caller);
+        claim_service_record(
+                claims, &(EventNote){ EVENT_UNCORDONED, &caller.author, 0, NULL, device, NULL });
         log_event(LOG_NOTICE, MESSAGE_UNCORDONED,
-                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller.text),
+                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller.author.text),
                   "%s%s was uncordoned by %s.", device[0] ? "Device " : "The host", device,
                   caller.name);
         return tell(call, cordon, tracker, claims);

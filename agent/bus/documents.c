@@ -8,6 +8,7 @@
 #include "agent/bus/claims-internal.h"
 #include "agent/formats/claim-json.h"
 #include "agent/formats/documents.h"
+#include "agent/formats/event-json.h"
 #include "agent/formats/interface.h"
 #include "agent/formats/tree-json.h"
 #include "base/json.h"
@@ -189,6 +190,7 @@ static const struct {
         [BUS_HOST] = { BUS_DOCUMENT_HOST, make_host },
         [BUS_CLAIMS] = { BUS_DOCUMENT_CLAIMS, NULL },
         [BUS_HISTORY] = { BUS_DOCUMENT_HISTORY, NULL },
+        [BUS_EVENTS] = { BUS_DOCUMENT_EVENTS, NULL },
         [BUS_PROBLEMS] = { BUS_DOCUMENT_PROBLEMS, make_problems },
         [BUS_PLAN] = { BUS_DOCUMENT_PLAN, make_plan },
         [BUS_AUDIT] = { BUS_DOCUMENT_AUDIT, make_audit },
@@ -231,7 +233,7 @@ typedef struct Listing {
         FILE *file;         /* NULL: it has not begun */
         char *text;
         size_t size;
-        int64_t after;    /* of those that live, the last one that was written */
+        int64_t after;    /* of those that live, the last one that was written; of events, too */
         ClaimList ended;  /* all of those */
         size_t n_written; /* of the document */
 } Listing;
@@ -256,22 +258,49 @@ static int begin(Listing *listing, Claims *claims, Error *reterr)
                 return error_oom(reterr);
         listing->n_changes = listing->documents->n_changes[listing->document];
         listing->documents->makers[listing->document] = &listing->job;
-        fputs("{\"format\":\"" CLAIMS_FORMAT "\",\"claims\":[", listing->file);
+        fputs(listing->document == BUS_EVENTS ? "{\"format\":\"" EVENTS_FORMAT "\",\"events\":["
+                                              : "{\"format\":\"" CLAIMS_FORMAT "\",\"claims\":[",
+              listing->file);
+        if (listing->document == BUS_EVENTS)
+                listing->after = INT64_MAX;
         return listing->document == BUS_HISTORY
                        ? claims_list(claims, CLAIMS_ENDED, NULL, &listing->ended, reterr)
                        : 0;
 }
 
-static int write_claim(Listing *listing, const Claim *claim)
+static const HostFacts *get_facts(const Listing *listing)
 {
-        ClaimService *service = listing->documents->facts->config.claims;
-        _cleanup_json_ json_t *object = claim_to_json(claim, claim_service_facts(service));
+        return claim_service_facts(listing->documents->facts->config.claims);
+}
+
+/* Takes what is to be written. */
+static int write_item(Listing *listing, json_t *item)
+{
+        _cleanup_json_ json_t *object = item;
 
         if (!object)
                 return -ENOMEM;
         if (listing->n_written++ > 0)
                 fputc(',', listing->file);
         return json_dumpf(object, listing->file, JSON_COMPACT) < 0 ? -ENOMEM : 0;
+}
+
+static int write_claim(Listing *listing, const Claim *claim)
+{
+        return write_item(listing, claim_to_json(claim, get_facts(listing)));
+}
+
+static int write_events(Listing *listing, Claims *claims, bool *ret_done, Error *reterr)
+{
+        _cleanup_(event_list_done) EventList list = { 0 };
+        int r = claims_list_events(claims, listing->after, &list, reterr);
+
+        for (size_t i = 0; r == 0 && i < list.n_events; i++) {
+                listing->after = list.events[i].id;
+                r = write_item(listing, event_to_json(&list.events[i], get_facts(listing)));
+        }
+        *ret_done = list.n_events == 0;
+        return r;
 }
 
 /* The next lot; ret_done: there was none. An outcome of claims.h. */
@@ -336,8 +365,12 @@ static int step(BusJob *job, sd_bus_error *error)
         r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
-        r = listing->file ? write_some(listing, claims, &done, &words)
-                          : begin(listing, claims, &words);
+        if (!listing->file)
+                r = begin(listing, claims, &words);
+        else if (listing->document == BUS_EVENTS)
+                r = write_events(listing, claims, &done, &words);
+        else
+                r = write_some(listing, claims, &done, &words);
         if (r != 0)
                 return bus_claims_error(service, error, r, &words);
         if (!done)
@@ -393,8 +426,10 @@ static void note_facts(BusDocuments *documents)
 {
         uint64_t sum = sum_facts(claim_service_facts(documents->facts->config.claims));
 
-        if (sum != documents->facts_sum)
+        if (sum != documents->facts_sum) {
                 bus_documents_note(documents, BUS_CLAIMS);
+                bus_documents_note(documents, BUS_EVENTS);
+        }
         documents->facts_sum = sum;
 }
 
@@ -449,7 +484,13 @@ static void look_at_claims(BusDocuments *documents)
         static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };
         Claims *claims = claim_service_get(documents->facts->config.claims);
         const HostView *view;
+        int64_t event;
 
+        if (claims && claims_last_event(claims, &event, NULL) == 0 &&
+            event != documents->last_event) {
+                documents->last_event = event;
+                bus_documents_note(documents, BUS_EVENTS);
+        }
         if (!claims || claims_host(claims, &view, NULL) != 0 ||
             (view->by_others == documents->by_others && view->by_us == documents->by_us))
                 return;

@@ -18,6 +18,7 @@ typedef enum BusDocument {
         BUS_HOST,
         BUS_CLAIMS,
         BUS_HISTORY,
+        BUS_EVENTS,
         BUS_PROBLEMS,
         BUS_PLAN,
         BUS_AUDIT,
@@ -35,6 +36,7 @@ typedef struct BusDocuments {
         Snapshot *snapshot;
         uint64_t n_cycles, facts_sum;
         int64_t by_others, by_us; /* HostView */
+        int64_t last_event;
         SyncState sync_state;
 } BusDocuments;
 

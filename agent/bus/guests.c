@@ -83,7 +83,9 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, ClaimServic
         r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
+        claims_set_author(claims, &caller->author);
         r = claims_prepare(claims, &guest.facts, &claim, &ended, &words);
+        claims_set_author(claims, NULL);
         if (ended)
                 claim_service_tell(service, CLAIM_EVENT_REMOVED, ended);
         if (r > 0 && r != CLAIM_E_BUSY)
@@ -151,7 +153,9 @@ int bus_guest_released(sd_bus_message *call, const BusCaller *caller, ClaimServi
                 return r;
         claim_service_note_stopped(service, &claim->consumer);
         if (claim_is_of_guest_alone(claim)) {
+                claims_set_author(claims, &caller->author);
                 r = claim_queue_release(queue, claim->id, reason, false, &words);
+                claims_set_author(claims, NULL);
                 if (r != 0)
                         return bus_claims_error(service, error, r, &words);
                 bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, claim->id, reason,

@@ -166,7 +166,8 @@ static bool is_reshape(const char *method)
                strcmp(method, "GetReshape") == 0;
 }
 
-int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, ReshapeKind kind)
+int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, ReshapeKind kind,
+                           const EventAuthor *by)
 {
         const char *why = nova_mode_refuses(tracker_get_nova(operations->config->tracker),
                                             NOVA_ACTION_RESHAPE);
@@ -185,7 +186,7 @@ int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, Resh
         r = add(operations, call, &waiting);
         if (r < 0)
                 return r;
-        return begun(waiting, tracker_reshape(operations->config->tracker, kind,
+        return begun(waiting, tracker_reshape(operations->config->tracker, kind, by,
                                               kind == RESHAPE_SHOW ? on_reshape_shown : on_reshaped,
                                               waiting));
 }
@@ -208,14 +209,15 @@ static void on_audited(Tracker *tracker, const Error *error, void *userdata)
         end(waiting);
 }
 
-int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool heal)
+int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool heal,
+                         const EventAuthor *by)
 {
         Waiting *waiting;
         int r = add(operations, call, &waiting);
 
         return r < 0 ? r
-                     : begun(waiting,
-                             tracker_audit(operations->config->tracker, heal, on_audited, waiting));
+                     : begun(waiting, tracker_audit(operations->config->tracker, heal, by,
+                                                    on_audited, waiting));
 }
 
 static void on_reloaded(void *userdata)

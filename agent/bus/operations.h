@@ -24,10 +24,12 @@ DEFINE_CLEANUP(BusOperations *, bus_operations_free);
 /* The method that somebody waits for, the first one of several, and how far it is; "" for none. */
 const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 
-/* Handlers of the methods of those names. */
+/* Handlers of the methods of those names. by is copied. */
 int bus_operations_sync(sd_bus_message *call, BusOperations *operations, bool full);
-int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, ReshapeKind kind);
-int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool heal);
+int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, ReshapeKind kind,
+                           const EventAuthor *by);
+int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool heal,
+                         const EventAuthor *by);
 int bus_operations_reload(sd_bus_message *call, BusOperations *operations, sd_bus_error *error);
 
 /* Cancel(), which asks for what the operation itself asks for. */

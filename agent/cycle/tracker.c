@@ -769,21 +769,23 @@ Tracker *tracker_free(Tracker *tracker)
         return NULL;
 }
 
-int tracker_reshape(Tracker *tracker, ReshapeKind kind, TrackerDone done, void *userdata)
+int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, TrackerDone done,
+                    void *userdata)
 {
         int r = tracker_sync(tracker, done, userdata);
 
         if (r >= 0)
-                reshape_control_ask(tracker->reshape, kind);
+                reshape_control_ask(tracker->reshape, kind, by);
         return r;
 }
 
-int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata)
+int tracker_audit(Tracker *tracker, bool heal, const EventAuthor *by, TrackerDone done,
+                  void *userdata)
 {
         int r = tracker_sync(tracker, done, userdata);
 
         if (r >= 0)
-                auditor_ask(tracker->auditor, heal);
+                auditor_ask(tracker->auditor, heal, by);
         return r;
 }
 

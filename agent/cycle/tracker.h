@@ -78,15 +78,18 @@ int tracker_sync_full(Tracker *tracker, TrackerDone done, void *userdata);
 int tracker_look(Tracker *tracker, Error *reterr);
 
 /* As tracker_sync(), with a reshape in it, where there is one to do. RESHAPE_SHOW: see
- * tracker_get_reshape(). Of two that are asked for before a cycle the later counts. */
-int tracker_reshape(Tracker *tracker, ReshapeKind kind, TrackerDone done, void *userdata);
+ * tracker_get_reshape(). Of two that are asked for before a cycle the later counts. by (copied):
+ * who asks; NULL: nobody. */
+int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, TrackerDone done,
+                    void *userdata);
 
 /* What the last reshape changed, or would, as a document (agent/reshape/image.h); NULL: nothing.
  * Borrowed until the loop runs again. */
 const json_t *tracker_get_reshape(const Tracker *tracker);
 
 /* The same with an audit at its end, which heals what it finds when heal is set. */
-int tracker_audit(Tracker *tracker, bool heal, TrackerDone done, void *userdata);
+int tracker_audit(Tracker *tracker, bool heal, const EventAuthor *by, TrackerDone done,
+                  void *userdata);
 
 /* Why the last undo of a reshape was not done; code 0 when it was. */
 const Error *tracker_get_undo_error(const Tracker *tracker);

@@ -19,6 +19,7 @@
 #define BUS_DOCUMENT_HOST     "host"     /* SNAPSHOT_FORMAT */
 #define BUS_DOCUMENT_CLAIMS   "claims"   /* CLAIMS_FORMAT: those that live */
 #define BUS_DOCUMENT_HISTORY  "history"  /* CLAIMS_FORMAT: those that ended, the last first */
+#define BUS_DOCUMENT_EVENTS   "events"   /* EVENTS_FORMAT: what happened, the last first */
 #define BUS_DOCUMENT_PROBLEMS "problems" /* PROBLEMS_FORMAT */
 #define BUS_DOCUMENT_PLAN     "plan"     /* an array: what the next sync would send */
 #define BUS_DOCUMENT_AUDIT    "audit"    /* AUDIT_FORMAT: the last one */

@@ -236,11 +236,21 @@ static void tell_expired(ClaimService *service, uint64_t ended_usec)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
 
-        if (!service->watch || claims_list(service->claims, CLAIMS_ALL, NULL, &list, NULL) != 0)
+        if (claims_list(service->claims, CLAIMS_ENDED, NULL, &list, NULL) != 0)
                 return;
-        for (size_t i = 0; i < list.n_claims; i++)
-                if (list.claims[i]->ended_usec == ended_usec)
-                        claim_service_tell(service, CLAIM_EVENT_REMOVED, list.claims[i]);
+        for (size_t i = 0; i < list.n_claims; i++) {
+                const Claim *claim = list.claims[i];
+                char id[24];
+
+                if (claim->ended_usec != ended_usec)
+                        continue;
+                snprintf(id, sizeof(id), "%" PRId64, claim->id);
+                log_event(LOG_NOTICE, NULL,
+                          LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text),
+                          "Released claim %s of %s: it was not confirmed in time.", id,
+                          claim->consumer.text);
+                claim_service_tell(service, CLAIM_EVENT_REMOVED, claim);
+        }
 }
 
 /* Claims expire so long after they were made, whatever the clock shows meanwhile. */
@@ -295,10 +305,8 @@ static void expire(ClaimService *service, uint64_t usec)
 
         if (r != 0)
                 log_debug("Claims could not be checked for expiry: %s", error_text(&error, r));
-        if (n > 0) {
-                log_notice("Released %" PRIu64 " claim(s) that were not confirmed in time.", n);
+        if (n > 0)
                 tell_expired(service, usec);
-        }
         note_refusal(service, r, &error);
         forget_lost(service, r);
 }
@@ -446,6 +454,15 @@ void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata
 {
         service->watch = watch;
         service->watch_userdata = userdata;
+}
+
+void claim_service_record(ClaimService *service, const EventNote *note)
+{
+        Error error = ERROR_NULL;
+        int r = service->claims ? claims_note(service->claims, note, &error) : 0;
+
+        if (r != 0)
+                log_debug("What happened is not written down: %s", error_text(&error, r));
 }
 
 void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)

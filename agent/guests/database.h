@@ -133,6 +133,10 @@ void claim_service_check(ClaimService *service, int result);
  * service until a write succeeds; one is tried with every cycle. */
 void claim_service_note(ClaimService *service, int result, const Error *words);
 
+/* Writes down what happened beside claims (claims_note()). What cannot be is left out: the journal
+ * has it. */
+void claim_service_record(ClaimService *service, const EventNote *note);
+
 /* One watcher, NULL for none; told of every change but those of other processes. It may count and
  * read claims, but neither claim_service_check() nor claim_service_tend() is for it: whoever tells
  * is in the middle of using the database. */

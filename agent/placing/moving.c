@@ -49,6 +49,7 @@ static bool begin(ClaimTask *task)
                 claim_task_end(task, r, &error);
                 return false;
         }
+        begun.by = wanted->by;
         claim_move_done(wanted);
         *wanted = begun;
         return true;

@@ -281,7 +281,7 @@ void claim_queue_look(ClaimQueue *queue, const ClaimRequest *request, ClaimQueue
 }
 
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
-                      ClaimQueueDone done, void *userdata)
+                      const EventAuthor *by, ClaimQueueDone done, void *userdata)
 {
         bool waits = find_task(queue, from) || find_task(queue, to);
         ClaimTask *task = add_task(queue, CLAIM_TASK_MOVE, from, on_asked_done);
@@ -297,6 +297,7 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
         }
         task->moving.move.from = *from;
         task->moving.move.to = *to;
+        task->moving.move.by = by;
         task->answer = done;
         task->userdata = userdata;
         task->waits = waits;

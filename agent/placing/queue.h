@@ -84,9 +84,9 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
 
 /* The claim of one consumer, and all it holds in Placement, becomes another's: one POST
  * /allocations. to_type NULL: "MIGRATION" from an instance, "INSTANCE" from all others. Once more
- * is no error. */
+ * is no error. by: who wants it, borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
-                      ClaimQueueDone done, void *userdata);
+                      const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
 /* Finishes what is owed to Placement, one after the other; stops at the first failure. To be called
  * at the end of each cycle, and when something was released. */

@@ -17,6 +17,7 @@ struct ReshapeControl {
         bool at_start; /* the first one is still to come */
         bool asked;
         ReshapeKind asked_kind;
+        EventAuthor asked_by; /* "": nobody */
         StringSet kept;
         Error error;
         Error undo_error; /* of the last undo, which whoever asked is told, and nobody else */
@@ -27,6 +28,7 @@ struct ReshapeControl {
         Reshaper *reshaper; /* NULL: none runs */
         ReshapeKind kind;   /* of that one: another may be asked for meanwhile */
         bool was_asked;
+        EventAuthor by; /* the same of that one */
         const TreeMaker *maker;
         ReshapeControlDone done;
         void *userdata;
@@ -64,10 +66,11 @@ ReshapeControl *reshape_control_free(ReshapeControl *control)
         return NULL;
 }
 
-void reshape_control_ask(ReshapeControl *control, ReshapeKind kind)
+void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by)
 {
         control->asked = true;
         control->asked_kind = kind;
+        control->asked_by = by ? *by : (EventAuthor){ 0 };
         if (kind == RESHAPE_UNDO)
                 control->undo_error = ERROR_NULL;
 }
@@ -157,11 +160,21 @@ static void log_problems(const ReshapeControl *control, const DriverReshape *ver
 
 static void log_done(const ReshapeControl *control, const ReshapeImage *image)
 {
+        size_t n = image->after.consumers ? image->after.consumers->n_consumers : 0;
+        const EventAuthor *by = control->by.text[0] ? &control->by : NULL;
+        char reason[128];
+        const EventNote note = { .kind = EVENT_RESHAPED, .by = by, .reason = reason };
+
+        snprintf(reason, sizeof(reason),
+                 "%sthe provider tree, with the allocations of %zu consumer(s)",
+                 control->kind == RESHAPE_UNDO ? "put back " : "", n);
+        claim_service_record(control->claims, &note);
         log_event(LOG_NOTICE, MESSAGE_RESHAPED,
-                  LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text),
+                  LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text, LOG_FIELD_CALLER,
+                             by ? by->text : NULL),
                   "%s the provider tree of %s, with the allocations of %zu consumer(s).",
                   control->kind == RESHAPE_UNDO ? "Put back" : "Reshaped", control->maker->nodename,
-                  image->after.consumers ? image->after.consumers->n_consumers : 0);
+                  n);
 }
 
 static bool is_away(int result)
@@ -212,7 +225,7 @@ static void on_ended(Reshaper *reshaper, int result, const Error *error, void *u
         if (!is_away(result))
                 control->at_start &= control->kind == RESHAPE_SHOW;
         else if (control->was_asked && !control->asked)
-                reshape_control_ask(control, control->kind);
+                reshape_control_ask(control, control->kind, &control->by);
         tree = reshaper_take_tree(reshaper);
         reshape_image_done(&control->image);
         if (tree)
@@ -242,6 +255,7 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
 
         control->kind = config.kind;
         control->was_asked = control->asked;
+        control->by = control->asked ? control->asked_by : (EventAuthor){ 0 };
         control->asked = false;
         control->maker = maker;
         control->done = done;

@@ -22,8 +22,8 @@ int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state
 ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 
-/* The next cycle is to do this. */
-void reshape_control_ask(ReshapeControl *control, ReshapeKind kind);
+/* The next cycle is to do this. by (copied): who wants it; NULL: nobody. */
+void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
 /* What was asked for is not done: it is forgotten, or ends before it is sent. -EBUSY: it was sent
  * already. */

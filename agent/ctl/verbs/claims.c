@@ -9,6 +9,7 @@
 #include "agent/ctl/print/audit.h"
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/devices.h"
+#include "agent/ctl/print/events.h"
 #include "agent/ctl/print/xml.h"
 #include "agent/ctl/verbs/common.h"
 #include "agent/ctl/verbs/request.h"
@@ -208,6 +209,27 @@ int ctl_verb_who(Ctl *ctl, Error *reterr)
                                                                         : EXIT_FAILURE;
 }
 
+int ctl_verb_history(Ctl *ctl, Error *reterr)
+{
+        const char *what = ctl->options.arguments[1];
+        _cleanup_json_ json_t *document = NULL;
+        int r = ctl_need_answer(
+                ctl_fetch(ctl, BUS_DOCUMENT_EVENTS, EVENTS_FORMAT, &document, reterr));
+
+        if (r < 0)
+                return r;
+        if (what)
+                ctl_events_find(document, what);
+        ctl_page(ctl);
+        r = ctl_wants_json(ctl)
+                    ? ctl_print_json(ctl, document, reterr)
+                    : ctl_oom_or(ctl_events_print(document, &ctl->style, stdout), reterr);
+        if (r < 0)
+                return r;
+        return what && json_array_size(json_object_get(document, "events")) == 0 ? EXIT_FAILURE
+                                                                                 : EXIT_SUCCESS;
+}
+
 int ctl_verb_explain(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -381,6 +403,14 @@ int ctl_check_id(const CtlOptions *options, Error *reterr)
                                 "\"%.60s\" is not the number of a claim; \"computectl claims\" shows them",
                                 *text);
         }
+        return 0;
+}
+
+int ctl_check_history(const CtlOptions *options, Error *reterr)
+{
+        if (options->arguments[1] && options->arguments[2])
+                return error_setf(reterr, EINVAL, "history: unexpected argument \"%.60s\"",
+                                  options->arguments[2]);
         return 0;
 }
 

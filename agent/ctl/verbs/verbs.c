@@ -405,6 +405,8 @@ const CtlVerb ctl_verbs[] = {
           "history" },
         { "who", "DEVICE|cpu:N|cell:N|GUEST", "Tell who has it, or what a guest has", 1, REMOTE,
           NULL, ctl_verb_who, "devices" },
+        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who wanted it",
+          CTL_ANY_ARGUMENTS, REMOTE, ctl_check_history, ctl_verb_history, "history" },
         { "explain", "", "Tell why a request fits, or does not", CTL_ANY_ARGUMENTS, REMOTE,
           ctl_check_explain, ctl_verb_explain, NULL },
         { "claim", "", "Promise resources to a guest", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_claim,

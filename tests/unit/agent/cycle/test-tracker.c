@@ -25,10 +25,8 @@ typedef struct World {
         DriverEvent pending;     /* not taken yet */
         const char *nodename;
         uint64_t patience_usec;
-        bool reshape_needed;
-        int refresh_results[16], publish_results[16]; /* in order; 0 after the last */
-        int gather_results[16];
-        bool starts;
+        bool reshape_needed, starts;
+        int refresh_results[16], publish_results[16], gather_results[16]; /* in order, then 0 */
         size_t n_forgotten;
         size_t n_refreshes, n_prepares, n_publishes, n_gathers, n_reshapes;
         ReshaperAccess access;
@@ -150,6 +148,10 @@ Gather *gather_free(Gather *gather)
 
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped)
+{
+}
+
+void claim_service_record(ClaimService *service, const EventNote *note)
 {
 }
 
@@ -311,7 +313,7 @@ Auditor *auditor_free(Auditor *auditor)
         return NULL;
 }
 
-void auditor_ask(Auditor *auditor, bool heal)
+void auditor_ask(Auditor *auditor, bool heal, const EventAuthor *by)
 {
         world.audit_due = true;
 }
@@ -735,7 +737,7 @@ static void test_audits(void **state)
                 world.publish_results[0] = cases[i].publish;
                 world.audit_fails = cases[i].fails;
                 start(&reporter_config, false);
-                assert_int_equal(tracker_audit(world.tracker, false, on_told, NULL), 0);
+                assert_int_equal(tracker_audit(world.tracker, false, NULL, on_told, NULL), 0);
                 run_until_told(1);
                 assert_int_equal(world.n_audits, cases[i].n_audits);
                 assert_true((world.audit_waits != NULL) == (cases[i].publish == REPORT_E_REFUSED));

@@ -30,7 +30,7 @@ static void test_moves(void **state)
                 if (cases[i].placed)
                         fake_placement_put(&migration, cases[i].placed);
                 for (int n = 0; n <= cases[i].twice; n++) {
-                        claim_queue_move(agent.queue, &instance, &migration, NULL, on_done,
+                        claim_queue_move(agent.queue, &instance, &migration, NULL, NULL, on_done,
                                          &answers[n]);
                         assert_true(wait_for(&agent, &answers[n]));
                         assert_int_equal(answers[n].result, cases[i].result);
@@ -53,7 +53,7 @@ static void test_nothing_to_move(void **state)
         Agent agent;
 
         agent_begin(&agent, *state, CLAIM_MODE_AUTO);
-        claim_queue_move(agent.queue, &instance, &migration, NULL, on_done, &answer);
+        claim_queue_move(agent.queue, &instance, &migration, NULL, NULL, on_done, &answer);
         assert_true(wait_for(&agent, &answer));
         assert_int_equal(answer.result, CLAIM_E_NOT_FOUND);
         agent_end(&agent);

@@ -268,7 +268,8 @@ static void test_one_after_the_other(void **state)
         make_request(&small.resources, "VCPU=1");
         make_request(&large.resources, "VCPU=2");
         claim_queue_claim(agent.queue, &small, on_done, &answers[0]);
-        claim_queue_move(agent.queue, &instance, &migration, "MIGRATION", on_done, &answers[1]);
+        claim_queue_move(agent.queue, &instance, &migration, "MIGRATION", NULL, on_done,
+                         &answers[1]);
         claim_queue_claim(agent.queue, &large, on_done, &answers[2]);
         for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
                 assert_true(wait_for(&agent, &answers[i]));

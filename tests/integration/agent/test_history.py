@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who did what: each claim and what became of it, cordons, healing and adoption, over restarts."""
+
+import getpass
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import unittest
+import uuid
+from pathlib import Path
+
+from tests.env.agent import build_folder
+from tests.env.scratch import wait_until
+from tests.integration.agent.test_agent import AgentCase
+
+
+class TestHistory(AgentCase):
+    def events(self, agent, *what):
+        done = agent.ctl('history', *what, '--json=short', check=False)
+        return json.loads(done.stdout)['events']
+
+    def kinds(self, agent, *what):
+        """Oldest first."""
+        return [one['event'] for one in self.events(agent, *what)][::-1]
+
+    def claim(self, agent, consumer=None):
+        return agent.ctl_json('claim', '--consumer', consumer or uuid.uuid4(), '--resources', 'VCPU=2')['id']
+
+    def test_who_did_what(self):
+        agent = self.start_agent()
+        consumer, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        number = self.claim(agent, consumer)
+        agent.ctl('move', consumer, migration)
+        agent.ctl('release', '--reason', 'made by a \x1b[31mred\x1b[m hand', number)
+        agent.ctl('cordon', 'demo_pci_0000_41_00_0', '--reason', 'smoke')
+        agent.ctl('uncordon', 'demo_pci_0000_41_00_0')
+
+        self.assertEqual(self.kinds(agent), ['claimed', 'moved', 'released', 'cordoned', 'uncordoned'])
+        # by number, by either consumer, by device
+        self.assertEqual(self.kinds(agent, number), ['claimed', 'moved', 'released'])
+        self.assertEqual(self.kinds(agent, consumer.upper()), ['claimed', 'moved', 'released'])
+        self.assertEqual(self.kinds(agent, migration), ['moved', 'released'])
+        self.assertEqual(self.kinds(agent, 'demo_pci_0000_41_00_0'), ['cordoned', 'uncordoned'])
+        first = self.events(agent)[-1]
+        self.assertEqual((first['claim'], first['consumer'], first['uid'], first['allocations']),
+                         (number, consumer, os.getuid(), [{'name': 'demo', 'class': 'VCPU', 'amount': 2}]))
+        self.assertRegex(first['author'], r'^%s \(computectl, pid \d+' % getpass.getuser())
+        shown = agent.ctl('history', number).stdout
+        self.assertIn('made by a \\x1b[31mred\\x1b[m hand', shown)
+        self.assertIn('demo: VCPU=2', shown)
+        self.assertIn('from consumer ' + consumer, shown)
+        nothing = agent.ctl('history', '4711', check=False)
+        self.assertEqual((nothing.returncode, nothing.stdout), (1, 'Nothing happened that is still known.\n'))
+
+        before = self.events(agent)
+        agent.stop()
+        agent.start()
+        agent.wait_state('synced')
+        self.assertEqual(self.events(agent), before)
+
+    def test_a_caller_that_calls_itself_what_it_likes(self):
+        agent = self.start_agent()
+        command = Path(agent.folder) / 'a\x1b[2J,(\n'
+        shutil.copy(build_folder() / 'computectl', command)
+        done = subprocess.run([command, 'cordon', '--reason', 'two\nlines'], env=agent.env(), check=True,
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stderr, '')
+        event = self.events(agent)[0]
+        self.assertIn(' (a?[2J??', event['author'])
+        self.assertEqual(event['reason'], 'two\nlines')
+        shown = agent.ctl('history').stdout
+        self.assertNotIn('\x1b', shown)
+        self.assertIn('two\\x0alines', shown)
+
+    def test_a_refused_claim_is_none(self):
+        agent = self.start_agent()
+        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=4000', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(self.events(agent), [])
+
+    def test_a_guest_that_runs(self):
+        agent = self.start_agent()
+        guest = str(uuid.uuid4())
+        self.libvirtd.start_guest('web-1', uuid=guest)
+        self.addCleanup(self.libvirtd.virsh, 'undefine', guest, check=False)
+        self.addCleanup(self.libvirtd.virsh, 'destroy', guest, check=False)
+        agent.ctl('sync')
+        wait_until(lambda: self.kinds(agent, 'web-1') == ['adopted'], 20, 'the adoption')
+        event = self.events(agent, guest)[0]
+        self.assertEqual((event['author'], event['uid'], event['reason'], event['guest']),
+                         ('', -1, 'guest web-1 had no claim', 'web-1'))
+        self.assertIn('the agent itself', agent.ctl('history').stdout)
+        number = event['claim']
+        self.libvirtd.virsh('destroy', guest)
+        self.libvirtd.virsh('undefine', guest)
+        agent.ctl('sync')
+        wait_until(lambda: self.kinds(agent, number) == ['adopted', 'released'], 20, 'the release')
+
+    def test_what_nobody_confirms_expires(self):
+        agent = self.start_agent({'DEFAULT': {'claim_expiry_time': 1}})
+        self.claim(agent)
+        wait_until(lambda: self.kinds(agent)[:2] in (['claimed', 'expired'], ['claimed', 'released']), 30, 'the end')
+
+    def test_healing(self):
+        agent = self.start_agent({'DEFAULT': {'claim_expiry_time': 1}})
+        lost = str(uuid.uuid4())
+        answer = self.placement.request('PUT', '/allocations/' + lost, {
+            'allocations': {agent.root(): {'resources': {'VCPU': 1}}}, 'project_id': 'p', 'user_id': 'u',
+            'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        self.assertEqual(answer.status, 204, answer.text)
+
+        def healed():
+            agent.ctl('heal', check=False)
+            return self.kinds(agent, lost) == ['healed']
+
+        wait_until(healed, 60, 'the healing')
+        self.assertIn('computectl', self.events(agent, lost)[0]['author'])
+        self.assertEqual(self.placement.get('/allocations/' + lost)['allocations'], {})
+
+    def test_an_old_database(self):
+        agent = self.start_agent()
+        number = self.claim(agent)
+        agent.stop()
+        path = Path(agent.state) / 'claim.sqlite'
+        with sqlite3.connect(path) as database:
+            database.executescript('DROP TABLE events; UPDATE versions SET version = 2')
+        agent.start()
+        agent.wait_state('synced')
+        self.assertIn('Upgraded from version 2 to 3', agent.log())
+        self.assertEqual([one['id'] for one in agent.ctl_json('claims')['claims']], [number])
+        self.assertEqual(self.events(agent), [])
+        agent.ctl('release', number)
+        self.assertEqual(self.kinds(agent), ['released'])
+
+
+if __name__ == '__main__':
+    unittest.main()
