@@ -96,7 +96,7 @@ static int leave_root(const Config *config, Error *reterr)
         int r = folder_owner_become(config->state_path, reterr);
 
         if (r > 0)
-                log_info("Going on as user %u, whose folder %s is.", geteuid(), config->state_path);
+                log_info("Continuing as user %u, the owner of %s.", geteuid(), config->state_path);
         return r;
 }
 

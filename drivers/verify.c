@@ -216,7 +216,7 @@ static int verify_emulators(const DriverConfig *config, const Snapshot *snapshot
         if (snapshot->n_emulators == 0)
                 return findings_warn(
                         findings, "[libvirt] virt_type",
-                        "The hypervisor (%.40s) does not tell what %s guests may have: the traits for that are left as they are",
+                        "The hypervisor (%.40s) does not report what %s guests may have: the traits for that are left as they are",
                         snapshot->hypervisor, virt_types[config->virt_type]);
         for (size_t i = 0; i < snapshot->n_emulators; i++)
                 tpm = tpm || string_set_contains(&snapshot->emulators[i].tpm_backends, "emulator");

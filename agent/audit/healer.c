@@ -128,7 +128,7 @@ static void note_healed(Healer *healer)
                              finding->claim_id > 0 ? id : NULL),
                   finding->remedy == AUDIT_REMEDY_RELEASE_SHARE
                           ? "Removed from Placement what has no owner here: %s."
-                          : "Told Placement what the claim holds: %s.",
+                          : "Wrote to Placement what the claim holds: %s.",
                   finding->text);
 }
 

@@ -59,7 +59,7 @@ static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return 0;
         if (bus_facts_tell(&service->facts, service->bus) < 0)
-                log_warning("Out of memory: a change is not told on D-Bus, ignoring.");
+                log_warning("Out of memory: a change is not signalled on D-Bus, ignoring.");
         if (!bus_documents_tell(&service->documents, service->bus))
                 return 0;
         (void)sd_event_source_set_time_relative(source, 0);

@@ -159,12 +159,12 @@ static void print_owed_numbers(const Metrics *metrics, FILE *output)
         const ClaimsOwed *owed = &metrics->owed;
 
         print_head(output, "placement_owed", "gauge",
-                   "What Placement is still to be told of claims: to write, remove or move.");
+                   "What is still to be reported to Placement of claims: writes, removals, moves.");
         fprintf(output, PREFIX "placement_owed{action=\"write\"} %zu\n", owed->n_writes);
         fprintf(output, PREFIX "placement_owed{action=\"remove\"} %zu\n", owed->n_removals);
         fprintf(output, PREFIX "placement_owed{action=\"move\"} %zu\n", owed->n_moves);
         print_number(output, "claims_unheld", "gauge",
-                     "Claims of guests that Placement knows nothing of, and is not told of.",
+                     "Claims of guests that are not in Placement and will not be reported.",
                      owed->n_unheld);
         print_time(output, "last_audit_timestamp_seconds",
                    "When Placement, claims and guests were compared last; 0 for never.",

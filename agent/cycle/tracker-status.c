@@ -45,7 +45,7 @@ bool tracker_status_has_failed(const TrackerStatus *status)
 const char *tracker_status_find_hindrance(const TrackerStatus *status)
 {
         if (status->hypervisor_error.code)
-                return "left as it is until the hypervisor tells its guests again";
+                return "left as it is until the hypervisor lists its guests again";
         if (status->reshape_needed)
                 return "left as it is until the tree is reshaped";
         if (status->sync_state != SYNC_SYNCED && status->sync_state != SYNC_LEFT)
@@ -204,7 +204,7 @@ void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const 
         if (error->code && strcmp(error->text, status->device_error.text) != 0)
                 log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
                           LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
-                          "Not all of this host is told as configured: %s", error->text);
+                          "Not all of this host is reported as configured: %s", error->text);
         status->device_error = *error;
 }
 

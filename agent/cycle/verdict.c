@@ -40,48 +40,49 @@ static const struct {
 } kinds[] = {
         [KIND_CLAIMS_DOWN] = { VERDICT_DEGRADED, "service", "claims cannot be taken",
                                "journalctl -u compute-agent",
-                               "Do as it says; else see that the file system of the claim database has room, and that the user compute-agent may write there" },
+                               "Do as it says; else check that the file system of the claim database has room, and that the user compute-agent may write there" },
         [KIND_HYPERVISOR] = { VERDICT_DEGRADED, "hypervisor", "the hypervisor does not answer",
                               "systemctl status libvirtd",
-                              "See that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is right" },
+                              "Check that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is right" },
         [KIND_OVER] = { VERDICT_DEGRADED, "claims", "claims hold more than the host has",
                         "computectl tree",
                         "\"computectl claims\" lists who holds it: let a guest go, or raise the ratio in Placement" },
         [KIND_DEVICE_LOST] = { VERDICT_DEGRADED, "devices", "a device that claims hold is missing",
                                "computectl discover",
-                               "See that its driver is loaded and the card seen (lspci); \"computectl drain DEVICE\" lists who has it" },
+                               "Check that its driver is loaded and the card seen (lspci); \"computectl drain DEVICE\" lists who has it" },
         [KIND_OFFLINE] = { VERDICT_DEGRADED, "placement", "Placement cannot be used",
                            "computectl doctor",
-                           "See that the address, the user, its password and the certificates of [placement] are right, that the user has the role that Placement asks for (service), and that this host reaches it; then \"computectl sync\"" },
+                           "Check that the address, the user, its password and the certificates of [placement] are right, that the user has the role that Placement asks for (service), and that this host reaches it; then \"computectl sync\"" },
         [KIND_STALE] = { VERDICT_DEGRADED, "placement", "Placement is not equal to this host",
                          "computectl plan",
                          "\"computectl plan\" shows what is left to send, \"journalctl -x -u compute-agent\" what Placement said" },
-        [KIND_UNTOLD] = { VERDICT_DEGRADED, "host", "not all of this host is told",
+        [KIND_UNTOLD] = { VERDICT_DEGRADED, "host", "not all of this host is reported",
                           "computectl discover",
-                          "All else is told; \"computectl verify\" compares the configuration with the hardware" },
+                          "Everything else is reported; \"computectl verify\" compares the configuration with the hardware" },
         [KIND_OTHERS] = { VERDICT_DEGRADED, "second reporter",
                           "somebody else writes this host's tree in Placement", "computectl doctor",
                           "If nova-compute reports this host, too, let [agent] nova say whose the tree is, and give both the same options; a trait that others are to decide on goes into [agent] foreign_traits. Two agents with one compute_id show the same" },
         [KIND_OWED_REFUSED] = { VERDICT_DEGRADED, "placement",
-                                "Placement is not told of all claims yet", "computectl audit",
+                                "not all claims are reported to Placement yet", "computectl audit",
                                 "It is tried again with each cycle; \"computectl audit\" compares claims and Placement" },
         [KIND_DIFFERS] = { VERDICT_WARNING, "placement", "otherwise than this agent would",
                            "computectl plan",
                            "\"computectl plan\" lists them. Options that differ from nova-compute's are the usual reason" },
         [KIND_UNHELD] = { VERDICT_WARNING, "claims", "some guests are unknown to it",
                           "computectl audit",
-                          "Nobody placed them, so schedulers see their room as free: \"computectl audit\" lists them; with [hook] enabled guests that virsh starts are told" },
+                          "Nobody placed them, so schedulers see their room as free: \"computectl audit\" lists them; with [hook] enabled guests that virsh starts are reported" },
         [KIND_DISAGREE] = { VERDICT_WARNING, "guests", "claims and guests disagree",
                             "computectl claims --problems",
                             "\"computectl claims --problems\" lists them" },
         [KIND_FINDINGS] = { VERDICT_WARNING, "audit",
-                            "the last audit found what nobody put right yet", "computectl audit",
-                            "\"computectl audit\" looks again, \"computectl heal --dry-run\" tells what could be put right" },
+                            "the last audit found problems that are not healed yet",
+                            "computectl audit",
+                            "\"computectl audit\" looks again, \"computectl heal --dry-run\" shows what would be healed" },
         [KIND_HOST_CORDONED] = { VERDICT_WARNING, "service", "the host is cordoned",
                                  "computectl drain", "\"computectl uncordon\" gives it back" },
         [KIND_WITHHELD] = { VERDICT_WARNING, "devices", "a device is withheld",
                             "computectl discover",
-                            "See that its driver is loaded and the card seen (lspci, \"computectl discover\"); what is back stays withheld for [agent] device_hold_sec" },
+                            "Check that its driver is loaded and the card seen (lspci, \"computectl discover\"); what is back stays withheld for [agent] device_hold_sec" },
         [KIND_DEVICE_CORDONED] = { VERDICT_WARNING, "devices", "a device is cordoned",
                                    "computectl drain DEVICE",
                                    "\"computectl uncordon DEVICE\" gives it back" },
@@ -89,8 +90,8 @@ static const struct {
                               "journalctl -u compute-agent", "Wait, or \"computectl sync\"" },
         [KIND_PENDING] = { VERDICT_PENDING, "placement", "a change is on its way to Placement",
                            "computectl plan", "Wait, or \"computectl sync\"" },
-        [KIND_OWED] = { VERDICT_PENDING, "placement", "Placement is not told of all claims yet",
-                        "computectl audit",
+        [KIND_OWED] = { VERDICT_PENDING, "placement",
+                        "not all claims are reported to Placement yet", "computectl audit",
                         "It is tried again with each cycle; \"computectl audit\" compares claims and Placement" },
 };
 
@@ -218,7 +219,7 @@ static const char *find_synced(const TrackerStatus *status)
                 [SYNC_SYNCED] = "Placement is equal to this host",
                 [SYNC_STALE] = "Placement is not equal to this host",
                 [SYNC_OFFLINE] = "Placement cannot be used",
-                [SYNC_LEFT] = "nova-compute tells Placement of this host",
+                [SYNC_LEFT] = "nova-compute reports this host to Placement",
         };
 
         if (status->sync_state == SYNC_SYNCED && status->hypervisor_error.code)
@@ -264,12 +265,12 @@ static void look_at_placement(const VerdictFacts *facts, Verdict *verdict)
         look_at_others(facts, verdict);
         if (count_owed(facts) > 0 && trouble[0])
                 add(verdict, KIND_OWED_REFUSED,
-                    "Placement is not told of %" PRIu64 " claim(s) yet: %s", count_owed(facts),
+                    "%" PRIu64 " claim(s) not reported to Placement yet: %s", count_owed(facts),
                     trouble);
         if (status->sync_state == SYNC_LEFT && status->n_differences > 0)
                 add(verdict, KIND_DIFFERS,
                     "%" PRIu64
-                    " request(s) would make the tree of nova-compute equal to what this agent would tell",
+                    " request(s) would make the tree of nova-compute equal to what this agent would report",
                     status->n_differences);
         if (status->sync_state != SYNC_STANDALONE && facts->owed.n_unheld > 0)
                 add(verdict, KIND_UNHELD, "Placement knows nothing of %" PRIu64 " of %zu claim(s)",
@@ -287,7 +288,7 @@ static void look_at_rest(const VerdictFacts *facts, Verdict *verdict)
                     facts->n_disagreements);
         if (facts->n_findings > 0)
                 add(verdict, KIND_FINDINGS,
-                    "The last audit found %zu point(s) that nobody put right yet",
+                    "The last audit found %zu problem(s) that are not healed yet",
                     facts->n_findings);
         if (facts->host_cordoned)
                 add(verdict, KIND_HOST_CORDONED, "Cordoned: %s", facts->host_cordoned);
@@ -299,7 +300,7 @@ static void look_at_rest(const VerdictFacts *facts, Verdict *verdict)
         else if (status->sync_state == SYNC_PENDING)
                 add(verdict, KIND_PENDING, "A change is on its way to Placement");
         if (count_owed(facts) > 0 && !(facts->owed_trouble && facts->owed_trouble[0]))
-                add(verdict, KIND_OWED, "Placement is not told of %" PRIu64 " claim(s) yet",
+                add(verdict, KIND_OWED, "%" PRIu64 " claim(s) not reported to Placement yet",
                     count_owed(facts));
 }
 
@@ -368,7 +369,7 @@ const char *verdict_line(const Verdict *verdict, char *text, size_t size)
         char summary[VERDICT_SUMMARY_MAX], owed[48] = "";
 
         if (verdict->n_owed > 0)
-                snprintf(owed, sizeof(owed), ", %" PRIu64 " not told yet", verdict->n_owed);
+                snprintf(owed, sizeof(owed), ", %" PRIu64 " not reported yet", verdict->n_owed);
         snprintf(text, size, "%s; %zu provider(s), %zu claim(s)%s%s%s",
                  verdict_summary(verdict, summary, sizeof(summary)), verdict->n_providers,
                  verdict->n_claims, owed, verdict->n_reasons > 0 ? ". " : "",

@@ -519,7 +519,7 @@ void claim_claiming_run(ClaimTask *task)
                    (has_claim(task, claims, &placed) && (!placed || away))) {
                 claim_locally(task, &local);
         } else if (away) {
-                error_setf(&error, EAGAIN, "Placement was not spoken to yet");
+                error_setf(&error, EAGAIN, "Placement was not reached yet");
                 go_without(task, &error);
         } else {
                 read_consumer(task);

@@ -134,7 +134,7 @@ void claim_task_read(ClaimTask *task, ConsumersDone done)
         int r = 0;
 
         if (!task->session) {
-                error_setf(&error, EAGAIN, "Placement was not spoken to yet");
+                error_setf(&error, EAGAIN, "Placement was not reached yet");
                 claim_task_end(task, CLAIM_QUEUE_E_PLACEMENT, &error);
                 return;
         }

@@ -187,7 +187,7 @@ static int create(const char *state_path, const Uuid *uuid, bool replace, Error 
         case -ENOENT:
         case -ENOTDIR:
                 return error_setf(reterr, r,
-                                  "There is no folder %s; make it, or set [DEFAULT] state_path",
+                                  "There is no folder %s; create it, or set [DEFAULT] state_path",
                                   state_path);
         case -ENOSPC:
         case -EDQUOT:

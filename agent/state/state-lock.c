@@ -51,9 +51,10 @@ int state_lock_take(const char *state_path, int *ret, Error *reterr)
                 return 0;
         }
         if (fd < 0 && errno == ENOENT)
-                return error_setf(reterr, ENOENT,
-                                  "There is no folder %.200s; make it, or set [DEFAULT] state_path",
-                                  state_path);
+                return error_setf(
+                        reterr, ENOENT,
+                        "There is no folder %.200s; create it, or set [DEFAULT] state_path",
+                        state_path);
         if (fd < 0)
                 return error_setf(reterr, errno, "Cannot open %.200s: %s", path, strerror(errno));
         r = lock_file(fd, path, reterr);

@@ -520,7 +520,7 @@ static void explain_cells(const NumaSearch *search, Error *reterr)
         size_t n_cells = search->request->numa.n_cells, n_rooms = search->host->n_rooms;
 
         if (n_rooms == 0) {
-                error_setf(reterr, ENOSPC, "The hypervisor tells no NUMA cells");
+                error_setf(reterr, ENOSPC, "The hypervisor reports no NUMA cells");
                 return;
         }
         for (size_t i = 0; i < n_cells; i++) {

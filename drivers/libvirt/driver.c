@@ -93,8 +93,9 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
         link->facts_error = ERROR_NULL;
         if (r < 0 && link->facts) {
                 link->facts_error = error;
-                error_prefixf(&link->facts_error, r,
-                              "What guests may have cannot be read anew, and is told as before");
+                error_prefixf(
+                        &link->facts_error, r,
+                        "What guests may have cannot be read anew, and is reported as before");
                 return 0;
         }
         if (r < 0) {

@@ -6,7 +6,7 @@
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 
-static const char advice_daemon[] = "; see that libvirtd (or virtqemud) runs";
+static const char advice_daemon[] = "; check that libvirtd (or virtqemud) runs";
 static const char advice_group[] = "; add the user that the agent runs as to the group libvirt";
 static const char advice_uri[] = "; check [libvirt] connection_uri";
 static const char advice_retry[] = "; the connection is made again at the next poll";

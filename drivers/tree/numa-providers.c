@@ -150,7 +150,7 @@ static int check_memory(const Snapshot *snapshot, Error *reterr)
         return error_setf(
                 reterr, EINVAL,
                 OPTION
-                " = true: the hypervisor tells the memory of no cell, so MEMORY_MB is not reported; set it to root");
+                " = true: the hypervisor reports the memory of no cell, so MEMORY_MB is not reported; set it to root");
 }
 
 /* The first words stay. */
@@ -171,7 +171,7 @@ int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPl
                 return error_setf(
                         reterr, EINVAL,
                         OPTION
-                        " = true: the hypervisor tells no NUMA cells; set it to false for this host");
+                        " = true: the hypervisor reports no NUMA cells; set it to false for this host");
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 r = check_cell_cpus(snapshot, &snapshot->cells[i], &all, reterr);
                 if (r < 0)

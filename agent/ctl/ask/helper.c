@@ -138,5 +138,5 @@ int ctl_poll_identity(const CtlIdentityQuestion *question, json_t **ret, Error *
                                     question->name,   question->cloud ? question->cloud : "",
                                     question->config, NULL };
 
-        return ask(arguments, "It cannot be told who this host is", IDENTITY_FORMAT, ret, reterr);
+        return ask(arguments, "Could not determine who this host is", IDENTITY_FORMAT, ret, reterr);
 }

@@ -186,7 +186,7 @@ int ctl_consumers_print(const json_t *document, const CtlStyle *style, FILE *out
         size_t i;
 
         if (json_array_size(consumers) == 0) {
-                fputs("Nobody holds anything of this host in Placement.\n", output);
+                fputs("No consumer holds anything of this host in Placement.\n", output);
                 return 0;
         }
         if (ctl_table_new(&table, style, consumer_columns, ARRAY_SIZE(consumer_columns)) < 0)

@@ -48,7 +48,7 @@ static const char *advice_for_token(const json_t *connect)
         if (strcmp(outcome, "unauthorized") == 0)
                 return "Ask for a token with the same credential (\"openstack token issue\"); then correct it in [placement] and \"systemctl reload compute-agent\", or in its file of LoadCredential= and \"systemctl restart compute-agent\"";
         if (strcmp(outcome, "unreachable") == 0)
-                return "See that auth_url is right, that Keystone runs, and that this host reaches it (and trusts its certificate: cafile)";
+                return "Check that auth_url is right, that Keystone runs, and that this host reaches it (and trusts its certificate: cafile)";
         return "Compare auth_url, region_name and valid_interfaces in [placement] with \"openstack endpoint list\"";
 }
 
@@ -76,15 +76,15 @@ static int judge_read(const json_t *connect, json_t *findings)
                 return ctl_doctor_add(
                         findings, "role", "bad",
                         !has_keystone(connect)
-                                ? "See that token is the one that Placement's configuration has"
-                                : "Give it: \"openstack role add --user USER --project PROJECT service\" (or admin, where Placement is older than the role service)",
+                                ? "Check that token is the one that Placement's configuration has"
+                                : "Grant it: \"openstack role add --user USER --project PROJECT service\" (or admin, where Placement is older than the role service)",
                         "%s", error);
         if (error[0])
                 return ctl_doctor_add(
                         findings, "endpoint", "bad",
                         has_keystone(connect)
-                                ? "See that Placement runs there, and that the catalogue is right: \"openstack endpoint list --service placement\""
-                                : "See that Placement runs there, and that endpoint_override and token are right",
+                                ? "Check that Placement runs there, and that the catalogue is right: \"openstack endpoint list --service placement\""
+                                : "Check that Placement runs there, and that endpoint_override and token are right",
                         "%s", error);
         if (has_keystone(connect) && !has_role(connect, "service") && !has_role(connect, "admin"))
                 return ctl_doctor_add(
@@ -119,7 +119,7 @@ static int judge_clock(const json_t *connect, json_t *findings)
                 return 0;
         return ctl_doctor_add(
                 findings, "clock", "warning",
-                "Tokens end by Keystone's clock, and logs are compared by both: run chrony or systemd-timesyncd on both sides",
+                "Tokens expire by Keystone's clock, and logs are compared by both: run chrony or systemd-timesyncd on both sides",
                 "It is %lld s %s that of Keystone", llabs(ahead),
                 ahead > 0 ? "ahead of" : "behind");
 }

@@ -124,7 +124,7 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
         if (!facts->snapshot)
                 return ctl_doctor_add(
                         findings, "hypervisor", "bad",
-                        "See that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is right",
+                        "Check that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is right",
                         "%s", facts->snapshot_error.text);
         return ctl_doctor_add(findings, "hypervisor", "ok", NULL,
                               "%s on %s: %zu device(s), %zu domain(s)", facts->snapshot->hypervisor,
@@ -140,7 +140,7 @@ static int judge_parts(const CtlFacts *facts, json_t *findings)
         for (size_t i = 0; facts->snapshot && i < facts->snapshot->problems.n_items && r >= 0; i++)
                 r = ctl_doctor_add(
                         findings, "host", "warning",
-                        "All else is told, and this is left as it was; it is read again with each poll, and what guests may have with \"computectl sync\"",
+                        "Everything else is reported, and this is left as it was; it is read again with each poll, and what guests may have with \"computectl sync\"",
                         "%s", facts->snapshot->problems.items[i]);
         return r;
 }
@@ -164,7 +164,7 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                 if (!offers_type(facts->snapshot, *type))
                         return ctl_doctor_add(
                                 findings, "devices", "bad",
-                                "\"computectl discover\" lists the types there are; if the device is missing, see that its driver is loaded",
+                                "\"computectl discover\" lists the types there are; if the device is missing, check that its driver is loaded",
                                 "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
         if (has_reason(facts, "devices"))
                 return 0;
@@ -184,8 +184,8 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         if (facts->snapshot->disk_total_bytes == 0)
                 return ctl_doctor_add(
                         findings, "storage", "warning",
-                        "Make it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
-                        "The size of %s is not known: DISK_GB is not told, or stays as it was",
+                        "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
+                        "The size of %s is not known: DISK_GB is not reported, or stays as it was",
                         pool && pool[0] ? pool : facts->config->driver.instances_path);
         return ctl_doctor_add(findings, "storage", "ok", NULL, "The size of the disk is known");
 }
@@ -197,14 +197,13 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
         if (!is_running(facts) || has_reason(facts, "placement"))
                 return 0;
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
-                return ctl_doctor_add(
-                        findings, "placement", "warning",
-                        "If it should be told of this host, write a section [placement]",
-                        "No [placement] section: nobody is told of this host");
+                return ctl_doctor_add(findings, "placement", "warning",
+                                      "To report this host, write a section [placement]",
+                                      "No [placement] section: this host is reported to nobody");
         if (strcmp(state, SYNC_STATE_LEFT) == 0)
                 return ctl_doctor_add(
                         findings, "placement", "ok", NULL,
-                        "[agent] nova is %s, and nova-compute tells Placement what this agent would",
+                        "[agent] nova is %s, and nova-compute reports what this agent would",
                         ctl_json_text(facts->status, "nova"));
         return ctl_doctor_add(
                 findings, "placement", "ok", NULL, "It is equal to this host%s",
@@ -319,7 +318,7 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
                 return 0; /* the first start makes it */
         if (facts->disk_error.code)
                 return ctl_doctor_add(findings, "disk", "bad",
-                                      "Make the folder, or start the service, which does", "%s",
+                                      "Create the folder, or start the service, which does", "%s",
                                       facts->disk_error.text);
         ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
         if (facts->disk_free_bytes < DISK_NEEDED_BYTES)

@@ -46,7 +46,7 @@ static int print_done(const Ctl *ctl, const char *why, bool cordoned, Error *ret
         if (!ctl->options.quiet)
                 printf("%s%s is %s%s%s.\n", device[0] ? "" : "The host", device,
                        cordoned ? "cordoned" : "in use again",
-                       why[0] ? "; Placement will be told: " : "", why);
+                       why[0] ? "; still to be reported to Placement: " : "", why);
         return 0;
 }
 

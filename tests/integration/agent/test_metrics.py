@@ -122,10 +122,10 @@ class WithPlacement(unittest.TestCase):
         self.assertEqual((shown['state'], shown['n_owed_writes'], shown['n_owed_removals'],
                           shown['n_owed_moves']), ('degraded', 1, 0, 0))
         self.assertIn('500', shown['owed_error'])
-        self.assertIn('1 not told yet', shown['status'])
+        self.assertIn('1 not reported yet', shown['status'])
         done = self.agent.ctl('status', check=False)
         self.assertEqual(done.returncode, 4)
-        self.assertIn('Placement is not told of all claims yet', done.stdout)
+        self.assertIn('not all claims are reported to Placement yet', done.stdout)
         self.assertIn('Owed: 1 to write to Placement', done.stdout)
         self.proxy.clear()
         self.wait_metric('placement_owed{action="write"}', '0')

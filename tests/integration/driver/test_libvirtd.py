@@ -270,7 +270,7 @@ class TestTrouble(LibvirtdCase):
                 lines = len(probe.lines())
                 self.libvirtd.kill()
                 failure, _ = probe.wait('failed', lines)
-                self.assertIn('see that libvirtd', self.last_failure(probe) or failure)
+                self.assertIn('check that libvirtd', self.last_failure(probe) or failure)
                 self.libvirtd.start()
                 lines = len(probe.lines())
                 host = probe.snapshot(lines)
@@ -298,7 +298,7 @@ class TestTrouble(LibvirtdCase):
         """The first failure may be that of the call under way; the next is that of connecting."""
         def look():
             failures = [line for line in probe.lines() if line.startswith('failed ')]
-            return failures[-1] if failures and 'see that libvirtd' in failures[-1] else None
+            return failures[-1] if failures and 'check that libvirtd' in failures[-1] else None
         return wait_until(look, 10, 'a failure to connect')
 
     def test_loss_between_polls_is_reported_at_once(self):
@@ -326,7 +326,7 @@ class TestNobodyThere(DriverCase):
     def test_the_advice_survives_a_long_path(self):
         socket = ('%s/' % self.scratch.path).ljust(107, 'x') # the longest that there can be
         probe = self.probe('qemu:///system?socket=%s' % socket, '--once')
-        self.assertTrue(probe.wait('failed')[0].endswith('see that libvirtd (or virtqemud) runs'))
+        self.assertTrue(probe.wait('failed')[0].endswith('check that libvirtd (or virtqemud) runs'))
 
 
 class TestReadOnly(LibvirtdCase):

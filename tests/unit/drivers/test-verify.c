@@ -142,7 +142,7 @@ static const Case cases[] = {
         { "no cells",
           "\"online_cpus\": \"0\", \"disk_total_bytes\": 107374182400, \"memory_kib\": "
           "4194304, " EMULATORS,
-          set_numa, FINDING_ERROR, "[compute] numa_in_placement", "tells no NUMA cells" },
+          set_numa, FINDING_ERROR, "[compute] numa_in_placement", "reports no NUMA cells" },
         { "too many pages", GOOD EMULATORS, set_many_pages, FINDING_ERROR, "reserved_huge_pages",
           "has only 8" },
         { "pages of no cell", GOOD EMULATORS, set_no_such_cell, FINDING_WARNING,

@@ -256,7 +256,7 @@ static void test_no_daemon(void **state)
         static const struct {
                 const char *uri, *words;
         } cases[] = {
-                { "qemu:///system?socket=/nonexistent/libvirt-sock", "see that libvirtd" },
+                { "qemu:///system?socket=/nonexistent/libvirt-sock", "check that libvirtd" },
                 { "test:///nonexistent/host.xml", "/nonexistent/host.xml" },
                 { "http://127.0.0.1/", "http" },
                 { "::: not a uri", "uri" },

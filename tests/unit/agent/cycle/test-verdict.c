@@ -25,7 +25,7 @@ typedef struct Case {
 static const Case cases[] = {
         { "Placement is equal to this host", "", .sync = SYNC_SYNCED },
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE },
-        { "nova-compute tells Placement of this host", "", .sync = SYNC_LEFT },
+        { "nova-compute reports this host to Placement", "", .sync = SYNC_LEFT },
         { "a change is on its way to Placement", "placement pending", .sync = SYNC_PENDING },
         { "the host was not polled yet", "hypervisor pending", .sync = SYNC_PENDING,
           .not_polled = true },
@@ -60,16 +60,16 @@ static const Case cases[] = {
         { "standalone, nothing is published, but the host is cordoned", "service warning",
           .sync = SYNC_STANDALONE, .host_cordoned = "by ann" },
         /* what of the host is not told */
-        { "not all of this host is told", "host degraded", .sync = SYNC_STANDALONE,
+        { "not all of this host is reported", "host degraded", .sync = SYNC_STANDALONE,
           .part_error = "guest x cannot be read" },
         { "Placement is not equal to this host", "placement degraded", .sync = SYNC_STALE,
           .sync_error = "guest x", .part_error = "guest x" },
         /* what Placement is told of claims */
-        { "Placement is not told of all claims yet", "placement pending", .sync = SYNC_SYNCED,
+        { "not all claims are reported to Placement yet", "placement pending", .sync = SYNC_SYNCED,
           .owed = { .n_writes = 1 } },
-        { "Placement is not told of all claims yet", "placement pending", .sync = SYNC_LEFT,
+        { "not all claims are reported to Placement yet", "placement pending", .sync = SYNC_LEFT,
           .owed = { .n_moves = 1 } },
-        { "Placement is not told of all claims yet", "placement degraded", .sync = SYNC_SYNCED,
+        { "not all claims are reported to Placement yet", "placement degraded", .sync = SYNC_SYNCED,
           .owed = { .n_removals = 1 }, .owed_trouble = "forbidden" },
         { "Placement is equal to this host", "", .sync = SYNC_SYNCED, .owed_trouble = "long ago" },
         { "Placement cannot be used", "placement degraded", .sync = SYNC_OFFLINE, .sync_error = "x",
@@ -81,7 +81,7 @@ static const Case cases[] = {
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE,
           .owed = { .n_unheld = 320 } },
         /* others */
-        { "nova-compute tells Placement of this host, but otherwise than this agent would",
+        { "nova-compute reports this host to Placement, but otherwise than this agent would",
           "placement warning", .sync = SYNC_LEFT, .n_differences = 3 },
         { "somebody else writes this host's tree in Placement", "second reporter degraded",
           .sync = SYNC_SYNCED, .undone = true },
@@ -224,9 +224,10 @@ static void test_line(void **state)
                             "Placement is equal to this host; 3 provider(s), 2 claim(s)");
         assert_int_equal(strlen(verdict_line(&verdict, little, sizeof(little))), 7);
         judge(&bad, &verdict);
-        assert_string_equal(verdict_line(&verdict, text, sizeof(text)),
-                            "Placement cannot be used; 3 provider(s), 2 claim(s), 1 not told yet. "
-                            "Placement cannot be used: no route");
+        assert_string_equal(
+                verdict_line(&verdict, text, sizeof(text)),
+                "Placement cannot be used; 3 provider(s), 2 claim(s), 1 not reported yet. "
+                "Placement cannot be used: no route");
 }
 
 TEST_MAIN(test_table, test_words, test_line)

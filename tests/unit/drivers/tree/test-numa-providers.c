@@ -237,7 +237,7 @@ static void test_refused_in_words(void **state)
         static const struct {
                 const char *host, *words, *advice;
         } cases[] = {
-                { "\"online_cpus\": \"0\"", "tells no NUMA cells", "set it to false" },
+                { "\"online_cpus\": \"0\"", "reports no NUMA cells", "set it to false" },
                 { HOST("0-1", "1024",
                        CELL("0", "512", CPU("0") "," CPU("1")) "," CELL("2", "512", CPU("1"))),
                   "CPU 1 is in cell 0 and in cell 2", "set it to false" },
@@ -269,7 +269,7 @@ static void test_a_bad_part_costs_itself(void **state)
                   "reserves 3 pages of 2048 KiB in cell 0, but it has only 2",
                   "CUSTOM_HUGEPAGES_2M=2/2 MEMORY_MB=1/0 VCPU=1/0" },
                 { HOST("0", "1024", CELL("0", "0", CPU("0"))),
-                  "tells the memory of no cell, so MEMORY_MB is not reported", "VCPU=1/0" },
+                  "reports the memory of no cell, so MEMORY_MB is not reported", "VCPU=1/0" },
         };
         char *pages[] = { TEXT("node:0,size:2MB,count:3"), NULL };
 

@@ -79,7 +79,8 @@ static void test_consumers(void **state)
         capture_begin(&nothing);
         assert_int_equal(ctl_consumers_print(empty, &style, nothing.stream), 0);
         capture_end(&nothing);
-        assert_string_equal(nothing.text, "Nobody holds anything of this host in Placement.\n");
+        assert_string_equal(nothing.text,
+                            "No consumer holds anything of this host in Placement.\n");
 }
 
 TEST_MAIN(test_findings, test_consumers)
