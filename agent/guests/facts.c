@@ -2,6 +2,8 @@
 
 #include "agent/guests/facts.h"
 
+#include <string.h>
+
 #include "agent/guests/layout.h"
 #include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/huge-pages.h"
@@ -11,23 +13,42 @@ _Static_assert(HOST_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses are as long
 _Static_assert(HOST_PAGES_CLASS_SIZE == HUGE_PAGES_CLASS_SIZE, "and so are classes of pages");
 _Static_assert(HOST_CELL_NONE == NUMA_NODE_NONE, "and no cell is no node");
 
-static void add_devices(const MdevPlan *plan, HostFacts *facts)
+/* The facts' own copy of a word of the configuration; NULL without memory. */
+static const char *keep(HostFacts *facts, const char *word)
+{
+        StringSet *words = &facts->configured;
+
+        if (string_set_add(words, word) < 0)
+                return NULL;
+        for (size_t i = 0; i < words->n_items; i++)
+                if (strcmp(words->items[i], word) == 0)
+                        return words->items[i];
+        return NULL;
+}
+
+static int add_devices(const MdevPlan *plan, HostFacts *facts)
 {
         for (size_t i = 0; i < plan->n_offers; i++) {
                 const MdevOffer *offer = &plan->offers[i];
+                const char *type, *resource_class;
 
                 /* no mdev is to be named for it */
                 if (offer->device->is_vgpu_function)
                         continue;
+                type = keep(facts, offer->type->type);
+                resource_class = keep(facts, offer->type->mdev_class);
+                if (!type || !resource_class)
+                        return -ENOMEM;
                 facts->devices[facts->n_devices++] = (HostDevice){
                         .name = offer->device->name,
                         .address = offer->device->address,
-                        .mdev_type = offer->type->type,
-                        .resource_class = offer->type->mdev_class,
+                        .mdev_type = type,
+                        .resource_class = resource_class,
                         .available = offer->total - offer->existing,
                         .cell = offer->device->numa_node,
                 };
         }
+        return 0;
 }
 
 /* What a device of the configuration's [pci] section counts as, and where. Those of a physical
@@ -195,10 +216,10 @@ int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, const
         if (!facts.devices || !facts.pci || !facts.mdevs || !facts.cells || !facts.domains)
                 return -ENOMEM;
         facts.taken_usec = snapshot->begun_realtime_usec;
-        add_devices(&plan, &facts);
         add_pci(config, snapshot, &facts);
         add_mdevs(snapshot, &facts);
-        if (add_cells(config, snapshot, &facts) < 0 || add_domains(guests, &facts) < 0)
+        if (add_devices(&plan, &facts) < 0 || add_cells(config, snapshot, &facts) < 0 ||
+            add_domains(guests, &facts) < 0)
                 return -ENOMEM;
         *ret = facts;
         facts = (HostFacts){ 0 };
@@ -218,5 +239,6 @@ void claim_facts_done(HostFacts *facts)
         free(facts->mdevs);
         free(facts->cells);
         free(facts->domains);
+        string_set_done(&facts->configured);
         *facts = (HostFacts){ 0 };
 }

@@ -7,8 +7,9 @@
 #include "claims/claim/host-facts.h"
 #include "drivers/driver.h"
 
-/* guests: whose domains count, the snapshot itself or a newer one. Borrows from all, which must
- * outlive it. ret must be zeroed. -ENOMEM. */
+/* guests: whose domains count, the snapshot itself or a newer one. Borrows from both, which must
+ * outlive it, and not from the configuration, which a reload replaces. ret must be zeroed.
+ * -ENOMEM. */
 int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, const Snapshot *guests,
                      HostFacts *ret);
 void claim_facts_done(HostFacts *facts);

@@ -2,10 +2,11 @@
 #pragma once
 
 /* What the claims must know of the host beside its providers: which devices can be given, which
- * mdevs exist, which guests are defined. Plain data, made by agent/ from a poll; everything in it
- * is borrowed from whoever made it. */
+ * mdevs exist, which guests are defined. Plain data, made by agent/ from a poll; what is not its
+ * own is borrowed from that poll. */
 
 #include "base/inventory.h"
+#include "base/string-set.h"
 #include "base/uuid.h"
 #include "claims/claim/layout.h"
 
@@ -92,6 +93,7 @@ typedef struct HostFacts {
         uint64_t small_page_kib; /* 0: not known */
         HostDomain *domains;
         size_t n_domains;
+        StringSet configured; /* types and classes of devices, whose configuration may go first */
 } HostFacts;
 
 /* Borrowed, or NULL. */

@@ -74,6 +74,8 @@ class Reload(unittest.TestCase):
         self.assertNotEqual(status['hypervisor_error'], '')
         self.assertGreater(status['last_poll_usec'], 0)
         self.assertEqual(self.reserved(), 100)
+        # Claims still go by the last poll, and the configuration of that time is gone.
+        self.assertIn('VGPU', self.agent.ctl('explain', '--resources', 'VGPU=1', check=False).stdout)
         host.with_suffix('.away').rename(host)
         self.agent.ctl('sync')
         self.assertEqual(self.agent.status()['hypervisor_error'], '')

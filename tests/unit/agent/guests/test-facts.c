@@ -52,6 +52,24 @@ static void test_facts(void **state)
         assert_null(host_facts_find_domain(&facts, &mdev));
 }
 
+/* A reload frees the configuration long before the next poll ends. */
+static void test_the_configuration_goes_first(void **state)
+{
+        char type[] = "A", class[] = "CUSTOM_A";
+        DriverMdevType types[] = { MDEV_TYPE(type, NULL, class, 0) };
+        const DriverConfig config = config_make(types, ARRAY_SIZE(types));
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new(
+                "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\","
+                " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 3}]}]");
+        _cleanup_(claim_facts_done) HostFacts facts = { 0 };
+
+        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, &facts), 0);
+        strcpy(type, "?");
+        strcpy(class, "?");
+        assert_string_equal(facts.devices[0].mdev_type, "A");
+        assert_string_equal(facts.devices[0].resource_class, "CUSTOM_A");
+}
+
 /* C3, C7: cells with CPUs and pages, and the devices that are given whole. */
 static void test_host(void **state)
 {
@@ -103,4 +121,4 @@ static void test_host(void **state)
         pci_specs_done(&config.pci_specs);
 }
 
-TEST_MAIN(test_host, test_facts)
+TEST_MAIN(test_host, test_facts, test_the_configuration_goes_first)
