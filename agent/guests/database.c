@@ -31,6 +31,7 @@ struct ClaimService {
         char *path, *name, *node; /* of the database, of the host, of its root provider */
         uint64_t expiry_usec;
         const DriverConfig *driver;
+        bool driver_is_new; /* since the facts were made */
         Claims *claims;
         DatabaseTrouble trouble;
         bool lost;           /* claims is not what it was, and is closed by the next tend */
@@ -356,8 +357,14 @@ static bool set_facts(ClaimService *service, const Snapshot *snapshot, const Sna
 
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
 {
-        if (snapshot != service->picture.snapshot && set_facts(service, snapshot, snapshot))
-                service->comparison.is_due = true;
+        bool known = snapshot == service->picture.snapshot;
+
+        if (known && !service->driver_is_new)
+                return;
+        if (!set_facts(service, snapshot, known ? service->picture.guests : snapshot))
+                return;
+        service->driver_is_new = false;
+        service->comparison.is_due = true;
 }
 
 void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
@@ -481,6 +488,7 @@ void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
                               const DriverConfig *driver)
 {
         service->driver = driver;
+        service->driver_is_new = true;
         if (service->expiry_usec == expiry_usec)
                 return;
         service->expiry_usec = expiry_usec;

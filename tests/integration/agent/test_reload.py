@@ -61,21 +61,25 @@ class Reload(unittest.TestCase):
 
     def test_what_is_known_stays_known_while_the_hypervisor_is_away(self):
         host = self.agent.folder / 'host.json'
-        host.write_text(self.agent.ctl('discover', '--json=short').stdout)
+        facts = self.agent.ctl_json('discover')
+        facts['devices'] = [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0',
+                             'mdev_types': [{'id': 'nvidia-35', 'available_instances': 4}]}]
+        host.write_text(json.dumps(facts))
         self.agent.configure({'DEFAULT': {'compute_driver': 'static'}, 'static': {'path': host}})
         self.agent.ctl('reload')
         self.assertEqual(self.agent.status()['hypervisor_error'], '')
         host.rename(host.with_suffix('.away'))
         self.agent.configure({'DEFAULT': {'compute_driver': 'static',
                                           'reserved_host_memory_mb': 100},
-                              'static': {'path': host}})
+                              'static': {'path': host}, 'mdev_nvidia-35': {'mdev_class': 'CUSTOM_GPU'}})
         self.agent.ctl('reload')
         status = self.agent.status()
         self.assertNotEqual(status['hypervisor_error'], '')
         self.assertGreater(status['last_poll_usec'], 0)
         self.assertEqual(self.reserved(), 100)
-        # Claims still go by the last poll, and the configuration of that time is gone.
-        self.assertIn('VGPU', self.agent.ctl('explain', '--resources', 'VGPU=1', check=False).stdout)
+        # Claims go by the last poll, too, and by the configuration that is in force.
+        done = self.agent.ctl('claim', '--consumer', CONSUMER, '--resources', 'CUSTOM_GPU=1', check=False)
+        self.assertIn('Which devices guests have cannot be read', done.stderr)
         host.with_suffix('.away').rename(host)
         self.agent.ctl('sync')
         self.assertEqual(self.agent.status()['hypervisor_error'], '')
