@@ -168,6 +168,20 @@ static bool text_matches(const char *given, const char *held)
         return !given || given[0] == '\0' || strcmp(given, held) == 0;
 }
 
+/* Its guest was started anew. CLAIM_E_BUSY as below. */
+static int set_life(Claims *claims, const char *life, Claim *held, Error *reterr)
+{
+        char *copy = strdup(life);
+        int r;
+
+        if (!copy)
+                return error_oom(reterr);
+        free(held->life);
+        held->life = copy;
+        r = claims->store->engine->set_life(claims->store, held->id, life, reterr);
+        return r == STORE_E_NOT_FOUND ? CLAIM_E_BUSY : r;
+}
+
 /* The consumer has a claim: is it this one? CLAIM_E_BUSY when it ended meanwhile. */
 static int answer_with(Claims *claims, const ClaimRequest *request, const char *text, Claim *held,
                        Error *reterr)
@@ -183,9 +197,12 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
                            held->consumer.text, held->id);
                 return CLAIM_E_CONFLICT;
         }
-        if (held->state == CLAIM_STATE_CONFIRMED || held->expires_usec == 0 ||
+        r = request->life[0] && strcmp(request->life, held->life) != 0
+                    ? set_life(claims, request->life, held, reterr)
+                    : CLAIM_DONE;
+        if (r != CLAIM_DONE || held->state == CLAIM_STATE_CONFIRMED || held->expires_usec == 0 ||
             held->expires_usec > now)
-                return CLAIM_DONE;
+                return r;
         held->expires_usec = claims_expiry_from(claims, now);
         r = claims->store->engine->extend(claims->store, held->id, held->expires_usec, reterr);
         return r == STORE_E_NOT_FOUND ? CLAIM_E_BUSY : r;

@@ -172,11 +172,16 @@ static void index_claims(ReconcileIndex *index, const ClaimList *claims)
         qsort(index->claims, index->n_claims, sizeof(Known), order_known);
 }
 
-static void index_facts(ReconcileIndex *index, const HostFacts *facts)
+static void index_facts(ReconcileIndex *index, const ReconcileInput *input)
 {
+        const HostFacts *facts = input->facts;
+
         for (; index->n_domains < facts->n_domains; index->n_domains++)
                 index->domains[index->n_domains] = (Known){ facts->domains[index->n_domains].uuid,
                                                             &facts->domains[index->n_domains] };
+        for (size_t i = 0; i < input->n_lives; i++)
+                index->domains[index->n_domains++] =
+                        (Known){ input->lives[i].uuid, &input->lives[i] };
         for (; index->n_mdevs < facts->n_mdevs; index->n_mdevs++)
                 index->mdevs[index->n_mdevs] =
                         (Known){ facts->mdevs[index->n_mdevs].uuid, &facts->mdevs[index->n_mdevs] };
@@ -190,13 +195,13 @@ static void index_facts(ReconcileIndex *index, const HostFacts *facts)
 static int index_make(ReconcileIndex *index, const ReconcileInput *input)
 {
         index->claims = calloc(2 * input->claims->n_claims + 1, sizeof(Known));
-        index->domains = calloc(input->facts->n_domains + 1, sizeof(Known));
+        index->domains = calloc(input->facts->n_domains + input->n_lives + 1, sizeof(Known));
         index->mdevs = calloc(input->facts->n_mdevs + 1, sizeof(Known));
         index->pci = calloc(input->facts->n_pci + 1, sizeof(char *));
         if (!index->claims || !index->domains || !index->mdevs || !index->pci)
                 return -ENOMEM;
         index_claims(index, input->claims);
-        index_facts(index, input->facts);
+        index_facts(index, input);
         return 0;
 }
 
@@ -620,8 +625,8 @@ static int look_at_guest(const ReconcileInput *input, const Claim *claim, const 
                          const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
 {
         if (claim->state == CLAIM_STATE_CLAIMED)
-                return !domain->unread && claim->expires_usec > 0 &&
-                                       claim->expires_usec <= input->facts->taken_usec
+                return claim->life[0] || (!domain->unread && claim->expires_usec > 0 &&
+                                          claim->expires_usec <= input->facts->taken_usec)
                                ? add_action(ret, RECONCILE_CONFIRM, &claim->consumer, claim->id,
                                             domain)
                                : 0;
@@ -664,11 +669,11 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
 
         if (stopped)
                 domain = NULL;
-        if (input->recorded)
+        if (input->recorded && !claim->life[0])
                 return claim->state == CLAIM_STATE_CLAIMED
                                ? look_at_lonely(input, claim, stopped, memory, next, ret)
                                : 0;
-        if ((must_check(input, claim, domain) &&
+        if ((!input->recorded && must_check(input, claim, domain) &&
              add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0) ||
             look_at_unread(input, claim, ret) < 0)
                 return -ENOMEM;

@@ -28,6 +28,9 @@
  * each expiry time. Not Placement's to say is what the agent wrote there itself, and what a guest
  * holds that holds nothing while it does not run: there age decides.
  *
+ * A guest may be no domain: then its claim says by what it is known, and the caller whether it
+ * lives. Such a claim is confirmed when its guest was seen.
+ *
  * A claim that was handed to a migration is its guest's still, wherever that is: the guest is not
  * adopted, and the claim is no orphan.
  *
@@ -135,11 +138,15 @@ typedef struct ReconcileInput {
         ReconcileWord word;
         const ReconcileAnswer *answers; /* by consumer */
         size_t n_answers;
-        bool urgent;                     /* room is wanted: ask about every claim without a guest */
+        bool urgent;             /* room is wanted: ask about every claim without a guest */
+        const HostDomain *lives; /* guests that are no domains, but live, as claims know them by
+                                    (Claim has life): what they have is not known */
+        size_t n_lives;
         const ReconcileTouched *touched; /* of one since the poll began it says nothing that its
                                             guest is missing */
         size_t n_touched;
-        bool recorded; /* the guests of facts are not here: only claims that expire are looked at */
+        bool recorded; /* the guests of facts are not here: only claims that expire, or know their
+                          guest themselves, are looked at */
         const ReconcileIndex *index; /* reconcile_make()'s own; NULL: none */
 } ReconcileInput;
 

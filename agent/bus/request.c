@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/bus/claims-internal.h"
+#include "agent/guests/life.h"
 
 #define AMOUNTS_MAX  1024 /* of all groups together */
 #define MAPPINGS_MAX 1024
@@ -267,6 +268,22 @@ static int read_list(sd_bus_message *m, const char *name, ClaimRequest *request,
         return r < 0 ? r : 1;
 }
 
+static int read_process(sd_bus_message *m, ClaimRequest *request, Error *reterr)
+{
+        uint32_t pid;
+        int r = sd_bus_message_read(m, "v", "u", &pid);
+
+        return r < 0 ? r : life_of_process(pid, request->life, reterr);
+}
+
+static int read_control_group(sd_bus_message *m, ClaimRequest *request, Error *reterr)
+{
+        const char *group;
+        int r = sd_bus_message_read(m, "v", "s", &group);
+
+        return r < 0 ? r : life_of_unit(group, request->life, reterr);
+}
+
 static int read_option(sd_bus_message *m, const char *name, ClaimRequest *request, BusNuma *numa,
                        Error *reterr)
 {
@@ -293,6 +310,10 @@ static int read_option(sd_bus_message *m, const char *name, ClaimRequest *reques
                 return read_bool_variant(m, &request->resources.isolate);
         if (strcmp(name, "numa-nodes") == 0)
                 return sd_bus_message_read(m, "v", "t", &numa->options.nodes);
+        if (strcmp(name, "process") == 0)
+                return read_process(m, request, reterr);
+        if (strcmp(name, "control-group") == 0)
+                return read_control_group(m, request, reterr);
         r = read_list(m, name, request, numa, reterr);
         return r != 0 ? r : error_setf(reterr, EINVAL, "Unknown option \"%.60s\"", name);
 }

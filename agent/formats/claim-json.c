@@ -121,7 +121,8 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
         return TAKE_PTR(object);
 }
 
-/* Of the guest that has it: another one than the consumer while that is its migration. */
+/* Of the guest that has it: another one than the consumer while that is its migration. By what it
+ * is known, where it is no domain. */
 static const char *guest_name(const Claim *claim, const HostFacts *facts)
 {
         const HostDomain *domain =
@@ -129,7 +130,7 @@ static const char *guest_name(const Claim *claim, const HostFacts *facts)
                                                                                 : &claim->guest)
                       : NULL;
 
-        return domain ? domain->name : "";
+        return domain ? domain->name : claim->life;
 }
 
 json_t *claim_to_json(const Claim *claim, const HostFacts *facts)

@@ -30,7 +30,8 @@
  * A group is suffix, resources, required and forbidden traits. Options: "project" s, "user" s,
  * "consumer-type" s, "resize-target" b, "isolate" b, "same-subtree" aas (lists of suffixes),
  * "in-tree" a{ss} (suffix, uuid of a provider), "mappings" a{sas} (suffix, uuids of the providers
- * that whoever placed it gave the group); and the layout: "numa-nodes" t, "numa-cpus" as and
+ * that whoever placed it gave the group), "process" u or "control-group" s, by which its guest is
+ * known (agent/guests/life.h); and the layout: "numa-nodes" t, "numa-cpus" as and
  * "numa-mem" at (of each cell), "cpu-policy" s, "cpu-dedicated-mask" s, "cpu-thread-policy" s,
  * "mem-page-size" s, "pci-numa-affinity-policy" s, "numa-strategy" s. */
 #define BUS_CLAIM_IN  "sa(sa{st}asas)a{sv}"

@@ -7,6 +7,7 @@
 
 #include "agent/guests/claim-build.h"
 #include "agent/guests/claim-share.h"
+#include "agent/guests/life.h"
 #include "base/array.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -212,8 +213,8 @@ static int confirm(const Work *work, const ReconcileAction *action, Error *reter
 
         if (r != 0)
                 return r;
-        log_notice("Confirmed claim %" PRId64 ": it was about to expire, and its guest %s is here.",
-                   action->claim_id, action->domain->name);
+        log_notice("Confirmed claim %" PRId64 ": its guest is here (%s).", action->claim_id,
+                   action->domain->name);
         tell(work, CLAIM_EVENT_CHANGED, action->claim_id);
         return 0;
 }
@@ -286,19 +287,54 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
                 log_notice("Claims and guests agree again.");
 }
 
-static int decide(const Work *work, ReconcileMemory *memory, Reconcile *ret, Error *reterr)
+/* What is decided on, which actions borrow from. */
+typedef struct Seen {
+        ClaimList claims;
+        HostDomain *lives; /* guests that are no domains */
+        size_t n_lives;
+} Seen;
+
+static void seen_done(Seen *seen)
+{
+        claim_list_done(&seen->claims);
+        free(seen->lives);
+}
+
+static int find_lives(const HostFacts *facts, Seen *seen)
+{
+        seen->lives = calloc(seen->claims.n_claims + 1, sizeof(HostDomain));
+        if (!seen->lives)
+                return -ENOMEM;
+        for (size_t i = 0; i < seen->claims.n_claims; i++) {
+                const Claim *claim = seen->claims.claims[i];
+                const Uuid *guest = uuid_empty(&claim->guest) ? &claim->consumer : &claim->guest;
+
+                if (claim->life[0] && !host_facts_find_domain(facts, guest) &&
+                    life_lasts(claim->life))
+                        seen->lives[seen->n_lives++] = (HostDomain){
+                                .uuid = *guest, .name = claim->life, .running = true, .unread = true
+                        };
+        }
+        return 0;
+}
+
+static int decide(const Work *work, ReconcileMemory *memory, Seen *seen, Reconcile *ret,
+                  Error *reterr)
 {
         Claims *claims = work->claims;
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
         ReconcileInput input = *work->order;
         int r;
 
-        input.claims = &list;
+        input.claims = &seen->claims;
         input.node = claims_node(claims);
         input.boot_id = claims_boot_id(claims);
-        r = claims_list(claims, CLAIMS_LIVING, NULL, &list, reterr);
+        r = claims_list(claims, CLAIMS_LIVING, NULL, &seen->claims, reterr);
         if (r != 0)
                 return r;
+        if (find_lives(input.facts, seen) < 0)
+                return error_oom(reterr);
+        input.lives = seen->lives;
+        input.n_lives = seen->n_lives;
         if (!input.recorded)
                 r = claims_host(claims, &input.view, reterr);
         if (r != 0)
@@ -372,6 +408,7 @@ int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput 
                     Error *reterr)
 {
         _cleanup_(reconcile_done) Reconcile reconcile = { 0 }, after = { 0 };
+        _cleanup_(seen_done) Seen seen = { 0 }, seen_after = { 0 };
         _cleanup_(reconcile_problems_done) ReconcileProblems found = { 0 };
         _cleanup_(claim_list_done) ClaimList ended = { 0 };
         const Work work = { .service = service,
@@ -381,7 +418,7 @@ int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput 
                             .ended = &ended };
         int r, failure;
 
-        r = decide(&work, memory, &reconcile, reterr);
+        r = decide(&work, memory, &seen, &reconcile, reterr);
         if (r != 0)
                 return r;
         failure = act_on_all(&work, &reconcile, reterr);
@@ -393,7 +430,7 @@ int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput 
                 return failure;
         /* What is wrong now, not what was before it was put right. */
         if (reconcile.n_actions > 0)
-                r = decide(&work, memory, &after, reterr);
+                r = decide(&work, memory, &seen_after, &after, reterr);
         if (r != 0)
                 return r;
         if (merge(&found, reconcile.n_actions > 0 ? &after.problems : &reconcile.problems) < 0)

@@ -9,6 +9,7 @@
 #include "base/request-mappings.h"
 #include "base/resource-request.h"
 #include "base/uuid.h"
+#include "claims/claim/claim.h"
 #include "claims/claim/event.h"
 
 /* More groups than any guest has: bounds the work of a fit and the size of a row. */
@@ -22,6 +23,7 @@ typedef struct ClaimRequest {
         const char *user_id;       /* may be NULL */
         const char *consumer_type; /* "INSTANCE", "MIGRATION"; may be NULL */
         bool resize_target;
+        char life[CLAIM_LIFE_SIZE]; /* as a claim has it; "": not told */
         ResourceRequest resources;
         RequestMappings mappings; /* what whoever placed it says of its groups; none: not told */
         const EventAuthor *by;    /* who asks */

@@ -58,10 +58,12 @@ int claim_new(Claim **ret)
         claim->user_id = strdup("");
         claim->consumer_type = strdup("");
         claim->request = strdup("");
+        claim->life = strdup("");
         claim->boot_id = strdup("");
         claim->end_reason = strdup("");
         if (!claim->host || !claim->node || !claim->project_id || !claim->user_id ||
-            !claim->consumer_type || !claim->request || !claim->boot_id || !claim->end_reason)
+            !claim->consumer_type || !claim->request || !claim->life || !claim->boot_id ||
+            !claim->end_reason)
                 return -ENOMEM;
         *ret = TAKE_PTR(claim);
         return 0;
@@ -88,6 +90,7 @@ Claim *claim_free(Claim *claim)
         free(claim->user_id);
         free(claim->consumer_type);
         free(claim->request);
+        free(claim->life);
         free(claim->boot_id);
         free(claim->end_reason);
         free(claim);

@@ -15,6 +15,9 @@
 /* Bytes of an end reason, of a project and of a user. */
 #define CLAIM_TEXT_MAX 255
 
+/* Of what tells that its guest lives, with the NUL. */
+#define CLAIM_LIFE_SIZE 512
+
 /* The end reason of a claim that nobody confirmed in time. */
 #define CLAIM_EXPIRED "expired"
 
@@ -122,6 +125,8 @@ typedef struct Claim {
         char *consumer_type;        /* "" when not given */
         char *request; /* what was asked for, in the form of Placement's query: "resources=VCPU:2"
                         */
+        char *life;    /* by what its guest is known that no hypervisor lists
+                          (agent/guests/life.h); "" when by nothing */
         char *boot_id; /* of the boot that the claim was made in; "" when unknown */
         Allocation *allocations; /* what it holds: provider and resources, sorted by provider */
         size_t n_allocations;

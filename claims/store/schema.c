@@ -310,8 +310,8 @@ static const char version_2_rows[] =
         " WHERE uuid GLOB " UUID_GLOB " ORDER BY id DESC;"
         "DROP TABLE claims_1;";
 
-/* What happened, as claims/claim/event.h has it. allocations and devices are JSON, as it is read.
- */
+/* What happened, as claims/claim/event.h has it: allocations and devices are JSON, as it is read.
+ * And the life of Claim. */
 static const char version_3[] = "CREATE TABLE events ("
                                 " id INTEGER PRIMARY KEY AUTOINCREMENT,"
                                 " usec INTEGER NOT NULL,"
@@ -323,7 +323,8 @@ static const char version_3[] = "CREATE TABLE events ("
                                 " guest TEXT NOT NULL,"
                                 " allocations TEXT NOT NULL,"
                                 " devices TEXT NOT NULL,"
-                                " reason TEXT NOT NULL);";
+                                " reason TEXT NOT NULL);"
+                                "ALTER TABLE claims ADD COLUMN life TEXT NOT NULL DEFAULT '';";
 
 static const char *const to_version_1[] = { version_1, NULL };
 static const char *const to_version_2[] = { version_2_claims,

@@ -5,8 +5,8 @@
  *
  * Version 1 is the table of the persistent-claims specification, column for column, and its version
  * table with one row. Version 2 adds what this program needs and the provider model of the
- * base-models specification. Version 3 adds what happened. A new file climbs the same ladder from
- * 0, so that each step is in use and tested.
+ * base-models specification. Version 3 adds what happened, and by what guests are known. A new file
+ * climbs the same ladder from 0, so that each step is in use and tested.
  *
  * To change the schema once version 2 was released: add a step and SCHEMA_NEWEST, never edit an old
  * one; add a fixture of the version that was newest to the tests. */

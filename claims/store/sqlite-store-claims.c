@@ -32,6 +32,7 @@ enum {
         COLUMN_GUEST,
         COLUMN_WAS_READ,
         COLUMN_IS_UNHELD,
+        COLUMN_LIFE,
 };
 
 static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
@@ -71,6 +72,7 @@ static int read_texts(SqliteStore *store, sqlite3_stmt *statement, Claim *claim,
                 { COLUMN_CONSUMER_TYPE, &claim->consumer_type },
                 { COLUMN_REQUEST, &claim->request },
                 { COLUMN_BOOT_ID, &claim->boot_id },
+                { COLUMN_LIFE, &claim->life },
                 { COLUMN_END_REASON, &claim->end_reason },
         };
 

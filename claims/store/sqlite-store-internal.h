@@ -37,6 +37,7 @@ typedef enum StatementId {
         STATEMENT_NEXT_UNPLACED,
         STATEMENT_CONFIRM,
         STATEMENT_EXTEND,
+        STATEMENT_SET_LIFE,
         STATEMENT_PROMOTE,
         STATEMENT_FIND,
         STATEMENT_GET,

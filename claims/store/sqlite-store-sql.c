@@ -6,19 +6,19 @@
 #define IS_UNHELD(c) c "standing = '' AND " c "told_generation < 0"
 
 /* The columns that sqlite-store-claims.c reads, in its order. */
-#define CLAIM_COLUMNS                                                                    \
-        "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id," \
-        " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"       \
-        " p.uuid, p.name, a.resource_class, a.used, a.request_group, c.consumer_type,"   \
-        " c.standing, c.guest, c.told_elsewhere <> '', " IS_UNHELD(                      \
-                "c.") " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"      \
+#define CLAIM_COLUMNS                                                                       \
+        "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id,"    \
+        " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"          \
+        " p.uuid, p.name, a.resource_class, a.used, a.request_group, c.consumer_type,"      \
+        " c.standing, c.guest, c.told_elsewhere <> '', " IS_UNHELD(                         \
+                "c.") ", c.life FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id" \
                       " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
 #define ENDED_COLUMNS                                                                       \
         "c.id, c.instance_uuid, 'released', c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, c.ended_usec,"   \
         " c.end_reason, json_extract(a.value, '$[0]'), json_extract(a.value, '$[1]'),"      \
         " json_extract(a.value, '$[2]'), json_extract(a.value, '$[3]'),"                    \
-        " json_extract(a.value, '$[4]'), c.consumer_type, '', '', 1, 0"                     \
+        " json_extract(a.value, '$[4]'), c.consumer_type, '', '', 1, 0, ''"                 \
         " FROM ended_claims c LEFT JOIN json_each(c.allocations) a"
 
 /* The items of a list, in the columns in which a living claim has them. */
@@ -84,9 +84,9 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
                 " resize_target, created_at, created_usec, state, expires_usec, project_id,"
                 " user_id, request, boot_id, consumer_type, standing, told_generation,"
-                " told_elsewhere, told_until)"
+                " told_elsewhere, told_until, life)"
                 " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, ?12, ?7, ?8, ?9, ?10, ?11, ?13,"
-                " ?14, ?15, ?16, ?17)",
+                " ?14, ?15, ?16, ?17, ?18)",
         [STATEMENT_INSERT_ALLOCATION] =
                 "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
                 " claim_id, request_group) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -100,6 +100,7 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                 " AND standing <> 'pending'",
         [STATEMENT_EXTEND] =
                 "UPDATE claims SET expires_usec = ?2 WHERE id = ?1 AND state = 'claimed'",
+        [STATEMENT_SET_LIFE] = "UPDATE claims SET life = ?2 WHERE id = ?1",
         [STATEMENT_PROMOTE] =
                 "UPDATE claims SET resize_target = 0 WHERE resize_target = 1"
                 " AND state = 'confirmed' AND instance_uuid = ?1 AND NOT EXISTS"

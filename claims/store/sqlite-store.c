@@ -171,14 +171,14 @@ static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_
 
         format_time(claim->created_usec, created_at);
         r = sqlite_store_run(
-                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiisssssssisi", claim->host,
+                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiisssssssisis", claim->host,
                 claim->node, request->consumer.text, (int64_t)request->resize_target, created_at,
                 (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
                 request->user_id, claim->request_text, claim->boot_id,
                 claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED),
                 request->consumer_type, claim_standing_to_text(claim->standing),
                 claim->reported.generation, claim->reported.elsewhere.text,
-                (int64_t)claim->reported.until_sec);
+                (int64_t)claim->reported.until_sec, request->life);
         if (r == -EEXIST)
                 return STORE_E_EXISTS;
         if (r < 0)
@@ -350,6 +350,22 @@ static int confirm(Store *base, int64_t id, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
+static int change_one(SqliteStore *store, int r, int changed, Error *reterr)
+{
+        return sqlite_store_end(store, r == 0 && changed == 0 ? STORE_E_NOT_FOUND : r, reterr);
+}
+
+static int set_life(Store *base, int64_t id, const char *life, Error *reterr)
+{
+        SqliteStore *store = (SqliteStore *)base;
+        int changed = 0, r = sqlite_store_begin(store, reterr);
+
+        if (r < 0)
+                return r;
+        r = sqlite_store_run(store, STATEMENT_SET_LIFE, &changed, reterr, "is", id, life);
+        return change_one(store, r, changed, reterr);
+}
+
 static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
@@ -360,9 +376,7 @@ static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
                 return r;
         r = sqlite_store_run(store, STATEMENT_EXTEND, &changed, reterr, "ii", id,
                              (int64_t)expires_usec);
-        if (r == 0 && changed == 0)
-                r = STORE_E_NOT_FOUND;
-        return sqlite_store_end(store, r, reterr);
+        return change_one(store, r, changed, reterr);
 }
 
 static int add_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr)
@@ -571,6 +585,7 @@ static const StoreEngine sqlite_engine = {
         .next_unplaced = sqlite_store_next_unplaced,
         .confirm = confirm,
         .extend = extend,
+        .set_life = set_life,
         .release = release,
         .withdraw = withdraw,
         .expire = expire,

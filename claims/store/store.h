@@ -120,6 +120,9 @@ typedef struct StoreEngine {
         /* Moves the expiry of a claim that is not confirmed. STORE_E_NOT_FOUND. */
         int (*extend)(Store *store, int64_t id, uint64_t expires_usec, Error *reterr);
 
+        /* By what the guest of a living claim is known from now on. STORE_E_NOT_FOUND. */
+        int (*set_life)(Store *store, int64_t id, const char *life, Error *reterr);
+
         /* Ends a living claim; only_claimed: unless it is confirmed. STORE_E_NOT_FOUND. */
         int (*release)(Store *store, int64_t id, bool only_claimed, const EventAuthor *by,
                        const char *reason, uint64_t ended_usec, Error *reterr);

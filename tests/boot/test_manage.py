@@ -161,5 +161,39 @@ class Rights(BootCase):
         self.assertIn('Sync failed: What guests may have cannot be read anew', done.stderr)
 
 
+class Guests(BootCase):
+    """Guests that no libvirtd lists, with the service as it is shipped."""
+
+    def claim_of(self, *options):
+        consumer = str(uuid.uuid4())
+        self.machine.run('computectl', 'claim', '--consumer', consumer, '--resources', 'VCPU=1', *options)
+        return consumer
+
+    def state_of(self, consumer):
+        return next((claim['state'] for claim in self.machine.ctl_json('claims')['claims'] if claim['consumer'] == consumer), None)
+
+    def test_units_and_processes(self):
+        self.configure('[DEFAULT]\nclaim_expiry_time = 6\n')
+        self.restart()
+        self.machine.wait_state('synced')
+        pid_file = '/run/guest.pid'
+        for unit, slice_ in (('guest-a', 'system'), ('guest-b', 'guests')):
+            self.machine.run('systemd-run', '--quiet', '--uid=nobody', '--unit=' + unit, '--slice=' + slice_, 'sleep', 'infinity')
+            self.addCleanup(self.machine.run, 'systemctl', 'stop', unit, check=False)
+        self.machine.write(pid_file, self.machine.show('MainPID', unit='guest-b.service')['MainPID'] + '\n')
+        self.addCleanup(self.machine.run, 'rm', pid_file)
+        consumers = [self.claim_of('--unit', 'guest-a'), self.claim_of('--unit', 'guest-b.service'), self.claim_of('--pid-file', pid_file)]
+        for consumer in consumers:
+            wait_until(lambda: self.state_of(consumer) == 'confirmed', 60, 'the claim to be confirmed')
+        # started anew in time a unit is the same guest, and a process another
+        self.machine.run('systemctl', 'restart', 'guest-b')
+        self.machine.run('systemctl', 'stop', 'guest-a')
+        for consumer in (consumers[0], consumers[2]):
+            wait_until(lambda: self.state_of(consumer) is None, 60, 'the claim to end')
+        self.assertEqual(self.state_of(consumers[1]), 'confirmed')
+        done = self.machine.run('computectl', 'claim', '--consumer', consumers[0], '--resources', 'VCPU=1', '--unit', 'guest-a', check=False)
+        self.assertIn('guest-a.service not loaded', done.stderr)
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -2,12 +2,16 @@
 
 #include "agent/ctl/ask/bus.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "agent/ctl/ask/progress.h"
 #include "agent/ctl/print/json.h"
 #include "agent/formats/documents.h"
 #include "agent/formats/interface.h"
+
+#define MANAGER_NAME "org.freedesktop.systemd1"
+#define MANAGER_PATH "/org/freedesktop/systemd1"
 
 static int open_local(sd_bus **ret, Error *reterr)
 {
@@ -169,6 +173,45 @@ int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json
         if (sd_bus_message_read(reply, "s", &text) < 0)
                 return malformed(-EBADMSG, reterr);
         return ctl_json_read_document(text, !format, format, ret, reterr);
+}
+
+/* Each type of unit has an interface of its own: "…systemd1.Scope" of "a.scope". */
+static int read_group(sd_bus *bus, const char *unit, const char *path, char **ret,
+                      sd_bus_error *error)
+{
+        const char *type = strrchr(unit, '.') + 1;
+        _cleanup_free_ char *interface = NULL;
+
+        if (asprintf(&interface, MANAGER_NAME ".%c%s", toupper((unsigned char)type[0]), type + 1) <
+            0)
+                return -ENOMEM;
+        return sd_bus_get_property_string(bus, MANAGER_NAME, path, interface, "ControlGroup", error,
+                                          ret);
+}
+
+int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_free_ char *name = NULL, *group = NULL;
+        const char *path;
+        int r = asprintf(&name, "%s%s", unit, strchr(unit, '.') ? "" : ".service");
+
+        if (r < 0)
+                return error_oom(reterr);
+        r = sd_bus_call_method(bus, MANAGER_NAME, MANAGER_PATH, MANAGER_NAME ".Manager", "GetUnit",
+                               &error, &reply, "s", name);
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "o", &path);
+        if (r >= 0)
+                r = read_group(bus, name, path, &group, &error);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot ask systemd about %.200s: %s", name,
+                                  error.message ? error.message : strerror(-r));
+        if (!group[0])
+                return error_setf(reterr, ESRCH, "%.200s does not run", name);
+        *ret = TAKE_PTR(group);
+        return 0;
 }
 
 /* Claims. */

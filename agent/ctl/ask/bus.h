@@ -33,6 +33,9 @@ int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json
 int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const char *reason,
                    uint64_t timeout_usec, char **ret, Error *reterr);
 
+/* The control group of a unit that the service manager of that bus runs; the caller frees. */
+int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *reterr);
+
 /* The claim that was made, CLAIM_FORMAT. */
 int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr);
 

@@ -173,6 +173,10 @@ static int append_options(sd_bus_message *m, const CtlClaim *claim)
                 r = sd_bus_message_append(m, "{sv}", "project", "s", claim->project);
         if (r >= 0 && claim->user)
                 r = sd_bus_message_append(m, "{sv}", "user", "s", claim->user);
+        if (r >= 0 && claim->process > 0)
+                r = sd_bus_message_append(m, "{sv}", "process", "u", claim->process);
+        if (r >= 0 && claim->control_group)
+                r = sd_bus_message_append(m, "{sv}", "control-group", "s", claim->control_group);
         if (r >= 0 && claim->resize_target)
                 r = sd_bus_message_append(m, "{sv}", "resize-target", "b", 1);
         if (r >= 0 && claim->request->isolate)

@@ -66,10 +66,41 @@ static int resolve_mappings(Ctl *ctl, Error *reterr)
         return r < 0 ? r : ctl_mappings_resolve(mappings, tree, reterr);
 }
 
+static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
+{
+        _cleanup_fclose_ FILE *file = fopen(path, "re");
+        int r;
+
+        if (!file)
+                return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
+        r = fscanf(file, "%" SCNu32, ret);
+        return r == 1 && *ret > 0 ? 0
+                                  : error_setf(reterr, EINVAL, "%s: no number of a process", path);
+}
+
+/* By what its guest is known. ret_group, of a unit, is for the caller to free. */
+static int find_guest(const CtlOptions *options, sd_bus *bus, CtlClaim *claim, char **ret_group,
+                      Error *reterr)
+{
+        int r = 0;
+
+        if (options->pid_file && options->unit)
+                return error_setf(reterr, EINVAL, "--pid-file and --unit exclude each other");
+        if (options->pid_file && options->host)
+                return error_setf(reterr, EINVAL, "--pid-file is of this host: use it there");
+        if (options->pid_file)
+                r = read_pid_file(options->pid_file, &claim->process, reterr);
+        if (options->unit)
+                r = ctl_bus_control_group(bus, options->unit, ret_group, reterr);
+        claim->control_group = *ret_group;
+        return r;
+}
+
 int ctl_verb_claim(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *group = NULL;
         CtlClaim claim = {
                 .consumer = ctl->options.consumer,
                 .project = ctl->options.project,
@@ -86,6 +117,8 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
                 r = resolve_mappings(ctl, reterr);
         if (r >= 0)
                 r = ctl_connect(ctl, &bus, reterr);
+        if (r >= 0)
+                r = find_guest(&ctl->options, bus, &claim, &group, reterr);
         if (r < 0)
                 return r;
         r = ctl_need_answer(ctl_bus_claim(bus, &claim, &document, reterr));

@@ -22,6 +22,7 @@ typedef struct CtlOptions {
         const char *os_cloud;
         const char *reason;
         const char *consumer, *project, *user, *consumer_type;
+        const char *pid_file, *unit; /* of claim */
         bool history, problems;
         bool allocations;    /* of release */
         bool full;           /* of sync */

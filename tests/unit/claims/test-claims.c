@@ -88,6 +88,31 @@ static void test_claim(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* By what its guest is known stands on disk, and follows who claims the same again. */
+static void test_life(void **state)
+{
+        static const char *const lives[] = { "process 1", "", "process 2", "process 2" };
+        static const char *const known[] = { "process 1", "process 1", "process 2", "process 2" };
+        Fixture *fixture = *state;
+        ClaimRequest request = { .consumer = make_uuid("vm") };
+
+        make_request(&request.resources, "VCPU=2");
+        for (size_t i = 0; i < ARRAY_SIZE(lives); i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL, *stored = NULL;
+
+                snprintf(request.life, sizeof(request.life), "%s", lives[i]);
+                assert_int_equal(claims_claim(fixture->claims, &request, &claim, NULL), CLAIM_DONE);
+                assert_string_equal(claim->life, known[i]);
+                fixture_close(fixture);
+                assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
+                assert_int_equal(claims_get(fixture->claims, claim->id, &stored, NULL), 0);
+                assert_string_equal(stored->life, known[i]);
+        }
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 2);
+        resource_request_done(&request.resources);
+        assert_store_sane(fixture->path);
+}
+
 static void test_same_consumer(void **state)
 {
         Fixture *fixture = *state;
@@ -468,7 +493,7 @@ static void test_closed(void **state)
         assert_store_sane(fixture->path);
 }
 
-TEST_MAIN_WITH(open_host, fixture_teardown, test_closed, test_claim, test_same_consumer,
+TEST_MAIN_WITH(open_host, fixture_teardown, test_closed, test_claim, test_life, test_same_consumer,
                test_no_fit, test_bad_requests, test_confirm_and_expire,
                test_expired_claim_asked_again, test_release, test_history_is_bounded, test_resize,
                test_resize_first_goes_early, test_providers_written_once, test_vanished_provider,

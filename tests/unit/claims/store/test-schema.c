@@ -103,7 +103,7 @@ static void test_ladder_equals_creation(void **state)
                 " created_at TEXT, created_usec INTEGER, state TEXT, expires_usec INTEGER,"
                 " project_id TEXT, user_id TEXT, consumer_type TEXT, request TEXT, boot_id TEXT,"
                 " placed INTEGER, standing TEXT, told_generation INTEGER,"
-                " told_elsewhere TEXT, told_until INTEGER, guest TEXT");
+                " told_elsewhere TEXT, told_until INTEGER, guest TEXT, life TEXT");
 }
 
 static void assert_version_1_rows(const char *path)
@@ -193,7 +193,7 @@ static void test_upgrade_from_version_2(void **state)
         fixture_set_host(fixture, "host VCPU=8");
         assert_int_equal(fixture_claim(fixture, "a", "VCPU=5", NULL), CLAIM_DONE);
         fixture_close(fixture);
-        free(run_sql(fixture->path, "DROP TABLE events"));
+        free(run_sql(fixture->path, "DROP TABLE events; ALTER TABLE claims DROP COLUMN life"));
         free(run_sql(fixture->path, "UPDATE versions SET version = 2"));
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v2-", &copy), 1);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/guests/life.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-id128.h>
+
+#define UNIT           "unit "
+#define PROCESS_FORMAT "process %" PRIu64 ", started at %" PRIu64 " of boot "
+#define PROCESS_SCAN   "process %" SCNu64 ", started at %" SCNu64 " of boot %32s"
+#define FIELDS_BETWEEN " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+
+/* Negative errno; else *ret_ticks is when it started. proc_pid_stat(5): state and starttime, behind
+ * a name that may have anything in it. */
+static int read_process(uint64_t pid, uint64_t *ret_ticks)
+{
+        _cleanup_fclose_ FILE *file = NULL;
+        char path[64], line[4096];
+        const char *name_end;
+        char state;
+
+        snprintf(path, sizeof(path), "/proc/%" PRIu64 "/stat", pid);
+        file = fopen(path, "re");
+        if (!file)
+                return -errno;
+        errno = EIO;
+        if (!fgets(line, sizeof(line), file))
+                return -errno; /* ESRCH: it ended just now */
+        name_end = strrchr(line, ')');
+        if (!name_end ||
+            sscanf(name_end + 1, " %c" FIELDS_BETWEEN " %" SCNu64, &state, ret_ticks) != 2)
+                return -EBADMSG;
+        return state == 'Z' || state == 'X' ? -ESRCH : 0;
+}
+
+static void get_boot(char ret[static SD_ID128_STRING_MAX])
+{
+        sd_id128_t boot;
+
+        ret[0] = '\0';
+        if (sd_id128_get_boot(&boot) >= 0)
+                sd_id128_to_string(boot, ret);
+}
+
+int life_of_process(uint64_t pid, char *ret, Error *reterr)
+{
+        char boot[SD_ID128_STRING_MAX];
+        uint64_t ticks;
+        int r = pid > 0 && pid <= INT32_MAX ? read_process(pid, &ticks) : -ESRCH;
+
+        if (r < 0)
+                return error_setf(
+                        reterr, ESRCH,
+                        "Process %" PRIu64 " does not run, or cannot be seen by this service", pid);
+        get_boot(boot);
+        snprintf(ret, CLAIM_LIFE_SIZE, PROCESS_FORMAT "%s", pid, ticks, boot);
+        return 0;
+}
+
+static FILE *open_events(const char *group)
+{
+        static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+        char path[64 + CLAIM_LIFE_SIZE];
+        FILE *file = NULL;
+
+        for (size_t i = 0; i < ARRAY_SIZE(roots) && !file && (i == 0 || errno == ENOENT); i++) {
+                snprintf(path, sizeof(path), "%s%.*s/cgroup.events", roots[i], CLAIM_LIFE_SIZE,
+                         group);
+                file = fopen(path, "re");
+        }
+        return file;
+}
+
+/* -ENOENT, or what else is wrong; 1: somebody is in it. */
+static int read_group(const char *group)
+{
+        _cleanup_fclose_ FILE *file = open_events(group);
+        char line[64];
+
+        if (!file)
+                return -errno;
+        errno = 0;
+        while (fgets(line, sizeof(line), file))
+                if (strncmp(line, "populated ", strlen("populated ")) == 0)
+                        return line[strlen("populated ")] != '0';
+        return errno ? -errno : -EBADMSG;
+}
+
+int life_of_unit(const char *group, char *ret, Error *reterr)
+{
+        if (group[0] != '/' || strstr(group, "/..") ||
+            strlen(UNIT) + strlen(group) >= CLAIM_LIFE_SIZE)
+                return error_setf(reterr, EINVAL, "\"%.60s\" is not the control group of a unit",
+                                  group);
+        if (read_group(group) <= 0)
+                return error_setf(reterr, ESRCH, "No process of unit %.200s runs", group);
+        snprintf(ret, CLAIM_LIFE_SIZE, UNIT "%s", group);
+        return 0;
+}
+
+static bool process_lasts(const char *life)
+{
+        char boot[SD_ID128_STRING_MAX], boot_now[SD_ID128_STRING_MAX];
+        uint64_t pid, ticks, ticks_now;
+        int r;
+
+        if (sscanf(life, PROCESS_SCAN, &pid, &ticks, boot) != 3)
+                return true;
+        get_boot(boot_now);
+        if (strcmp(boot, boot_now) != 0)
+                return boot_now[0] == '\0';
+        r = read_process(pid, &ticks_now);
+        if (r == 0)
+                return ticks_now == ticks;
+        /* may be hidden from us (ProtectProc=) */
+        return r != -ESRCH && (r != -ENOENT || kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
+bool life_lasts(const char *life)
+{
+        int r;
+
+        if (strncmp(life, UNIT, strlen(UNIT)) != 0)
+                return process_lasts(life);
+        r = read_group(life + strlen(UNIT));
+        return r != 0 && r != -ENOENT && r != -ENODEV;
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Guests that are processes, which no hypervisor lists: their claims live as long as they do."""
+
+import subprocess
+import time
+import unittest
+import uuid
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.libvirtd import Libvirtd
+from tests.env.hosts import demo_host
+from tests.env.placement import Placement
+from tests.env.scratch import Scratch, wait_until
+
+EXPIRY_SEC = 5
+
+
+class Processes(unittest.TestCase):
+    def setUp(self):
+        self.scratch = Scratch.of(self)
+        self.bus = Bus(self.scratch).start()
+
+    def start_agent(self, driver='linux', placement=None, uri=None):
+        agent = Agent(self.scratch, placement, uri, self.bus, {
+            'DEFAULT': {'compute_driver': driver, 'claim_expiry_time': EXPIRY_SEC, 'update_resources_interval': 1}}).start()
+        agent.wait_state('synced' if placement else 'standalone')
+        agent.ctl('sync')
+        return agent
+
+    def start_guest(self):
+        """A process, and the file with its number."""
+        guest = subprocess.Popen(['sleep', 'infinity'])
+        self.addCleanup(guest.wait)
+        self.addCleanup(guest.kill)
+        path = self.scratch.path / ('guest-%d.pid' % guest.pid)
+        path.write_text('%d\n' % guest.pid)
+        return guest, path
+
+    def claim(self, agent, path, consumer=None):
+        consumer = consumer or str(uuid.uuid4())
+        agent.ctl('claim', '--consumer', consumer, '--resources', 'VCPU=1,MEMORY_MB=64', '--pid-file', path)
+        return consumer
+
+    def find(self, agent, consumer):
+        return next((claim for claim in agent.ctl_json('claims')['claims'] if claim['consumer'] == consumer), None)
+
+    def wait_confirmed(self, agent, consumer):
+        wait_until(lambda: self.find(agent, consumer)['state'] == 'confirmed', 30, 'the claim to be confirmed')
+
+    def wait_gone(self, agent, consumer):
+        wait_until(lambda: not self.find(agent, consumer), 60, 'the claim to end')
+        ended = next(claim for claim in agent.ctl_json('claims', '--history')['claims'] if claim['consumer'] == consumer)
+        self.assertIn('its guest is gone', ended['end_reason'])
+
+    def end(self, guest):
+        guest.kill()
+        guest.wait()
+
+    def live_and_end(self, agent):
+        """Of two guests one ends while the agent runs, the other while it does not."""
+        guests = [self.start_guest() for _ in range(3)]
+        consumers = [self.claim(agent, path) for _, path in guests]
+        for consumer in consumers:
+            self.wait_confirmed(agent, consumer)
+        self.assertIn('process %d,' % guests[0][0].pid, self.find(agent, consumers[0])['guest'])
+        self.end(guests[0][0])
+        self.wait_gone(agent, consumers[0])
+        agent.kill()
+        self.end(guests[1][0])
+        agent.start()
+        self.wait_gone(agent, consumers[1])
+        self.assertEqual(self.find(agent, consumers[2])['state'], 'confirmed')
+        return consumers[2], guests[2]
+
+    def test_standalone(self):
+        agent = self.start_agent()
+        consumer, (guest, _) = self.live_and_end(agent)
+        # it is started anew in time, under another number
+        again = self.start_guest()
+        self.end(guest)
+        self.claim(agent, again[1], consumer)
+        after = time.monotonic() + EXPIRY_SEC + 3
+        while time.monotonic() < after:
+            agent.ctl('sync')
+            time.sleep(0.5)
+        self.assertIn('process %d,' % again[0].pid, self.find(agent, consumer)['guest'])
+
+    def test_with_placement(self):
+        placement = Placement(self.scratch)
+        placement.start()
+        agent = self.start_agent(placement=placement)
+        consumer, _ = self.live_and_end(agent)
+        path = '/resource_providers/%s/allocations' % agent.root()
+        wait_until(lambda: list(placement.request('GET', path, record=False).json['allocations']) == [consumer], 30,
+                   'Placement to have the one that lives')
+
+    def test_beside_libvirt(self):
+        with Libvirtd(demo_host(), self.scratch) as libvirtd:
+            self.live_and_end(self.start_agent('libvirt', uri=libvirtd.uri))
+
+    def test_refused(self):
+        agent = self.start_agent()
+        guest, path = self.start_guest()
+        self.end(guest)
+        bad = self.scratch.path / 'bad.pid'
+        bad.write_text('x')
+        arguments = ['claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1']
+        for options, words in ((['--pid-file', path], 'Process %d does not run' % guest.pid),
+                               (['--pid-file', bad], 'no number of a process'),
+                               (['--pid-file', '/nowhere'], 'No such file'),
+                               (['--unit', 'a', '--pid-file', path], 'exclude each other'),
+                               (['--unit', 'a'], 'Cannot ask systemd about a.service')):
+            done = agent.ctl(*arguments, *options, check=False)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(words, done.stderr)
+        self.assertEqual(agent.ctl_json('claims')['claims'], [])
