@@ -44,6 +44,11 @@ const json_t *tracker_get_reshape(const Tracker *tracker)
         return reshape_control_get_document(tracker->reshape);
 }
 
+const char *tracker_get_driver(const Tracker *tracker)
+{
+        return tracker->config.driver->ops->name;
+}
+
 const TrackerStatus *tracker_get_status(const Tracker *tracker)
 {
         return &tracker->status;
@@ -121,10 +126,9 @@ int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
                         "Placement cannot be used (%s), so what it holds now is not known",
                         tracker->status.sync_error.text);
         if (tracker->status.hypervisor_error.code)
-                return error_setf(
-                        reterr, ENODATA,
-                        "The hypervisor does not answer (%s), so what the host has now is not known",
-                        tracker->status.hypervisor_error.text);
+                return error_setf(reterr, ENODATA,
+                                  "The host cannot be polled (%s), so what it has now is not known",
+                                  tracker->status.hypervisor_error.text);
         r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
                                       reporter_tree(tracker->reporter), true, &made, reterr);
         if (r < 0)

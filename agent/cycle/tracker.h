@@ -107,6 +107,9 @@ void tracker_dismiss(Tracker *tracker, const char *why);
 void tracker_sync_cancel(Tracker *tracker, void *userdata);
 
 const TrackerStatus *tracker_get_status(const Tracker *tracker);
+
+/* The name of the driver. Borrowed. */
+const char *tracker_get_driver(const Tracker *tracker);
 const ReporterStatistics *tracker_get_statistics(
         const Tracker *tracker); /* zeros when standalone */
 

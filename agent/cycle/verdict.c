@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/formats/interface.h"
+#include "drivers/driver-words.h"
 
 #define MORE_MAX 40
 
@@ -41,9 +42,8 @@ static const struct {
         [KIND_CLAIMS_DOWN] = { VERDICT_DEGRADED, "service", "claims cannot be taken",
                                "journalctl -u compute-agent",
                                "Do as it says; else check that the file system of the claim database has room, and that the user compute-agent may write there" },
-        [KIND_HYPERVISOR] = { VERDICT_DEGRADED, "hypervisor", "the hypervisor does not answer",
-                              "systemctl status libvirtd",
-                              "Check that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is right" },
+        /* the rest is the driver's: drivers/driver-words.h */
+        [KIND_HYPERVISOR] = { VERDICT_DEGRADED, "hypervisor", "the host cannot be polled" },
         [KIND_OVER] = { VERDICT_DEGRADED, "claims", "claims hold more than the host has",
                         "computectl tree",
                         "\"computectl claims\" lists who holds it: let a guest go, or raise the ratio in Placement" },
@@ -304,6 +304,16 @@ static void look_at_rest(const VerdictFacts *facts, Verdict *verdict)
                     count_owed(facts));
 }
 
+static void add_hypervisor(const VerdictFacts *facts, Verdict *verdict)
+{
+        const DriverWords *words = driver_words(facts->driver);
+        VerdictReason *reason = &verdict->reasons[verdict->n_reasons];
+
+        add(verdict, KIND_HYPERVISOR, "%s", facts->status->hypervisor_error.text);
+        reason->command = words->command;
+        reason->advice = words->advice;
+}
+
 /* In the order of the kinds. */
 void verdict_make(const VerdictFacts *facts, Verdict *ret)
 {
@@ -316,7 +326,7 @@ void verdict_make(const VerdictFacts *facts, Verdict *ret)
         if (facts->claim_error->code)
                 add(ret, KIND_CLAIMS_DOWN, "Claims cannot be taken: %s", facts->claim_error->text);
         if (facts->status->hypervisor_error.code)
-                add(ret, KIND_HYPERVISOR, "%s", facts->status->hypervisor_error.text);
+                add_hypervisor(facts, ret);
         look_at_amounts(facts, ret);
         look_at_lost_devices(facts, ret);
         look_at_placement(facts, ret);
@@ -330,6 +340,7 @@ void verdict_look(const Tracker *tracker, ClaimService *service, const Cordon *c
         Claims *claims = claim_service_get(service);
         VerdictFacts facts = {
                 .status = tracker_get_status(tracker),
+                .driver = tracker_get_driver(tracker),
                 .claim_error = claim_service_error(service),
                 .devices = tracker_get_devices(tracker),
                 .contest = tracker_get_contest(tracker),

@@ -21,6 +21,7 @@ const char *verdict_state_to_text(VerdictState state); /* the STATE_… of forma
 /* All borrowed. */
 typedef struct VerdictFacts {
         const TrackerStatus *status;
+        const char *driver;          /* its name; NULL: not known */
         const Error *claim_error;    /* why claims cannot be taken; code 0: they can */
         const HostView *view;        /* the host as claims have it; NULL: not known */
         const DeviceLedger *devices; /* that are expected; NULL: not known */
@@ -37,7 +38,7 @@ typedef struct VerdictFacts {
 typedef struct VerdictReason {
         const char *check;   /* what it is about, as "doctor" names it: "placement" */
         VerdictState state;  /* never OK */
-        const char *summary; /* ends a sentence: "the hypervisor does not answer" */
+        const char *summary; /* ends a sentence: "the host cannot be polled" */
         const char *command; /* to be looked at next */
         const char *advice;  /* what to do */
         char text[ERROR_TEXT_MAX];

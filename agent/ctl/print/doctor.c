@@ -15,6 +15,7 @@
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
 #include "agent/formats/interface.h"
+#include "drivers/driver-words.h"
 
 #define DEFAULT_STATE_PATH LOCALSTATEDIR "/lib/compute-agent"
 #define HOOK_PATH          SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
@@ -124,7 +125,7 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
         if (!facts->snapshot)
                 return ctl_doctor_add(
                         findings, "hypervisor", "bad",
-                        "Check that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is right",
+                        driver_words(facts->config ? facts->config->compute_driver : NULL)->advice,
                         "%s", facts->snapshot_error.text);
         return ctl_doctor_add(findings, "hypervisor", "ok", NULL,
                               "%s on %s: %zu device(s), %zu domain(s)", facts->snapshot->hypervisor,

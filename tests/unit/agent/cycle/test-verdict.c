@@ -33,9 +33,9 @@ static const Case cases[] = {
           .sync_error = "no route" },
         { "Placement is not equal to this host", "placement degraded", .sync = SYNC_STALE,
           .sync_error = "403" },
-        { "the hypervisor does not answer", "hypervisor degraded", .sync = SYNC_SYNCED,
+        { "the host cannot be polled", "hypervisor degraded", .sync = SYNC_SYNCED,
           .hypervisor_error = "gone" },
-        { "the hypervisor does not answer", "hypervisor degraded", .sync = SYNC_STANDALONE,
+        { "the host cannot be polled", "hypervisor degraded", .sync = SYNC_STANDALONE,
           .not_polled = true, .hypervisor_error = "gone" },
         { "claims cannot be taken", "service degraded", .sync = SYNC_SYNCED,
           .claim_error = "disk full" },
@@ -230,4 +230,30 @@ static void test_line(void **state)
                 "Placement cannot be used: no route");
 }
 
-TEST_MAIN(test_table, test_words, test_line)
+/* What is to be done where the host cannot be polled is the driver's. */
+static void test_words_of_drivers(void **state)
+{
+        static const char *const rows[][3] = {
+                { NULL, "systemctl status libvirtd", "libvirt" },
+                { "libvirt", "systemctl status libvirtd", "libvirt" },
+                { "linux", "journalctl -u compute-agent", "/sys" },
+                { "static", "computectl check-config", "[static]" }
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                TrackerStatus status = { .sync_state = SYNC_SYNCED };
+                const VerdictFacts facts = { .status = &status,
+                                             .driver = rows[i][0],
+                                             .claim_error = &ERROR_NULL };
+                Verdict verdict;
+
+                error_setf(&status.hypervisor_error, EIO, "gone");
+                verdict_make(&facts, &verdict);
+                assert_int_equal(verdict.n_reasons, 1);
+                assert_string_equal(verdict.reasons[0].command, rows[i][1]);
+                assert_non_null(strstr(verdict.reasons[0].advice, rows[i][2]));
+                assert_int_equal(strstr(verdict.reasons[0].advice, "libvirt") != NULL, i < 2);
+        }
+}
+
+TEST_MAIN(test_table, test_words, test_line, test_words_of_drivers)
