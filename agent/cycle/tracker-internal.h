@@ -38,10 +38,12 @@ struct Tracker {
         bool settled;          /* nothing more is waited for before the first publish */
         uint64_t started_usec; /* CLOCK_BOOTTIME */
         CyclePace pace;
-        bool spoke; /* to Placement, in this cycle */
-        bool again; /* a cycle was asked for while one runs */
-        bool all;   /* the next poll reads everything: somebody asked */
-        bool full;  /* so does the next refresh */
+        bool spoke;            /* to Placement, in this cycle */
+        bool again;            /* a cycle was asked for while one runs */
+        uint64_t changed_usec; /* CLOCK_BOOTTIME: when the first change that waits for the next
+                                * cycle was heard of; 0: none */
+        bool all;              /* the next poll reads everything: somebody asked */
+        bool full;             /* so does the next refresh */
         unsigned n_conflicts;
         uint64_t writes_before;
         Error cycle_error;

@@ -25,14 +25,18 @@
 
 #include "agent/reshape/claim-move.h"
 #include "agent/tree/nova-tree.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
-#define MAX_CONFLICTS      8
-#define CHANGE_SETTLE_USEC (200 * USEC_PER_MSEC) /* changes come in flocks: one poll for all */
-#define SETTLE_POLL_USEC   USEC_PER_SEC
-#define TIMER_ACCURACY     (250 * USEC_PER_MSEC)
-#define BREATH_USEC        USEC_PER_MSEC
+#define MAX_CONFLICTS 8
+/* Changes come in flocks: one poll for all, when it has been quiet so long; they never end: then
+ * all the same. */
+#define CHANGE_SETTLE_USEC     (200 * USEC_PER_MSEC)
+#define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
+#define SETTLE_POLL_USEC       USEC_PER_SEC
+#define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
+#define BREATH_USEC            USEC_PER_MSEC
 
 static bool may(const Tracker *tracker, NovaAction action)
 {
@@ -640,6 +644,16 @@ static void end_poll(Tracker *tracker, bool earlier, const Error *error)
                                        error, tracker->config.userdata);
 }
 
+static void settle(Tracker *tracker)
+{
+        uint64_t now = clock_usec(CLOCK_BOOTTIME), latest;
+
+        if (tracker->changed_usec == 0)
+                tracker->changed_usec = now;
+        latest = tracker->changed_usec + CHANGE_SETTLE_MAX_USEC;
+        arm_cycle_timer(tracker, MIN(CHANGE_SETTLE_USEC, latest > now ? latest - now : 0));
+}
+
 static void on_host_told(HostPoll *poll, HostPollNews news, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -657,7 +671,7 @@ static void on_host_told(HostPoll *poll, HostPollNews news, const Error *error, 
                 break;
         case HOST_POLL_CHANGED:
                 if (idle)
-                        arm_cycle_timer(tracker, CHANGE_SETTLE_USEC);
+                        settle(tracker);
                 else
                         tracker->again = true;
                 break;
@@ -670,6 +684,7 @@ static void begin_cycle(Tracker *tracker)
 
         (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
         tracker->phase = PHASE_POLLING;
+        tracker->changed_usec = 0;
         tracker->cycle_error = ERROR_NULL;
         tracker->spoke = false;
         tracker->pause_max_usec = UINT64_MAX;

@@ -8,11 +8,13 @@ import json
 import os
 import re
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
 from tests.env import fakesys
 from tests.env.agent import Agent
+from tests.env.bus import Bus
 from tests.env.hosts import (Cell, Gpu, Host, Pci, demo_host, m10_types, simple_host, sriov,
                              vgpu_card)
 from tests.env.libvirtd import Libvirtd
@@ -109,6 +111,49 @@ class TestAgrees(unittest.TestCase):
                 libvirtd.announce('change', card, wait=False)
             wait(lambda devices: devices['pci_0000_8b_00_0']['numa_node'] == 1, 'what changed with an event')
             self.assertIn('changed', child.log.read_text().split())
+
+
+class TestFlood(unittest.TestCase):
+    """Events that come in flocks, of a machine with many virtual functions that boots, are one poll; those that never end stop none."""
+
+    def check(self, driver):
+        card = '0000:8b:00.0'
+        with Scratch() as scratch, Libvirtd(card_host(), scratch) as libvirtd:
+            metrics = scratch.path / 'metrics'
+            agent = Agent(scratch, uri=libvirtd.uri, within=libvirtd.enter('-m', '-n', '-u', '-p'), bus=Bus(scratch).start(), options={
+                'DEFAULT': {'compute_driver': driver, 'update_resources_interval': 600}, 'agent': {'metrics_file': metrics}}).start()
+            agent.wait_state('standalone')
+
+            def polls():
+                return int(re.search('^compute_agent_cycles_total ([0-9]+)$', metrics.read_text(), re.M)[1])
+
+            def send(count, pause):
+                """How often a poll may begin meanwhile: when there was no event for some time, or no end to them."""
+                begin = last = time.monotonic()
+                pauses = 0
+                for _ in range(count):
+                    libvirtd.announce('change', card, wait=False)
+                    time.sleep(pause)
+                    now = time.monotonic()
+                    pauses, last = pauses + (now - last > 0.15), now
+                return pauses + int((last - begin) / 2)
+
+            agent.ctl('sync')
+            time.sleep(1)
+            before = polls()
+            more = send(300, 0.001)
+            wait_until(lambda: polls() > before, 30, 'a poll')
+            time.sleep(2)
+            self.assertLessEqual(polls() - before, 1 + more)
+            before = polls()
+            send(160, 0.05)
+            self.assertGreaterEqual(polls() - before, 2)
+
+    def test_libvirt(self):
+        self.check('libvirt')
+
+    def test_linux(self):
+        self.check('linux')
 
 
 class TestHere(unittest.TestCase):
