@@ -22,6 +22,7 @@ void bus_document_give_up(BusDocumentText *document)
 {
         bus_document_note(document);
         bus_document_set(document, NULL);
+        document->differs = document->is_due;
 }
 
 bool bus_document_is_missing(const BusDocumentText *document)
@@ -36,7 +37,10 @@ bool bus_document_is_asked(const BusDocumentText *document)
 
 void bus_document_set(BusDocumentText *document, char *text)
 {
-        if (document->is_due && (!text || !document->text || strcmp(text, document->text) != 0))
+        bool same =
+                text && document->text ? strcmp(text, document->text) == 0 : text == document->text;
+
+        if (document->is_due && !same)
                 document->differs = true;
         free(document->text);
         document->text = text;

@@ -6,7 +6,7 @@
  *
  * Whoever reads a document gets one signal with the first change after that, and none until
  * somebody reads it again: so a client reads, waits, and reads when it is told; and what nobody
- * reads costs nothing. */
+ * reads costs nothing. Who heard that there is none yet has read it, too. */
 
 #include <stdbool.h>
 
@@ -35,7 +35,7 @@ bool bus_document_is_asked(const BusDocumentText *document);
 /* It was made; takes text. NULL: it cannot be. */
 void bus_document_set(BusDocumentText *document, char *text);
 
-/* Its text is given to somebody. */
+/* Its text is given to somebody; without one, that there is none. */
 void bus_document_read(BusDocumentText *document);
 
 /* Is there a signal to be sent? Once. */

@@ -363,8 +363,10 @@ static int step(BusJob *job, sd_bus_error *error)
         if (maker && maker != job)
                 return 1;
         r = bus_claims_open(service, &claims, error);
-        if (r < 0)
+        if (r < 0) {
+                bus_document_read(text);
                 return r;
+        }
         if (!listing->file)
                 r = begin(listing, claims, &words);
         else if (listing->document == BUS_EVENTS)
@@ -518,8 +520,10 @@ int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus
         text = &documents->texts[document];
         if (!kinds[document].make)
                 return begin_listing(documents, document, call);
-        if (bus_document_is_missing(text) && (r = make(documents, document, error)) < 0)
-                return r;
+        if (bus_document_is_missing(text))
+                r = make(documents, document, error);
         bus_document_read(text);
+        if (r < 0)
+                return r;
         return sd_bus_reply_method_return(call, "s", text->text);
 }

@@ -105,5 +105,19 @@ static void test_it_cannot_be_made_any_more(void **state)
         assert_true(bus_document_is_missing(&document));
 }
 
+/* Who was told that there is none hears of the first one, and nothing until then. */
+static void test_there_is_none_yet(void **state)
+{
+        _cleanup_(bus_document_done) BusDocumentText document = { 0 };
+
+        bus_document_set(&document, NULL);
+        bus_document_read(&document);
+        bus_document_note(&document);
+        assert_false(tell_as(&document, NULL));
+        bus_document_note(&document);
+        assert_true(tell_as(&document, "a"));
+}
+
 TEST_MAIN(test_nobody_reads, test_told_once_for_each_reading, test_the_same_again_is_no_change,
-          test_who_read_before_is_told, test_given_up, test_it_cannot_be_made_any_more)
+          test_who_read_before_is_told, test_given_up, test_it_cannot_be_made_any_more,
+          test_there_is_none_yet)

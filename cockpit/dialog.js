@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+/* Asks before something is changed. The browser keeps the focus inside, and Escape closes it. */
+
+import { h, patch } from './dom.js';
+import { refusal } from './model.js';
+
+/* question: {title, body: [nodes], reason: whether one is to be given, action: text of the button, isDanger, run(reason): a promise of
+ * what to say when it is done}. told(text) gets that. */
+export function ask(dialog, question, told) {
+    let isBusy = false, trouble = '', reason = '';
+
+    const close = () => {
+        if (!isBusy)
+            dialog.close();
+    };
+    const run = async event => {
+        event.preventDefault();
+        if (isBusy)
+            return;
+        isBusy = true;
+        trouble = '';
+        draw();
+        try {
+            told(await question.run(reason.trim()));
+            dialog.close();
+        } catch (error) {
+            trouble = refusal(error);
+        }
+        isBusy = false;
+        draw();
+    };
+    const draw = () => patch(dialog, [h('form', { key: question.title, onsubmit: run },
+        h('h2', { id: 'dialog-title' }, question.title),
+        question.body,
+        question.reason ? h('p', { class: 'field' },
+            h('label', { for: 'reason' }, 'Reason'),
+            h('input', { id: 'reason', type: 'text', required: true, maxlength: '200', autocomplete: 'off', autofocus: true,
+                         oninput: event => { reason = event.target.value; } }),
+            h('small', null, 'It is kept, and shown to others.')) : null,
+        trouble ? h('p', { class: 'note degraded', role: 'alert' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '✕'), trouble) : null,
+        h('p', { class: 'buttons' },
+            h('button', { type: 'submit', class: question.isDanger ? 'danger' : 'primary', disabled: isBusy }, isBusy ? 'Working …' : question.action),
+            h('button', { type: 'button', onclick: close, disabled: isBusy }, 'Cancel')))]);
+
+    dialog.oncancel = event => {
+        if (isBusy)
+            event.preventDefault();
+    };
+    dialog.onclose = () => patch(dialog, []);
+    patch(dialog, []);
+    draw();
+    dialog.showModal();
+    dialog.querySelector('input, button').focus();
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+/* The page: what model.js says of the documents, as elements, and what its buttons do. */
+
+import { Bus } from './bus.js';
+import { ask } from './dialog.js';
+import { h, patch } from './dom.js';
+import * as model from './model.js';
+
+const { cockpit } = window;
+const page = document.getElementById('page'), said = document.getElementById('said'), dialog = document.getElementById('dialog');
+const REDRAW_MSEC = 15000; // for the times
+const SAID_MSEC = 10000;
+
+let filter = '', moved = null, movedTrouble = '', isDrawing = false, forgetting = 0;
+const bus = new Bus(cockpit, ['status', 'tree', 'host', 'claims', 'problems', 'plan', 'audit'], draw);
+
+// ---- Small parts
+
+/* What is to be seen without colours, too: a sign and a word. */
+function tag({ state, mark, word }) {
+    return h('span', { class: `tag ${state}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }, mark), word);
+}
+
+/* Of any length, in a table. */
+function foreign(text) {
+    return h('span', { class: 'foreign' }, text);
+}
+
+function button(text, onclick, more = {}) {
+    return h('button', { type: 'button', onclick, ...more }, text);
+}
+
+function bars(units) {
+    return h('ul', { class: 'bars' }, units.map(unit => h('li', { key: unit.name },
+        h('span', { class: 'name' }, unit.name),
+        h('span', { class: 'bar', 'aria-hidden': 'true' }, h('span', { class: unit.isOver ? 'fill over' : 'fill', share: unit.share })),
+        h('span', { class: 'amount' }, unit.isOver ? '✕ ' : '', unit.text, unit.note ? h('small', null, ` (${unit.note})`) : null))));
+}
+
+function holders(all) {
+    return h('ul', { class: 'holders' }, all.map(one => h('li', { key: `${one.claim} ${one.text} ${one.what}` }, h('b', null, one.text), one.what ? `: ${one.what}` : '')));
+}
+
+function section(id, title, ...children) {
+    return h('section', { key: id, id, 'aria-labelledby': `${id}-title` }, h('h2', { id: `${id}-title` }, title), children);
+}
+
+/* columns: [title, cell of a row]; on a narrow page each row is a card. */
+function table(label, columns, rows, key) {
+    return h('table', { 'aria-label': label },
+        h('thead', null, h('tr', null, columns.map(([title]) => h('th', { scope: 'col' }, title)))),
+        h('tbody', null, rows.map(row => h('tr', { key: row[key] }, columns.map(([title, cell]) => h('td', { 'data-label': title }, cell(row)))))));
+}
+
+// ---- What is done
+
+function tell(text) {
+    clearTimeout(forgetting);
+    said.textContent = text;
+    forgetting = setTimeout(() => { said.textContent = ''; }, SAID_MSEC);
+}
+
+function capital(text) {
+    return text[0].toUpperCase() + text.slice(1);
+}
+
+/* error: what Sync() of it said */
+function published(what, error) {
+    return error ? `${what}. Placement is not told yet: ${model.plain(error)}` : `${what}.`;
+}
+
+function askCordon(device, title) {
+    ask(dialog, {
+        title: `Cordon ${title}?`,
+        body: [h('p', null, 'Nothing new is promised of it, and schedulers pass it by. Guests that are there stay. It lasts until it is uncordoned.')],
+        reason: true,
+        action: 'Cordon',
+        isDanger: true,
+        run: reason => bus.call('Cordon', 'ss', device, reason).then(([error]) => published(`${capital(title)} is cordoned`, error)),
+    }, tell);
+}
+
+function askUncordon(device, title, words) {
+    ask(dialog, {
+        title: `Uncordon ${title}?`,
+        body: [h('p', null, 'Guests may be placed there again.'), words ? h('p', null, words) : null],
+        action: 'Uncordon',
+        run: () => bus.call('Uncordon', 's', device).then(([error]) => published(`${capital(title)} is uncordoned`, error)),
+    }, tell);
+}
+
+function askRelease(claim) {
+    ask(dialog, {
+        title: `Release claim #${claim.id}?`,
+        body: [
+            h('p', null, h('b', null, claim.name), ` holds ${claim.holds || 'nothing'}. All of it can be claimed by others at once.`),
+            claim.state === 'confirmed' ? h('p', null, 'A guest that still runs gets another claim for what it has with the next poll.') : null,
+        ],
+        reason: true,
+        action: 'Release',
+        isDanger: true,
+        run: reason => bus.call('Release', 'xs', claim.id, reason).then(() => `Claim #${claim.id} is released.`),
+    }, tell);
+}
+
+function askHeal(audit) {
+    ask(dialog, {
+        title: `Heal ${audit.nHealable} of ${audit.findings.length} findings?`,
+        body: [
+            h('p', null, 'Only what is certain is put right, after another look at each.'),
+            h('ul', null, audit.findings.filter(one => one.isHealable).slice(0, 20).map(one => h('li', null, one.text, h('br'), h('small', null, one.remedy)))),
+        ],
+        action: 'Heal',
+        isDanger: true,
+        run: () => bus.call('Heal').then(([text]) => {
+            const after = model.audit(JSON.parse(text), Date.now() * 1000);
+            return after.nOpen === 0 ? 'Placement, claims and guests agree.' : `${after.nOpen} findings are left.`;
+        }),
+    }, tell);
+}
+
+async function compare() {
+    try {
+        const [text] = await bus.call('Audit');
+        const { nOpen } = model.audit(JSON.parse(text), Date.now() * 1000);
+        tell(nOpen === 0 ? 'Placement, claims and guests agree.' : `${nOpen} findings.`);
+    } catch (error) {
+        tell(model.refusal(error));
+    }
+}
+
+async function showReshape() {
+    moved = null;
+    movedTrouble = '';
+    try {
+        const [text] = await bus.call('GetReshape');
+        moved = text ? model.reshape(JSON.parse(text)) : 'nothing';
+    } catch (error) {
+        movedTrouble = model.refusal(error);
+    }
+    draw();
+}
+
+// ---- Sections
+
+function drawStopped() {
+    return h('section', { key: 'stopped', class: 'verdict degraded' },
+        h('h2', null, tag({ state: 'degraded', mark: '✕', word: 'Stopped' }), ' The agent does not run'),
+        h('p', null, 'Guests go on, but nothing is promised, and Placement is told of no change. This page comes back by itself.'),
+        bus.trouble ? h('p', null, `The system bus cannot be asked: ${model.plain(bus.trouble)}`) : null,
+        h('p', null, 'Why it stopped: ', h('code', null, 'journalctl -eu compute-agent'), '; to start it: ', h('code', null, 'systemctl start compute-agent')),
+        h('p', { class: 'buttons' }, button('Show the service', () => cockpit.jump('/system/services#/compute-agent.service'))));
+}
+
+function drawOperation() {
+    const { Operation: name, OperationPhase: phase, OperationDone: done, OperationTotal: total } = bus.operation;
+    return name ? h('p', { class: 'note pending' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '…'),
+                    `${model.plain(name)}: ${model.plain(phase)}${total ? `, ${done} of ${total} requests` : ''}`) : null;
+}
+
+function drawVerdict(now) {
+    const verdict = model.verdict(bus.documents.status, now);
+    return h('section', { key: 'verdict', id: 'verdict', class: `verdict ${verdict.state}` },
+        h('h2', null, tag(verdict), ' ', verdict.summary),
+        h('ul', { class: 'reasons' }, verdict.reasons.map((reason, i) => h('li', { key: i }, tag(reason), ' ', reason.text,
+            h('div', null, reason.command ? ['Next: ', h('code', null, reason.command)] : null, reason.advice ? h('small', null, ` ${reason.advice}`) : null)))),
+        drawOperation(),
+        h('dl', { class: 'facts' }, verdict.facts.map(([name, value]) => h('div', { key: name }, h('dt', null, name), h('dd', null, value)))),
+        h('p', { class: 'buttons' }, verdict.cordoned ? button('Uncordon the host', () => askUncordon('', 'the host', verdict.cordoned))
+                                                      : button('Cordon the host', () => askCordon('', 'the host'))));
+}
+
+function drawDevice(device) {
+    const name = `device ${device.title}`;
+    return h('li', { key: device.key, class: 'device', 'data-device': device.title },
+        h('h4', null, h('span', { class: 'mono' }, device.title), ' ', device.tags.map(tag)),
+        h('p', null, device.product),
+        bars(device.units),
+        holders(device.holders),
+        device.provider ? device.cordoned ? button('Uncordon', () => askUncordon(device.provider, name, ''), { 'aria-label': `Uncordon ${name}` })
+                                          : button('Cordon', () => askCordon(device.provider, name), { 'aria-label': `Cordon ${name}` }) : null);
+}
+
+function drawCpu(cpu) {
+    return h('li', { key: cpu.id, class: `cpu ${cpu.state}`, title: cpu.text },
+        h('span', { 'aria-hidden': 'true' }, String(cpu.id), h('small', null, cpu.state === 'held' ? `#${cpu.claim}` : cpu.state === 'off' ? 'off' : '·')),
+        h('span', { class: 'unseen' }, cpu.text));
+}
+
+function drawCell(cell) {
+    return h('section', { key: cell.id, class: 'cell' },
+        h('h3', null, `Cell ${cell.id}`),
+        h('p', null, cell.text),
+        bars(cell.amounts),
+        h('div', { class: 'cores' }, cell.cores.map((cpus, i) => h('ul', { key: i, class: 'core' }, cpus.map(drawCpu)))),
+        holders(cell.holders),
+        h('ul', { class: 'devices' }, cell.devices.map(drawDevice)));
+}
+
+function drawHost() {
+    const { host, tree, claims } = bus.documents, picture = model.host(host, tree, claims);
+    if (!host && !tree)
+        return section('host', 'Host', h('p', null, 'The host was not polled yet.'));
+    return section('host', 'Host',
+        h('p', null, picture.facts),
+        bars(picture.amounts),
+        h('p', { class: 'legend' }, h('small', null, '#3 on a CPU: claim 3 alone has it.  ·: free, or shared by guests.')),
+        h('div', { class: 'cells' }, picture.cells.map(drawCell)),
+        picture.devices.length > 0 ? [h('h3', null, 'Other providers'), h('ul', { class: 'devices' }, picture.devices.map(drawDevice))] : null);
+}
+
+function drawName(row) {
+    return [foreign(row.name), row.problems.map(text => h('div', { class: 'note warning' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '!'), text))];
+}
+
+function drawClaims(now) {
+    const found = model.claims(bus.documents.claims, bus.documents.problems, now, filter);
+    const columns = [
+        ['ID', row => `#${row.id}`],
+        ['Guest', drawName],
+        ['State', row => [row.words, row.expires ? h('small', null, ` (${row.expires})`) : null]],
+        ['Holds', row => row.holds],
+        ['Where', row => row.where],
+        ['Since', row => row.created],
+        ['', row => button('Release', () => askRelease(row), { 'aria-label': `Release claim #${row.id}` })],
+    ];
+    return section('claims', `Claims (${found.n})`,
+        found.n > 0 ? h('p', { class: 'field' }, h('label', { for: 'filter' }, 'Filter'), h('input', { id: 'filter', type: 'search', autocomplete: 'off', oninput: event => {
+            filter = event.target.value;
+            draw();
+        } })) : h('p', null, 'No claims on this host.'),
+        found.rows.length > 0 ? table('Claims', columns, found.rows, 'id') : null,
+        found.nFound > found.rows.length ? h('p', null, `${found.nFound - found.rows.length} more: filter, or see `, h('code', null, 'computectl claims')) : null,
+        found.n > 0 && found.nFound === 0 ? h('p', null, 'No claim has this text.') : null,
+        drawEvents(now));
+}
+
+function drawEvents(now) {
+    const { events } = bus.documents, rows = model.events(events, now);
+    const columns = [
+        ['When', row => row.when],
+        ['What', row => row.event],
+        ['Claim', row => row.claim],
+        ['Guest', row => foreign(row.name)],
+        ['Of', row => foreign(row.what)],
+        ['Who', row => foreign(row.author)],
+        ['Why', row => foreign(row.reason)],
+    ];
+    return h('details', { key: 'events', ontoggle: event => event.target.open && bus.add('events') },
+        h('summary', null, 'What happened, and who wanted it'),
+        rows.length > 0 ? table('What happened', columns, rows, 'id') : h('p', null, events ? 'Nothing yet.' : 'Reading …'));
+}
+
+function drawGuests() {
+    const guests = model.guests(bus.documents.host, bus.documents.claims);
+    const columns = [
+        ['Name', row => foreign(row.name)],
+        ['State', row => row.state],
+        ['Has', row => row.has],
+        ['Devices', row => String(row.devices)],
+        ['Claim', row => row.claim ? `#${row.claim}` : tag({ state: 'warning', mark: '!', word: 'none' })],
+    ];
+    return section('guests', `Guests (${guests.length})`, guests.length > 0 ? table('Guests', columns, guests, 'key') : h('p', null, 'The hypervisor has no guests.'));
+}
+
+function drawPlan() {
+    const steps = model.plan(bus.documents.plan);
+    return steps.length === 0 ? h('p', null, '✓ Nothing is left to send: the tree in Placement is that of this host.')
+        : h('details', { key: 'plan' }, h('summary', null, `${steps.length} requests would make Placement equal to this host`),
+            h('ol', null, steps.slice(0, 200).map(step => h('li', null, h('code', null, step.request), ` ${step.name} `, h('small', null, step.summary)))));
+}
+
+function drawAudit(now) {
+    const audit = model.audit(bus.documents.audit, now);
+    return [
+        !audit ? h('p', null, 'They were not compared yet.')
+            : audit.findings.length === 0 ? h('p', null, `✓ Placement, claims and guests agree; compared ${audit.taken}.`)
+            : [h('p', null, `${audit.nOpen} of ${audit.findings.length} findings are open; compared ${audit.taken}.`),
+                h('ul', { class: 'findings' }, audit.findings.map((one, i) => h('li', { key: i },
+                    tag(one.isOpen ? { state: 'warning', mark: '!', word: 'differs' } : { state: 'ok', mark: '✓', word: 'healed' }), ' ', one.text,
+                    h('div', null, h('small', null, one.outcome || one.remedy)))))],
+        audit && audit.inFlight > 0 ? h('p', null, h('small', null, `${audit.inFlight} consumers were left alone: they may be on their way.`)) : null,
+        h('p', { class: 'buttons' }, button('Compare now', compare),
+            audit && audit.nHealable > 0 ? button('Heal …', () => askHeal(audit)) : null),
+    ];
+}
+
+function drawReshape() {
+    return [
+        h('p', { class: 'buttons' }, button('Show what a reshape would move', showReshape)),
+        movedTrouble ? h('p', { class: 'note degraded', role: 'alert' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '✕'), movedTrouble) : null,
+        moved === 'nothing' ? h('p', null, '✓ Nothing: the tree has the shape of this host.')
+            : moved ? [h('ul', null, moved.moves.map(move => h('li', { key: move.consumer }, h('b', null, move.consumer), `: ${move.from.join(', ')} → ${move.to.join(', ')}`)),
+                         moved.problems.map(one => h('li', { class: 'note warning' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '!'), `${one.consumer}: ${one.text}`))),
+                       h('p', null, 'To do it: ', h('code', null, 'computectl reshape'))] : null,
+    ];
+}
+
+function drawDifferences(now) {
+    const standalone = bus.documents.status?.sync_state === 'standalone';
+    return section('differences', 'What differs from Placement',
+        standalone ? h('p', null, 'No Placement is configured.') : [drawPlan(), h('h3', null, 'Who holds what'), drawAudit(now), h('h3', null, 'Shape of the tree'), drawReshape()]);
+}
+
+function drawNow() {
+    const now = Date.now() * 1000, node = bus.documents.status?.node;
+    isDrawing = false;
+    page.setAttribute('aria-busy', String(bus.isRunning === null));
+    patch(page, [
+        h('h1', { key: 'title' }, 'Compute agent', node ? h('small', null, ` ${model.plain(node)}`) : null),
+        bus.isRunning === false ? drawStopped()
+            : !bus.documents.status ? h('p', { key: 'wait' }, 'Reading …')
+            : [drawVerdict(now), drawHost(), drawClaims(now), drawGuests(), drawDifferences(now)],
+    ].flat());
+}
+
+/* What comes at once is drawn once. */
+function draw() {
+    if (isDrawing)
+        return;
+    isDrawing = true;
+    setTimeout(drawNow, 20);
+}
+
+// ---- Light and dark, as the shell has it
+
+function followStyle(style) {
+    const wanted = style || localStorage.getItem('shell:style') || 'auto';
+    const isDark = wanted === 'dark' || (wanted === 'auto' && window.matchMedia('(prefers-color-scheme: dark)').matches);
+    document.documentElement.classList.toggle('dark', isDark);
+}
+
+followStyle();
+window.addEventListener('storage', event => event.key === 'shell:style' && followStyle());
+window.addEventListener('cockpit-style', event => followStyle(event.detail?.style));
+window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => followStyle());
+
+draw();
+setInterval(draw, REDRAW_MSEC);

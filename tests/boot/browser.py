@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A headless Chromium in the network of a booted machine, spoken to in the DevTools protocol over two pipes.
+
+It runs outside of the machine, which only has loopback: nothing that a page asks for leaves it.
+"""
+
+import base64
+import itertools
+import json
+import os
+import select
+import time
+
+from tests.env.scratch import EnvError
+from tests.env.service import Service
+
+# The ends of the pipes that Chromium reads and writes; a sandbox would need what root in a namespace has not.
+_SCRIPT = 'exec "${@:3}" 3<&"$1" 4>&"$2"'
+_ARGUMENTS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars', '--no-first-run',
+              '--disable-background-networking', '--disable-component-update', '--remote-debugging-pipe']
+_LOOK = '''new Promise(resolve => {
+    const end = Date.now() + %d;
+    const look = () => {
+        let value;
+        try { value = %s; } catch (error) { value = null; }
+        if (value || Date.now() > end) resolve(value && typeof value === 'object' ? true : value);
+        else setTimeout(look, 20);
+    };
+    look();
+})'''
+_TEXT = '[document, ...[...document.querySelectorAll("iframe")].map(one => one.contentDocument)].map(one => one.body.innerText).join("\\n\\n")'
+
+
+class Browser(Service):
+    """One tab. evaluate() and wait() take expressions of JavaScript, in the page or in the frame that is the page of a package."""
+
+    name = 'browser'
+
+    def __init__(self, machine, scratch=None):
+        super().__init__(scratch)
+        self.machine = machine
+        self._ids = itertools.count(1)
+        self._buffer = b''
+        self._session = None
+        self._ends = []
+        self.problems = []  # what pages wrote to the console as errors, violations of their content security policy too
+
+    def _spawn(self):
+        read_there, write_here = os.pipe()
+        read_here, write_there = os.pipe()
+        self._ends = [read_here, write_here]
+        try:
+            return self.scratch.spawn(
+                ['bash', '-c', _SCRIPT, 'bash', read_there, write_there, 'nsenter', '-t', self.machine.leader, '-n', '--',
+                 'chromium-headless-shell', *_ARGUMENTS, '--user-data-dir=%s' % (self.folder / 'profile'), 'about:blank'],
+                'chromium', self.folder, pass_fds=(read_there, write_there))
+        finally:
+            os.close(read_there)
+            os.close(write_there)
+
+    def wait_ready(self, seconds=60):
+        page = next(one for one in self._send('Target.getTargets')['targetInfos'] if one['type'] == 'page')
+        self._session = self._send('Target.attachToTarget', targetId=page['targetId'], flatten=True)['sessionId']
+        for domain in ('Page', 'Runtime', 'Log'):
+            self._send(domain + '.enable')
+
+    def kill(self):
+        for end in self._ends:
+            os.close(end)
+        self._ends = []
+        super().kill()
+
+    def _read(self, until):
+        while b'\0' not in self._buffer:
+            ready, _, _ = select.select(self._ends[:1], [], [], max(0, until - time.monotonic()))
+            more = os.read(self._ends[0], 1 << 20) if ready else b''
+            if not more:
+                raise EnvError('Chromium does not answer')
+            self._buffer += more
+        message, _, self._buffer = self._buffer.partition(b'\0')
+        return json.loads(message)
+
+    def _send(self, method, **params):
+        message = {'id': next(self._ids), 'method': method, 'params': params}
+        if self._session:
+            message['sessionId'] = self._session
+        os.write(self._ends[1], json.dumps(message).encode() + b'\0')
+        until = time.monotonic() + 60
+        while True:
+            answer = self._read(until)
+            self._note(answer)
+            if answer.get('id') == message['id']:
+                if 'error' in answer:
+                    raise EnvError('%s: %s' % (method, answer['error']))
+                return answer['result']
+
+    def _note(self, event):
+        if event.get('method') == 'Runtime.exceptionThrown':
+            self.problems.append(json.dumps(event['params']['exceptionDetails'])[:1000])
+        elif event.get('method') == 'Log.entryAdded' and event['params']['entry']['level'] == 'error':
+            self.problems.append(json.dumps(event['params']['entry'])[:1000])
+
+    def go(self, path):
+        self._send('Page.navigate', url='http://127.0.0.1:9090' + path)
+
+    def evaluate(self, expression):
+        """The value of it, or of what it promises."""
+        answer = self._send('Runtime.evaluate', expression=expression, returnByValue=True, awaitPromise=True)
+        if 'exceptionDetails' in answer:
+            raise EnvError('%s: %s' % (expression, json.dumps(answer['exceptionDetails'])[:1000]))
+        return answer['result'].get('value')
+
+    def wait(self, expression, seconds=30):
+        """The first value that is true; what raises is not. Looked for in the browser, so that it is found at once."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            try:
+                found = self.evaluate(_LOOK % (1000 * (until - time.monotonic()), expression))
+            except EnvError:
+                time.sleep(0.1)  # the page went away meanwhile, as a login does
+                continue
+            if found:
+                return found
+        raise EnvError('%s was not seen for %d s in:\n%s\n%s' % (
+            expression, seconds, self.evaluate(_TEXT)[-3000:], '\n'.join(self.problems)))
+
+    def type(self, text):
+        """What has the focus gets it."""
+        self._send('Input.insertText', text=text)
+
+    def press(self, key, code):
+        for kind in ('keyDown', 'keyUp'):
+            self._send('Input.dispatchKeyEvent', type=kind, key=key, code=key, windowsVirtualKeyCode=code,
+                       **({'text': '\r'} if key == 'Enter' and kind == 'keyDown' else {}))
+
+    def look(self, width, height, dark):
+        """What the page is to be shown on."""
+        self._send('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self._send('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}])
+
+    def shoot(self, path):
+        path.write_bytes(base64.b64decode(self._send('Page.captureScreenshot', format='png')['data']))
