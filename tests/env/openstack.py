@@ -352,14 +352,16 @@ class Cloud:
 
     def start(self):
         """Start all but the computes."""
-        # in any order: what wants another asks again after a second
-        services = [self.rabbitmq, self.keystone, self.placement, self.conductor, self.api, self.scheduler, self.glance]
+        # in any order: what wants another asks again after a second; but the scheduler ends without Keystone
+        services = [self.rabbitmq, self.keystone, self.placement, self.conductor, self.api, self.glance]
         for service in services:
             service.start(wait=False)
         for hypervisor in self.hypervisors:
             hypervisor.bus.start()
             hypervisor.libvirtd.start()
-        for service in services:
+        self.keystone.wait_ready(_SECONDS)
+        self.scheduler.start(wait=False)
+        for service in [*services, self.scheduler]:
             service.wait_ready(_SECONDS)
 
     # ---- configuration
