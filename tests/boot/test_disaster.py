@@ -8,8 +8,9 @@ import uuid
 
 from tests.boot.case import BootCase
 from tests.boot.machine import UNIT
-from tests.env.clock import YEAR, build_shim, write_offset
+from tests.env.clock import YEAR, write_offset
 from tests.env.scratch import wait_until
+from tests.env.shim import build_shim
 
 STATE = '/var/lib/compute-agent'
 JOURNAL = '/var/log/journal'
@@ -125,7 +126,7 @@ class Disaster(BootCase):
         write_offset(self.machine.path(OFFSET), seconds)
 
     def give_it_a_clock(self):
-        build_shim(self.machine.path(SHIM))
+        build_shim('clock', self.machine.path(SHIM))
         self.addCleanup(self.machine.run, 'rm', '-f', SHIM, OFFSET, METRICS)
         self.set_clock(0)
         self.configure('[DEFAULT]\nclaim_expiry_time = 120\n[agent]\nmetrics_file = %s\n' % METRICS)

@@ -36,7 +36,8 @@ class CloudCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         hosts = [cls.make_host('compute-%d' % (number + 1)) for number in range(cls.n_hosts)]
-        cls.cloud = Cloud(hosts, {**NOVA, 'DEFAULT': {**NOVA['DEFAULT'], **cls.nova_options}})
+        cls.cloud = Cloud(hosts, {section: {**NOVA.get(section, {}), **cls.nova_options.get(section, {})}
+                                  for section in {*NOVA, *cls.nova_options}})
         cls.addClassCleanup(cls.cloud.close)
         cls.cloud.start()
         cls.hosts = cls.cloud.hypervisors
@@ -69,10 +70,10 @@ class CloudCase(unittest.TestCase):
         self.agree({})
 
     def written_for_nova(self, mark):
-        """Servers are Nova's: no agent wrote what one of them has."""
+        """Servers are Nova's: no agent wrote what one of them has, but for a reshape."""
         done = [line for line in self.cloud.placement.records_since(mark) if line['status'] < 300 and
                 line['method'] != 'GET' and 'compute-agent' in line['agent']]
-        self.assertEqual([line for line in done if not line['path'].startswith('/resource_providers')], [])
+        self.assertEqual([line for line in done if line['path'].startswith('/allocations')], [])
 
     def servers(self):
         """{id: server} of all that Nova has, what may be restored among it."""
@@ -144,6 +145,13 @@ class CloudCase(unittest.TestCase):
     def findings(self, host):
         """What the audit of a host finds."""
         return json.loads(host.agent.ctl('audit', '--json=short', check=False).stdout)['findings']
+
+    def reshape(self, host, form):
+        """Let an agent move what guests hold to another form of [compute] numa_in_placement."""
+        host.agent.configure({'compute': {'numa_in_placement': form}})
+        host.agent.ctl('reload')
+        host.agent.ctl('reshape')
+        host.agent.wait_state('synced', SECONDS)
 
     def boot(self, name='vm', flavor='small', host=None):
         return self.cloud.boot(name, flavor, host and host.name)

@@ -26,7 +26,7 @@ class TestAdoption(CloudCase):
         pids = {}
         for server in self.wanted:
             name = self.host.libvirtd.virsh('domname', server).strip()
-            path = self.host.libvirtd.folder / 'run/libvirt/qemu' / (name + '.pid')
+            path = self.host.libvirtd.folder / 'sock/qemu' / (name + '.pid')
             pids[server] = path.read_text().strip()
         return pids
 
@@ -77,6 +77,9 @@ class TestAdoption(CloudCase):
         self.wanted[self.boot('more')] = (self.host, FLAVOR)
         self.guests = self.pids()
         self.step('top, with one more server')
+        for form in ('root', 'true', 'false'):
+            self.reshape(self.host, form)
+            self.step('top, [compute] numa_in_placement = %s' % form)
         self.set_mode('beside')
         self.step('beside again')
         self.set_driver(PLAIN)

@@ -9,7 +9,7 @@ SETTLED = ('ACTIVE', 'ERROR')
 
 class TestLife(CloudCase):
     # soft deletion as such; and what is shelved stays on its host until somebody offloads it
-    nova_options = {'reclaim_instance_interval': 3600, 'shelved_offload_time': -1}
+    nova_options = {'DEFAULT': {'reclaim_instance_interval': 3600, 'shelved_offload_time': -1}}
 
     def setUp(self):
         super().setUp()

@@ -8,7 +8,7 @@ from tests.env.scratch import wait_until
 class TestOutages(CloudCase):
     # what Nova deleted while its nova-compute was away is looked for by a periodic task
     agent_options = {'DEFAULT': {'claim_expiry_time': 4}}
-    nova_options = {'running_deleted_instance_poll_interval': 5}
+    nova_options = {'DEFAULT': {'running_deleted_instance_poll_interval': 5}}
 
     def setUp(self):
         super().setUp()
@@ -76,13 +76,24 @@ class TestOutages(CloudCase):
         self.host.start_compute()
         self.agree(self.here(other))
 
+    def test_placement_is_down_and_the_root_has_nothing_of_the_server(self):
+        deleted = self.boot('deleted')
+        self.addCleanup(self.reshape, self.host, 'false')
+        self.reshape(self.host, 'true')
+        self.agree(self.here(deleted))
+        self.assertNotIn(self.host.agent.root(), self.cloud.placement.get('/allocations/' + deleted)['allocations'])
+        self.cloud.placement.stop()
+        self.cloud.delete(deleted)
+        self.cloud.placement.start()
+        self.assertIn(deleted, self.of_placement()[self.host.name])
+        self.agree({})
+
     def test_placement_is_down(self):
         deleted, stopped = self.boot('deleted'), self.boot('stopped')
         self.agree(self.here(deleted, stopped))
         self.cloud.placement.stop()
-        self.cloud.delete(deleted, wait=False)
+        self.cloud.delete(deleted)
         self.cloud.act(stopped, 'os-stop', None, 'SHUTOFF')
-        wait_until(lambda: deleted not in self.host.domains(), SECONDS, 'the guest to be gone')
         self.assertIn(stopped, self.of_claims()[self.host.name])
         self.cloud.placement.start()
         self.host.agent.wait_state('synced', SECONDS)

@@ -8,16 +8,15 @@ import json
 import os
 import struct
 import subprocess
-from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.claims import fill
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
 from tests.env.scratch import wait_until
+from tests.env.shim import build_shim
 
 NOBODY = 65534
-_SHIM = Path(__file__).resolve().parents[1] / 'shims/epoll.c'
 
 
 class Answers(NamedTuple):
@@ -54,9 +53,7 @@ class MeasuredAgent(Agent):
     """Its main loop is measured: tests/shims/epoll.c."""
 
     def prepare(self):
-        self.shim, self.longest = self.folder / 'epoll-shim.so', self.folder / 'longest'
-        subprocess.run(['cc', '-D_GNU_SOURCE', '-shared', '-fPIC', '-O1', '-o', self.shim, _SHIM, '-ldl'],
-                       check=True, timeout=60)
+        self.shim, self.longest = build_shim('epoll', self.folder / 'epoll-shim.so'), self.folder / 'longest'
         self.forget_stop()
 
     def env(self):

@@ -21,6 +21,7 @@ from tests.env import fakesys, udev
 from tests.env.cache import cached, key_of
 from tests.env.scratch import EnvError, Scratch, running, wait_until
 from tests.env.service import Service
+from tests.env.shim import build_shim
 from tests.env.testdriver import testdriver_xml
 
 __all__ = ['Libvirtd', 'guest_xml', 'mdev_xml', 'mount_namespaces_allowed', 'nodedev_name',
@@ -118,16 +119,24 @@ class Libvirtd(Service):
     """A libvirtd that sees host as its hardware; sys is the folder it has as /sys.
 
     stop(), kill() and restart() concern the daemon: guests and namespaces stay, as on a real
-    host. close() ends everything. Edit sys with the functions of fakesys, then announce() what
+    host. close() ends everything. With shared, a folder that hosts share, guests start with whatever
+    the made-up host has (tests/shims/host.c). Edit sys with the functions of fakesys, then announce() what
     came or went.
     """
 
     name = 'libvirtd'
     daemon = _DAEMON
 
-    def __init__(self, host, scratch=None, warm=True):
+    def __init__(self, host, scratch=None, warm=True, shared=None):
         super().__init__(scratch)
         self.host = host
+        self._targets, self._preload = dict(_TARGETS), {}
+        if shared:
+            self._preload = {'LD_PRELOAD': str(build_shim('host', self.folder / 'host-shim.so')),
+                             'HOST_SHIM_SHARED': str(shared)}
+            (self.folder / 'vfio').mkdir()
+            (self.folder / 'vfio/vfio').touch()
+            self._targets['vfio'] = '/dev/vfio'
         for name in _FOLDERS:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.sys = fakesys.write(host, self.folder / 'sys')
@@ -165,7 +174,7 @@ class Libvirtd(Service):
             return
         ready = self.folder / 'ready'
         order = {'name': self.host.name, 'ready': str(ready), 'spare': str(self.folder / 'spare'),
-                 'binds': [[str(self.folder / name), path] for name, path in _TARGETS.items()]}
+                 'binds': [[str(self.folder / name), path] for name, path in self._targets.items()]}
         self._namespace = self.scratch.spawn(
             [*_UNSHARE, '/usr/bin/python3', '-I', '-S', _INIT, json.dumps(order)],
             'namespace', self.folder)
@@ -181,7 +190,7 @@ class Libvirtd(Service):
     def _spawn_daemon(self, name, socket_path):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(socket_path)
-        env = {**os.environ, 'SYSTEMD_DEVICE_VERIFY_SYSFS': '0', 'LC_ALL': 'C'}
+        env = {**os.environ, **self._preload, 'SYSTEMD_DEVICE_VERIFY_SYSFS': '0', 'LC_ALL': 'C'}
         return self.scratch.spawn(
             [*self.enter('-m', '-n', '-u', '-p'), _binary(name), '-f',
              '/etc/libvirt/%s.conf' % name, '-p', '/run/%s.pid' % name],

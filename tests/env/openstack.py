@@ -206,7 +206,7 @@ class Hypervisor:
         self.name = host.name
         self.cloud = cloud
         self.folder = cloud.scratch.folder('host')
-        self.libvirtd = Libvirtd(host, cloud.scratch)
+        self.libvirtd = Libvirtd(host, cloud.scratch, shared=cloud.instances)
         (cloud.sockets / host.name).symlink_to(self.libvirtd.socket_path)
         self.bus = Bus(cloud.scratch)
         self.config = self.folder / 'nova-compute.conf'

@@ -30,6 +30,9 @@ FRESH = 2
 # [agent] nova of compute-agent.conf, where Nova's own driver reports.
 MODES_OF_NOVA = ('observe', 'beside')
 
+# Where it stands below the root, a server may have nothing at the root.
+EVERY_SERVERS_CLASS = 'MEMORY_MB'
+
 
 @dataclasses.dataclass(frozen=True)
 class Told:
@@ -66,6 +69,9 @@ class Agent:
         self._published_at = clock()
         self._last_mode = None
         self._last_owner = None
+        # Below the root, where servers may have all that they have: as
+        # provider_tree() found them last.
+        self.cells = ()
 
     def owns_tree(self):
         """Whether the tree of this host in Placement is the agent's."""
@@ -123,7 +129,9 @@ class Agent:
                           '"computectl identity check".',
                           {'theirs': document['root'], 'ours': root})
                 return None
-            return _tree(document['providers'])
+            tree = _tree(document['providers'])
+            self.cells = _cells(tree, root)
+            return tree
         except (KeyError, TypeError, ValueError) as e:
             if out is not None:
                 LOG.warning('compute-agent told a tree that cannot be read: '
@@ -139,6 +147,12 @@ class Agent:
         except (OSError, processutils.ProcessExecutionError) as e:
             LOG.debug('compute-agent does not answer: %s', e)
             return None
+
+
+def _cells(tree, root):
+    return tuple(uuid for uuid in tree.get_provider_uuids(root)
+                 if uuid != root and
+                 EVERY_SERVERS_CLASS in tree.data(uuid).inventory)
 
 
 def _tree(providers):

@@ -7,8 +7,14 @@ provider configuration files. And it would read all of the tree and all
 allocations of each provider in each period, to write nothing.
 """
 
+import copy
+
 from oslo_log import log as logging
 
+import nova.conf
+from nova.scheduler.client import report
+
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 
@@ -16,6 +22,8 @@ class ReportClientMixin:
     """Put before the class of the report client of nova-compute."""
 
     agent = None
+    # What the resource tracker was told last of who holds what.
+    told_allocations = {}
 
     def get_provider_tree_and_ensure_root(
             self, context, rp_uuid, name=None, parent_provider_uuid=None):
@@ -30,18 +38,54 @@ class ReportClientMixin:
             context, rp_uuid, name=name,
             parent_provider_uuid=parent_provider_uuid)
 
+    def get_allocations_for_resource_provider(self, context, rp_uuid):
+        # The resource tracker asks it of the root, to find the servers that
+        # were deleted meanwhile.
+        told = super().get_allocations_for_resource_provider(context, rp_uuid)
+        if not self.agent.owns_tree():
+            return told
+        for cell in self.agent.cells:
+            more = super().get_allocations_for_resource_provider(context, cell)
+            for consumer, allocation in more.allocations.items():
+                told.allocations.setdefault(consumer, allocation)
+        return told
+
     def get_allocations_for_provider_tree(self, context, nodename):
-        # Only who reshapes wants them.
-        if self.agent.owns_tree():
+        if not self.agent.owns_tree():
+            return super().get_allocations_for_provider_tree(context, nodename)
+        # Who reshapes wants them, which is the agent; and the PCI tracker,
+        # which adds devices that a scheduler without pci_in_placement chose.
+        if not CONF.pci.report_in_placement:
             return {}
-        return super().get_allocations_for_provider_tree(context, nodename)
+        root = self._provider_tree.data(nodename).uuid
+        held = self.get_allocations_for_resource_provider(context, root)
+        told = {consumer: self.get_allocs_for_consumer(context, consumer)
+                for consumer in held.allocations}
+        self.told_allocations = copy.deepcopy(told)
+        return told
 
     def update_from_provider_tree(self, context, new_tree, allocations=None):
-        if self.agent.owns_tree():
-            LOG.debug('The tree of this host is left to compute-agent.')
+        if not self.agent.owns_tree():
+            super().update_from_provider_tree(
+                context, new_tree, allocations=allocations)
             return
-        super().update_from_provider_tree(
-            context, new_tree, allocations=allocations)
+        LOG.debug('The tree of this host is left to compute-agent.')
+        changed = {consumer: held
+                   for consumer, held in (allocations or {}).items()
+                   if held != self.told_allocations.get(consumer)}
+        if changed:
+            self._add_devices(context, changed)
+
+    def _add_devices(self, context, allocations):
+        """Write down what the PCI tracker added; it does so in each period."""
+        LOG.info('Adding PCI devices to the allocations of %s.',
+                 ', '.join(allocations))
+        done = self.post('/allocations', allocations,
+                         version=report.CONSUMER_GENERATION_VERSION,
+                         global_request_id=context.global_id)
+        if done.status_code != 204:
+            LOG.warning('PCI devices were not added to allocations, which is '
+                        'tried again: %s', done.text)
 
 
 def leave_tree_to(agent, client):

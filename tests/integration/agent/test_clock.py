@@ -7,8 +7,9 @@ import unittest
 import uuid
 
 from tests.env.agent import Agent
-from tests.env.clock import YEAR, build_shim, write_offset
+from tests.env.clock import YEAR, write_offset
 from tests.env.libvirtd import guest_xml
+from tests.env.shim import build_shim
 from tests.integration.claims.placement_case import HostCase
 
 
@@ -17,9 +18,8 @@ class ShiftedAgent(Agent):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.shim = self.folder / 'clock-shim.so'
+        self.shim = build_shim('clock', self.folder / 'clock-shim.so')
         self.offset = self.folder / 'clock-offset'
-        build_shim(self.shim)
         self.set_clock(0)
 
     def set_clock(self, seconds):

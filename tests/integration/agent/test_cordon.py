@@ -7,13 +7,13 @@ import os
 import subprocess
 import unittest
 import uuid
-from pathlib import Path
 
 from tests.env.agent import Agent
 from tests.env.fakesys import demo_host
 from tests.env.hostile import NAME, PATH
 from tests.env.libvirtd import testdriver_xml
 from tests.env.scratch import wait_until
+from tests.env.shim import build_shim
 from tests.integration.claims.placement_case import HostCase
 from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
 
@@ -144,9 +144,7 @@ class WaitingAgent(Agent):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.shim, self.asked = self.folder / 'nss-shim.so', self.folder / 'asked'
-        subprocess.run(['cc', '-D_GNU_SOURCE', '-shared', '-fPIC', '-O1', '-o', self.shim,
-                        Path(__file__).resolve().parents[2] / 'shims/nss.c'], check=True, timeout=60)
+        self.shim, self.asked = build_shim('nss', self.folder / 'nss-shim.so'), self.folder / 'asked'
 
     def env(self):
         return {**super().env(), 'LD_PRELOAD': str(self.shim), 'NSS_SHIM': str(self.asked),

@@ -138,6 +138,40 @@ class TestReportClient(OptionsCase):
         self.client.update_from_provider_tree(None, tree)
         self.assertEqual(self.n_asked(), 0)
 
+    def held(self, cell_class):
+        """Who holds something of the host, where the cell has that class and a consumer of its own."""
+        self.client._provider_tree.new_root('host', ROOT)
+        self.agent.answers['call'] = json.dumps({'type': 's', 'data': [json.dumps(document(cell_class))]})
+        self.agent.says('top', True)
+        self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
+        self.asked['get'].side_effect = lambda url, **_: mock.Mock(json=lambda: {'allocations': {url.split('/')[2]: {}}})
+        context = mock.Mock(global_id=None)
+        return set(self.client.get_allocations_for_resource_provider(context, ROOT).allocations)
+
+    def test_servers_that_have_all_in_cells_are_found(self):
+        self.assertEqual(self.held('MEMORY_MB'), {ROOT, CELL})
+
+    def test_cells_without_what_every_server_takes_are_not_asked(self):
+        self.assertEqual(self.held('PCPU'), {ROOT})
+
+    def test_pci_devices_are_added_to_allocations_and_nothing_else_is_written(self):
+        nova_report.CONF.set_override('report_in_placement', True, group='pci')
+        self.addCleanup(nova_report.CONF.clear_override, 'report_in_placement', group='pci')
+        self.client._provider_tree.new_root('host', ROOT)
+        self.agent.says('top', True)
+        context = mock.Mock(global_id=None)
+        held = nova_report.ProviderAllocInfo(allocations={'a': {}, 'b': {}})
+        with mock.patch.object(nova_report.SchedulerReportClient, 'get_allocations_for_resource_provider', return_value=held), \
+                mock.patch.object(self.client, 'get_allocs_for_consumer', side_effect=lambda _, consumer: {
+                    'allocations': {ROOT: {'resources': {'VCPU': 1}}}, 'consumer_generation': 1}):
+            told = self.client.get_allocations_for_provider_tree(context, 'host')
+        self.client.update_from_provider_tree(context, self.client._provider_tree, allocations=told)
+        self.assertEqual(self.n_asked(), 0)
+        told['b']['allocations'][CELL] = {'resources': {'CUSTOM_CARD': 1}}
+        self.client.update_from_provider_tree(context, self.client._provider_tree, allocations=told)
+        self.assertEqual(self.n_asked(), 1)
+        self.assertEqual(self.asked['post'].call_args.args, ('/allocations', {'b': told['b']}))
+
     def test_the_first_time_nova_makes_the_root(self):
         self.agent.says('top', True)
         self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every flavour that boots on plain Nova boots with the agent below it, in each form of [compute] numa_in_placement."""
+
+import xml.etree.ElementTree as ElementTree
+
+from tests.cloud.case import CloudCase
+from tests.env.hosts import Pci, simple_host
+
+MDEVS = ['8b6d7b0a-5f6e-4a52-9c53-0d7f2f6d6c0%d' % i for i in range(2)]
+CARD = '0000:81:00.0'
+SHARED, DEDICATED = '0,1,4,5', '2,3,6,7'
+BOTH = {'compute': {'cpu_shared_set': SHARED, 'cpu_dedicated_set': DEDICATED},
+        'devices': {'enabled_mdev_types': 'nvidia-35'},
+        'pci': {'device_spec': '{"vendor_id": "10de", "product_id": "1eb8"}'}}
+FILTERS = ('ComputeFilter, ComputeCapabilitiesFilter, ImagePropertiesFilter, SameHostFilter, NUMATopologyFilter, '
+           'PciPassthroughFilter')
+
+
+class TestFlavors(CloudCase):
+    """Two cells, a vGPU card in the first, a card to be passed through in the second.
+
+    in_placement: whether the latter is in Placement, as Nova's [pci] report_in_placement has it.
+    """
+
+    form = 'false'
+    disk = 0
+    in_placement = False
+
+    @classmethod
+    def setUpClass(cls):
+        pci = {'report_in_placement': cls.in_placement}
+        cls.agent_options = {**BOTH, 'compute': {**BOTH['compute'], 'numa_in_placement': cls.form},
+                             'pci': {**BOTH['pci'], **pci}}
+        cls.nova_options = {**BOTH, 'workarounds': {'disable_fallback_pcpu_query': True},
+                            'filter_scheduler': {'enabled_filters': FILTERS, 'pci_in_placement': cls.in_placement},
+                            'pci': {**BOTH['pci'], **pci, 'alias': '{"vendor_id": "10de", "product_id": "1eb8", "name": "card"}'}}
+        super().setUpClass()
+
+    @classmethod
+    def make_host(cls, name):
+        host = simple_host(cells=2, gpus=1, name=name)
+        host.gpus[0].types['nvidia-35'].existing = MDEVS  # Nova takes these: the kernel makes none here
+        host.pci = [Pci(CARD, 1, 0x10de, 0x1eb8, 0x030200, 'vfio-pci')]
+        return host
+
+    def setUp(self):
+        super().setUp()
+        self.host = self.hosts[0]
+
+    def findings(self, host):
+        """Nova's scheduler knows no cells: it takes a class from any one of them, whatever cells the guest gets."""
+        return [finding for finding in super().findings(host) if self.form == 'false' or finding['type'] != 'provider']
+
+    def goes(self, amounts, vcpus=1, ram=64, **extra):
+        """A server of a flavour boots, is started anew with a domain made anew, and the four agree; returns its domain."""
+        wanted = {'MEMORY_MB': ram, **({'DISK_GB': self.disk} if self.disk else {}), **amounts}
+        name = self.id().rpartition('.')[2]
+        self.cloud.flavor(name, vcpus, ram, self.disk, extra)
+        server = self.boot(flavor=name)
+        self.agree({server: (self.host, wanted)})
+        self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE')
+        self.agree({server: (self.host, wanted)})
+        return ElementTree.fromstring(self.host.libvirtd.virsh('dumpxml', server))
+
+    def no_host(self, flavor):
+        """No host has room for a server of that flavour."""
+        server = self.cloud.create('vm', flavor)
+        self.assertIn('No valid host', self.cloud.wait_status(server, 'ERROR')['fault']['message'])
+        self.cloud.delete(server)
+
+    def test_traits(self):
+        self.cloud.placement.request('PUT', '/traits/CUSTOM_GOLD')
+        self.goes({'VCPU': 1}, **{'trait:COMPUTE_NODE': 'required', 'trait:CUSTOM_GOLD': 'forbidden'})
+        for trait, word in (('COMPUTE_NODE', 'forbidden'), ('CUSTOM_GOLD', 'required')):
+            self.cloud.flavor(trait, extra={'trait:' + trait: word})
+            self.no_host(trait)
+
+    def test_dedicated_cpu(self):
+        domain = self.goes({'PCPU': 1}, **{'hw:cpu_policy': 'dedicated'})
+        self.assertIn(domain.find('cputune/vcpupin').get('cpuset'), DEDICATED.split(','))
+
+    def test_mixed_cpus(self):
+        self.goes({'VCPU': 1, 'PCPU': 1}, vcpus=2, **{'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '1'})
+
+    def test_two_cells(self):
+        domain = self.goes({'VCPU': 2}, vcpus=2, ram=128, **{'hw:numa_nodes': '2'})
+        self.assertEqual(len(domain.findall('numatune/memnode')), 2)
+
+    def test_dedicated_cpus_of_two_cells(self):
+        self.goes({'PCPU': 2}, vcpus=2, ram=128, **{'hw:numa_nodes': '2', 'hw:cpu_policy': 'dedicated'})
+
+    def test_more_dedicated_cpus_than_a_cell_has(self):
+        self.goes({'PCPU': 4}, vcpus=4, ram=128, **{'hw:numa_nodes': '2', 'hw:cpu_policy': 'dedicated'})
+
+    def test_vgpu(self):
+        domain = self.goes({'VCPU': 1, 'VGPU': 1}, **{'resources:VGPU': '1'})
+        self.assertIn(domain.find('devices/hostdev/source/address').get('uuid'), MDEVS)
+
+    def test_passed_through(self):
+        card = {'CUSTOM_PCI_10DE_1EB8': 1} if self.in_placement else {}
+        domain = self.goes({'VCPU': 1, **card}, **{'pci_passthrough:alias': 'card:1'})
+        self.assertEqual(domain.find('devices/hostdev/source/address').get('bus'), '0x81')
+
+
+class TestFlavorsWithCells(TestFlavors):
+    form = 'root'
+    in_placement = True
+
+    def test_more_dedicated_cpus_than_a_cell_has(self):
+        """Nova's scheduler takes all PCPU of one provider."""
+        self.cloud.flavor('wide', 4, 128, extra={'hw:numa_nodes': '2', 'hw:cpu_policy': 'dedicated'})
+        self.no_host('wide')
+
+
+class TestFlavorsInCells(TestFlavorsWithCells):
+    """Nova's scheduler takes a host only if something is asked of its root: the disk."""
+
+    form = 'true'
+    disk = 1
