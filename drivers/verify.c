@@ -220,7 +220,7 @@ static int verify_emulators(const DriverConfig *config, const Snapshot *snapshot
                         snapshot->hypervisor, virt_types[config->virt_type]);
         for (size_t i = 0; i < snapshot->n_emulators; i++)
                 tpm = tpm || string_set_contains(&snapshot->emulators[i].tpm_backends, "emulator");
-        if (config->swtpm_enabled && !tpm)
+        if (config->swtpm_enabled && !tpm && !snapshot->emulators_incomplete)
                 return findings_warn(
                         findings, "[libvirt] swtpm_enabled",
                         "The hypervisor offers no emulated TPM: install swtpm, or set it to false");

@@ -85,6 +85,7 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
         int r;
 
         if ((r = read_names(reader, reterr)) < 0 || (r = linux_read_cells(reader, reterr)) < 0 ||
+            (r = linux_read_encryption(reader, reterr)) < 0 ||
             (r = linux_read_devices(reader, reterr)) < 0 ||
             (r = linux_read_cpu_features(reader, reterr)) < 0)
                 return r;

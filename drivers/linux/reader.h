@@ -41,6 +41,11 @@ int linux_read_cells(LinuxReader *reader, Error *reterr);
  * does not use, so features_incomplete is set. -ENOMEM. */
 int linux_read_cpu_features(LinuxReader *reader, Error *reterr);
 
+/* How many guests may have their memory encrypted by an AMD CPU, as one emulator of the host's
+ * architecture (fs/cgroup/misc.capacity, module/kvm_amd/parameters/sev_snp), behind arch; what else
+ * guests may have is not known, so emulators_incomplete is set. -ENOMEM. */
+int linux_read_encryption(LinuxReader *reader, Error *reterr);
+
 /* devices and mdevs. Negative errno with words. */
 int linux_read_devices(LinuxReader *reader, Error *reterr);
 

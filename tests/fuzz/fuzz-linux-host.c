@@ -47,6 +47,8 @@ static const struct {
         { "sys/class/mdev_bus/mtty", "@../../devices/pci0000:40/0000:41:00.0" },
         { "sys/bus/mdev/devices/" MDEV, "@../../../devices/pci0000:40/0000:41:00.0/" MDEV },
         { "sys/bus/vdpa/devices/vdpa0", "@../../../devices/pci0000:40/0000:41:00.4/vdpa0" },
+        { "sys/fs/cgroup/misc.capacity", "sev 410\nsev_es 99" },
+        { "sys/module/kvm_amd/parameters/sev_snp", "Y" },
         { "proc/cpuinfo", "model name\t: CPU\nflags\t: fpu sse4_1 avx512_vnni" },
 };
 
@@ -87,11 +89,12 @@ static Snapshot *read_host(const Snapshot *last)
         snprintf(sys, sizeof(sys), "%s/sys", fuzz_folder());
         snprintf(proc, sizeof(proc), "%s/proc", fuzz_folder());
         assert(snapshot_new(&snapshot) == 0);
-        free(snapshot->nodename);
-        snapshot->nodename = strdup("cn1");
+        assert(snapshot_set_text(&snapshot->nodename, "cn1", NULL) == 0 &&
+               snapshot_set_text(&snapshot->arch, "x86_64", NULL) == 0);
         reader.snapshot = snapshot;
         if (linux_read_cells(&reader, &error) == 0 && linux_read_devices(&reader, &error) == 0 &&
-            linux_read_cpu_features(&reader, &error) == 0 && snapshot_seal(snapshot, &error) == 0)
+            linux_read_cpu_features(&reader, &error) == 0 &&
+            linux_read_encryption(&reader, &error) == 0 && snapshot_seal(snapshot, &error) == 0)
                 return snapshot;
         /* one bad part never costs the rest without a name */
         assert(strstr(error.text, "/sys/"));

@@ -322,6 +322,57 @@ static void test_vpd(void **state)
         }
 }
 
+/* What libvirt would tell of such a host. */
+static void test_encryption(void **state)
+{
+        static const struct {
+                const char *capacity, *snp;
+                bool sev, sev_es, sev_snp;
+                uint64_t max, es_max;
+                size_t n_problems;
+        } rows[] = {
+                { NULL, NULL, .sev = false },
+                { "", NULL, .sev = false },
+                { "sev 410\nsev_es 99\n", NULL, true, true, false, 410, 99, 0 },
+                { "sev 410\nsev_es 99\ntdx 31\n", "Y\n", true, true, true, 410, 99, 0 },
+                { "sev 410\nsev_es 99\n", "N\n", true, true, false, 410, 99, 0 },
+                { "sev 410\nsev_es 0\n", "Y\n", true, false, false, 410, 0, 0 },
+                { "sev many\n", NULL, .n_problems = 1 },
+                { "sev\n", NULL, .n_problems = 1 },
+                { "sev 99999999999999999999\n", NULL, .n_problems = 1 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                _cleanup_free_ char *sys = NULL;
+                LinuxReader reader = { 0 };
+                const SnapshotEmulator *emulator;
+
+                if (rows[i].capacity)
+                        scratch_write(folder, "sys/fs/cgroup/misc.capacity", rows[i].capacity);
+                if (rows[i].snp)
+                        scratch_write(folder, "sys/module/kvm_amd/parameters/sev_snp", rows[i].snp);
+                assert_true(asprintf(&sys, "%s/sys", folder) > 0);
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                reader = (LinuxReader){ .sys = sys, .snapshot = snapshot };
+                assert_int_equal(snapshot_set_text(&snapshot->arch, "x86_64", NULL), 0);
+                assert_int_equal(linux_read_encryption(&reader, NULL), 0);
+                assert_int_equal(snapshot->problems.n_items, rows[i].n_problems);
+                assert_true(snapshot->emulators_incomplete);
+                assert_int_equal(snapshot->n_emulators, rows[i].sev);
+                if (!rows[i].sev)
+                        continue;
+                emulator = &snapshot->emulators[0];
+                assert_string_equal(emulator->arch, "x86_64");
+                assert_int_equal(emulator->sev_es, rows[i].sev_es);
+                assert_int_equal(emulator->sev_snp, rows[i].sev_snp);
+                assert_int_equal(emulator->sev_max_guests, rows[i].max);
+                assert_int_equal(emulator->sev_es_max_guests, rows[i].es_max);
+                assert_int_equal(snapshot_seal(snapshot, NULL), 0);
+        }
+}
+
 static void test_uevents(void **state)
 {
         static const struct {
@@ -349,4 +400,4 @@ static void test_uevents(void **state)
 }
 
 TEST_MAIN(test_whole_host, test_small_host, test_bad_files, test_others, test_quiet, test_vpd,
-          test_uevents)
+          test_encryption, test_uevents)
