@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The linux driver and the libvirt driver find the same host and make the same providers of it.
 
-Both look at the same made-up /sys; libvirtd is the judge. What only libvirt knows is left out of the comparison, by name.
+Both look at the same made-up /sys; libvirtd is the judge, and hwloc of cells and CPUs. What only libvirt knows is left out of the comparison, by name.
 """
 
 import json
@@ -11,13 +11,14 @@ import subprocess
 import time
 import unittest
 from pathlib import Path
+from xml.etree import ElementTree
 
 from tests.env import fakesys
 from tests.env.agent import Agent
 from tests.env.bus import Bus
-from tests.env.hosts import (Cell, Gpu, Host, Pci, demo_host, m10_types, simple_host, sriov,
+from tests.env.hosts import (DEMO_MDEV, Cell, Gpu, Host, Pci, demo_host, m10_types, simple_host, sriov,
                              vgpu_card)
-from tests.env.libvirtd import Libvirtd
+from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
 
@@ -60,7 +61,44 @@ def card_host():
     return host
 
 
-HOSTS = {'simple': simple_host, 'demo': demo_host, 'sparse': sparse_host, 'cards': card_host}
+def wide_host():
+    """More CPUs than a word has bits, whose threads are far from each other."""
+    return Host(name='wide', cells=[Cell(number, [*range(16 * number, 16 * number + 16), *range(64 + 16 * number, 80 + 16 * number)],
+                                         4 << 20, {2048: 64}, threads=2) for number in range(4)])
+
+
+HOSTS = {'wide': wide_host, 'simple': simple_host, 'demo': demo_host, 'sparse': sparse_host, 'cards': card_host}
+
+
+def cells_of(snapshot):
+    return {cell['id']: {'memory_kib': cell['memory_kib'], 'pages': {page['size_kib']: page['count'] for page in cell['pages']},
+                         'cpus': {cpu['id']: (cpu['socket_id'], cpu['siblings']) for cpu in cell['cpus']}}
+            for cell in snapshot['cells']}
+
+
+def hwloc_cells(sys, folder):
+    """The same as hwloc has it, which shares no code with libvirt or the agent."""
+    (folder / 'proc').mkdir()
+    (folder / 'sys').symlink_to(sys)
+    text = subprocess.run(['lstopo-no-graphics', '--input', folder, '--of', 'xml'], stdout=subprocess.PIPE, text=True, timeout=60,
+                          check=True).stdout
+    topology = ElementTree.fromstring(text)
+
+    def find(kind):
+        """{CPUs: object}"""
+        found = {}
+        for item in topology.iter('object'):
+            if item.get('type') == kind:
+                words = [int(word or '0', 16) for word in item.get('cpuset').split(',')]  # of 32 bits, the highest first
+                mask = sum(word << 32 * i for i, word in enumerate(reversed(words)))
+                found[frozenset(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)] = item
+        return found
+    sockets = {cpu: int(item.get('os_index')) for cpus, item in find('Package').items() for cpu in cpus}
+    siblings = {cpu: fakesys.cpu_list(cpus) for cpus in find('Core') for cpu in cpus}
+    return {int(node.get('os_index')): {
+        'memory_kib': int(node.get('local_memory')) // 1024,
+        'pages': {int(page.get('size')) // 1024: int(page.get('count')) for page in node.iter('page_type')},
+        'cpus': {cpu: (sockets[cpu], siblings[cpu]) for cpu in cpus}} for cpus, node in find('NUMANode').items()}
 
 
 class TestAgrees(unittest.TestCase):
@@ -81,6 +119,7 @@ class TestAgrees(unittest.TestCase):
             with self.subTest(name), Libvirtd(make(), self.scratch) as libvirtd:
                 told, found = (self.probe(libvirtd, driver) for driver in ('libvirt', 'linux'))
                 self.assertEqual(comparable(found), comparable(told))
+                self.assertEqual(cells_of(found), hwloc_cells(libvirtd.sys, self.scratch.folder('hwloc')))
 
     def test_events(self):
         """What changes silently is seen by the next poll; what else, when udev says so."""
@@ -223,6 +262,42 @@ class TestTree(unittest.TestCase):
             self.assertEqual(self.run_once('linux', numa), told)
             self.assertEqual(self.run_once('libvirt', numa), told)
             self.assertEqual(len([name for name in told if '8A:0' in name.upper()]), 1, sorted(told))
+
+    def test_memory_encryption(self):
+        """The kernel's numbers, where it has them; else what libvirt told stays."""
+        self.run_once('libvirt', 'false')
+        (self.libvirtd.sys / 'fs/cgroup/misc.capacity').write_text('sev 410\nsev_es 99\n')
+        before = self.run_once('linux', 'false')
+        self.assertEqual({name: before[name]['inventories']['MEM_ENCRYPTION_CONTEXT']['total'] for name in before if '_amd_' in name},
+                         {'compute-1_amd_sev': 410, 'compute-1_amd_sev_es': 99})
+        (self.libvirtd.sys / 'fs/cgroup/misc.capacity').unlink()
+        self.assertEqual(self.run_once('linux', 'false'), before)
+
+    def test_claims_are_kept(self):
+        """Of a guest that libvirt knows, and the linux driver does not."""
+        with Libvirtd(demo_host(), self.scratch) as libvirtd:
+            libvirtd.define(guest_xml('owner', extra=mdev_xml(DEMO_MDEV)))
+            agent = Agent(self.scratch, None, libvirtd.uri, Bus(self.scratch).start(), {
+                'DEFAULT': {'claim_expiry_time': 3, 'update_resources_interval': 1}}, within=libvirtd.enter('-m', '-u', '-p'))
+            agent.start()
+            agent.wait_state('standalone')
+            wait_until(lambda: agent.ctl_json('claims')['claims'], 30, 'a claim of the guest')
+
+            def held():
+                return [(claim['id'], claim['state'], claim['allocations'], claim['devices']) for claim in agent.ctl_json('claims')['claims']]
+            before = held()
+            self.assertEqual(len(before), 1)
+            for driver in ('linux', 'libvirt'):
+                agent.stop()
+                agent.configure({'DEFAULT': {'compute_driver': driver}})
+                agent.start()
+                agent.wait_state('standalone')
+                after = time.monotonic() + 6  # longer than claims without a guest live
+                while time.monotonic() < after:
+                    agent.ctl('sync')
+                    time.sleep(0.5)
+                self.assertEqual(held(), before, driver)
+            self.assertEqual(agent.problems(), [])
 
     def test_one_bad_file_costs_itself(self):
         """A type of a card, a card, a function of another kind; each is named, and the rest is told."""
