@@ -169,6 +169,33 @@ static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error
         return r;
 }
 
+static int do_retire(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusCaller caller = note_call(userdata, call, "Retiring this host");
+
+        return bus_operations_retire(call, ((BusService *)userdata)->operations, false,
+                                     &caller.author);
+}
+
+static int do_get_retire(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        static const EventAuthor nobody;
+
+        return bus_operations_retire(call, ((BusService *)userdata)->operations, true, &nobody);
+}
+
+static int do_undo_retire(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        const BusConfig *config = &service->facts.config;
+        int r = bus_undo_retire(call, service->gate, config->cordon, config->tracker,
+                                config->claims, error);
+
+        bus_documents_note(&service->documents, BUS_EVENTS);
+        tell_soon(service);
+        return r;
+}
+
 static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusCaller caller = note_call(userdata, call, "Healing");
@@ -274,6 +301,9 @@ GUARDED(get_reshape, POLKIT_ACTION_MANAGE)
 GUARDED(audit, POLKIT_ACTION_MANAGE)
 GUARDED(heal, POLKIT_ACTION_MANAGE)
 GUARDED(cordon, POLKIT_ACTION_MANAGE)
+GUARDED(get_retire, POLKIT_ACTION_MANAGE)
+GUARDED(retire, POLKIT_ACTION_RETIRE)
+GUARDED(undo_retire, POLKIT_ACTION_RETIRE)
 GUARDED(uncordon, POLKIT_ACTION_MANAGE)
 
 /* sd-bus lets everybody call: where not everybody may, the method asks. */
@@ -325,6 +355,12 @@ static const sd_bus_vtable vtable[] = {
                                 SD_BUS_RESULT("s", error), method_cordon, FREE),
         SD_BUS_METHOD_WITH_ARGS("Uncordon", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", error),
                                 method_uncordon, FREE),
+        SD_BUS_METHOD_WITH_ARGS("GetRetire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
+                                method_get_retire, FREE),
+        SD_BUS_METHOD_WITH_ARGS("Retire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_retire,
+                                FREE),
+        SD_BUS_METHOD_WITH_ARGS("UndoRetire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error),
+                                method_undo_retire, FREE),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, FREE),
         SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_ARGS("s", operation), SD_BUS_NO_RESULT,
                                 method_cancel, FREE),

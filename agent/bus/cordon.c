@@ -92,3 +92,23 @@ int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Trac
                   caller.name);
         return tell(call, cordon, tracker, claims);
 }
+
+int bus_undo_retire(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,
+                    ClaimService *claims, sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        BusCaller caller;
+        int r;
+
+        if (!cordon_is_retired(cordon))
+                return sd_bus_error_set(error, BUS_ERROR_NOT_FOUND, "The host is not retired");
+        r = cordon_set_retired(cordon, false, &words);
+        if (r < 0)
+                return refuse(error, r, &words);
+        bus_caller_find(gate, call, &caller);
+        claim_service_record(claims,
+                             &(EventNote){ EVENT_UNRETIRED, &caller.author, 0, NULL, NULL, NULL });
+        log_event(LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller.author.text),
+                  "The host is not retired any more, says %s; it stays cordoned.", caller.name);
+        return tell(call, cordon, tracker, claims);
+}

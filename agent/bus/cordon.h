@@ -15,3 +15,7 @@ int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracke
                ClaimService *claims, const Uuid *root, sd_bus_error *error);
 int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,
                  ClaimService *claims, const Uuid *root, sd_bus_error *error);
+
+/* UndoRetire() */
+int bus_undo_retire(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,
+                    ClaimService *claims, sd_bus_error *error);

@@ -220,6 +220,62 @@ int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool h
                                                     on_audited, waiting));
 }
 
+/* What is in the way of the question; what is in the way of the host stands in the answer. */
+static const char *find_hindrance(const BusConfig *config, bool dry_run)
+{
+        const char *why = nova_mode_refuses(tracker_get_nova(config->tracker), NOVA_ACTION_PUBLISH);
+
+        if (why)
+                return why;
+        if (tracker_get_status(config->tracker)->sync_state == SYNC_STANDALONE)
+                return "There is no [placement] section: nobody was told of this host";
+        if (cordon_is_retired(config->cordon))
+                return "The host is retired already; \"computectl retire --undo\" takes it back";
+        return dry_run || cordon_host_words(config->cordon)
+                       ? NULL
+                       : "The host is in use: \"computectl cordon\" first, so that nothing new comes";
+}
+
+static void on_retired(Tracker *tracker, const Error *error, void *userdata)
+{
+        Waiting *waiting = userdata;
+        const json_t *document = tracker_get_retirement(tracker);
+        const Error *why = tracker_get_retire_error(tracker);
+        _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+
+        if (why->code || !text)
+                (void)sd_bus_reply_method_errorf(
+                        waiting->call, BUS_ERROR_NOT_READY, "%s",
+                        why->code     ? why->text
+                        : error->code ? error->text
+                                      : "Host and Placement could not be compared");
+        else
+                (void)sd_bus_reply_method_return(waiting->call, "s", text);
+        end(waiting);
+}
+
+int bus_operations_retire(sd_bus_message *call, BusOperations *operations, bool dry_run,
+                          const EventAuthor *by)
+{
+        const char *why = find_hindrance(operations->config, dry_run);
+        Waiting *waiting;
+        int r;
+
+        if (why)
+                return sd_bus_reply_method_errorf(call, BUS_ERROR_REFUSED, "%s", why);
+        for (size_t i = 0; i < operations->n_items; i++)
+                if (is_of(operations->items[i], "Retire") ||
+                    is_of(operations->items[i], "GetRetire"))
+                        return sd_bus_reply_method_errorf(
+                                call, BUS_ERROR_BUSY, "Somebody else retires this host just now");
+        r = add(operations, call, &waiting);
+        return r < 0 ? r
+                     : begun(waiting,
+                             tracker_retire(operations->config->tracker,
+                                            dry_run ? TRACKER_RETIRE_SHOW : TRACKER_RETIRE_DO, by,
+                                            on_retired, waiting));
+}
+
 static void on_reloaded(void *userdata)
 {
         Waiting *waiting = userdata;
@@ -250,7 +306,8 @@ static int stop(const Waiting *waiting)
 {
         const char *method = method_of(waiting);
 
-        if (strcmp(method, "Reload") == 0 || strcmp(method, "Heal") == 0)
+        if (strcmp(method, "Reload") == 0 || strcmp(method, "Heal") == 0 ||
+            strcmp(method, "Retire") == 0)
                 return -EBUSY;
         /* Another cycle harms nobody: only nobody waits for it any more. */
         return is_reshape(method) ? tracker_cancel_reshape(waiting->owner->config->tracker) : 0;

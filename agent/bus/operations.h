@@ -2,7 +2,7 @@
 #pragma once
 
 /* Methods that take their time (Sync, SyncFull, GetReshape, Reshape, UndoReshape, Audit, Heal,
- * Reload): who called one waits for its answer, and how far it is stands in the properties
+ * Retire, Reload): who called one waits for its answer, and how far it is stands in the properties
  * Operation…, which are looked at some times a second meanwhile. Main thread only. */
 
 #include "agent/bus/bus.h"
@@ -30,6 +30,8 @@ int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, Resh
                            const EventAuthor *by);
 int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool heal,
                          const EventAuthor *by);
+int bus_operations_retire(sd_bus_message *call, BusOperations *operations, bool dry_run,
+                          const EventAuthor *by);
 int bus_operations_reload(sd_bus_message *call, BusOperations *operations, sd_bus_error *error);
 
 /* Cancel(), which asks for what the operation itself asks for. */

@@ -21,6 +21,7 @@ typedef struct Polkit Polkit;
 #define POLKIT_ACTION_CLAIM   "org.computeagent.claim"
 #define POLKIT_ACTION_MANAGE  "org.computeagent.manage"
 #define POLKIT_ACTION_RESHAPE "org.computeagent.reshape"
+#define POLKIT_ACTION_RETIRE  "org.computeagent.retire"
 
 /* gate is borrowed. -ENOMEM. */
 int polkit_new(Polkit **ret, const BusGate *gate);

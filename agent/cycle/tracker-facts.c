@@ -39,6 +39,16 @@ const Error *tracker_get_undo_error(const Tracker *tracker)
         return reshape_control_get_undo_error(tracker->reshape);
 }
 
+const json_t *tracker_get_retirement(const Tracker *tracker)
+{
+        return tracker->retirement;
+}
+
+const Error *tracker_get_retire_error(const Tracker *tracker)
+{
+        return &tracker->retire_error;
+}
+
 const json_t *tracker_get_reshape(const Tracker *tracker)
 {
         return reshape_control_get_document(tracker->reshape);

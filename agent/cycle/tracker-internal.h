@@ -18,6 +18,10 @@ typedef enum TrackerPhase {
         PHASE_ENDING,
 } TrackerPhase;
 
+/* Looks whether the host can be retired, of what reporter_gather() found, and keeps the answer;
+ * ret_refused: it cannot be. Negative errno with words. */
+int tracker_judge_retirement(Tracker *tracker, bool *ret_refused, Error *reterr);
+
 struct Tracker {
         TrackerConfig config;
         sd_event *event;
@@ -44,6 +48,10 @@ struct Tracker {
                                 * cycle was heard of; 0: none */
         bool all;              /* the next poll reads everything: somebody asked */
         bool full;             /* so does the next refresh */
+        TrackerRetire retire_asked, retire; /* of the next cycle, of this one */
+        EventAuthor retire_by;
+        json_t *retirement; /* what came of it; NULL: nothing yet */
+        Error retire_error;
         unsigned n_conflicts;
         uint64_t writes_before;
         Error cycle_error;

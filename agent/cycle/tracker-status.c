@@ -17,6 +17,7 @@ const char *sync_state_to_text(SyncState state)
                 [SYNC_STANDALONE] = SYNC_STATE_STANDALONE, [SYNC_PENDING] = SYNC_STATE_PENDING,
                 [SYNC_SYNCED] = SYNC_STATE_SYNCED,         [SYNC_STALE] = SYNC_STATE_STALE,
                 [SYNC_OFFLINE] = SYNC_STATE_OFFLINE,       [SYNC_LEFT] = SYNC_STATE_LEFT,
+                [SYNC_RETIRED] = SYNC_STATE_RETIRED,
         };
 
         return names[state];
@@ -156,6 +157,14 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
                 status->last_sync_usec = clock_usec(CLOCK_REALTIME);
         status->n_differences = n_differences;
         set_sync_state(status, SYNC_LEFT, NULL, true);
+}
+
+void tracker_status_note_retired(TrackerStatus *status)
+{
+        if (status->sync_state != SYNC_RETIRED)
+                log_notice(
+                        "This host is retired: Placement is told of nothing until \"computectl retire --undo\".");
+        set_sync_state(status, SYNC_RETIRED, NULL, true);
 }
 
 void tracker_status_note_synced(TrackerStatus *status)

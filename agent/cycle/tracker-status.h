@@ -17,6 +17,7 @@ typedef enum SyncState {
         SYNC_STALE,      /* Placement refuses (part of) the tree: error has the words */
         SYNC_OFFLINE,    /* Placement cannot be used: error has the words */
         SYNC_LEFT,       /* Placement was read; its tree is nova-compute's ([agent] nova) */
+        SYNC_RETIRED,    /* what there was of this host in Placement was removed */
         _SYNC_STATE_MAX,
 } SyncState;
 
@@ -71,6 +72,9 @@ void tracker_status_note_contest(Contest *contest);
 
 /* Placement was read, and the tree is left as it is. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
+
+/* Placement is told of nothing. */
+void tracker_status_note_retired(TrackerStatus *status);
 
 /* root: the host, for the journal. */
 void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed);

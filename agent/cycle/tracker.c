@@ -461,6 +461,57 @@ static void begin_reshape(Tracker *tracker)
                 publish_tree(tracker);
 }
 
+/* Retiring. */
+
+static bool is_retired(const Tracker *tracker)
+{
+        return tracker->config.cordon && cordon_is_retired(tracker->config.cordon);
+}
+
+/* What was removed is published again, or is found missing by the next cycle. */
+static void on_emptied(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+        const EventNote note = { .kind = EVENT_RETIRED, .by = &tracker->retire_by };
+
+        tracker->retire = TRACKER_RETIRE_NONE;
+        tracker->retire_error = *error;
+        if (result == 0)
+                result = cordon_set_retired(tracker->config.cordon, true, &tracker->retire_error);
+        if (result != 0) {
+                error_prefixf(&tracker->retire_error, -EBUSY, "The host is not retired");
+                begin_refresh(tracker);
+                return;
+        }
+        (void)json_object_set_new(tracker->retirement, "done", json_true());
+        claim_service_record(tracker->config.claims, &note);
+        tracker_status_note_retired(&tracker->status);
+        end_cycle(tracker);
+}
+
+static void on_holders(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *nothing = NULL;
+        Tracker *tracker = userdata;
+        bool refused = true;
+        int r;
+
+        if (!has_ended(tracker, result, error))
+                return;
+        r = tracker_judge_retirement(tracker, &refused, &tracker->retire_error);
+        if (r == 0 && !refused && tracker->retire == TRACKER_RETIRE_DO) {
+                contest_leave(&tracker->contest, NULL);
+                r = provider_tree_new(&nothing);
+                if (r >= 0)
+                        r = reporter_publish(reporter, nothing, NULL, on_emptied, tracker);
+                if (r >= 0)
+                        return;
+        }
+        if (r < 0 && !tracker->retire_error.code)
+                error_setf(&tracker->retire_error, r, "%s", strerror(-r));
+        reconcile_and_publish(tracker);
+}
+
 static int look_for_others(Tracker *tracker)
 {
         bool own = may(tracker, NOVA_ACTION_PUBLISH);
@@ -483,6 +534,11 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
         r = update_tree(tracker, reporter_tree(reporter), true, &words);
         if (r >= 0)
                 r = look_for_others(tracker);
+        if (r >= 0 && tracker->retire != TRACKER_RETIRE_NONE) {
+                r = reporter_gather(reporter, NULL, NULL, on_holders, tracker);
+                if (r >= 0)
+                        return;
+        }
         if (r < 0) {
                 end_failed(tracker, r, &words);
                 return;
@@ -579,6 +635,13 @@ static void reconcile(Tracker *tracker)
         if (r >= 0 && !tracker->config.reporter) {
                 error_setf(&error, ENODATA, "There is no [placement] section: nothing to audit");
                 auditor_give_up(tracker->auditor, &error);
+                end_cycle(tracker);
+                return;
+        }
+        if (r >= 0 && is_retired(tracker)) {
+                error_setf(&error, ENODATA, "The host is retired: nothing of it is in Placement");
+                auditor_give_up(tracker->auditor, &error);
+                tracker_status_note_retired(&tracker->status);
                 end_cycle(tracker);
                 return;
         }
@@ -689,6 +752,8 @@ static void begin_cycle(Tracker *tracker)
         tracker->spoke = false;
         tracker->pause_max_usec = UINT64_MAX;
         cycle_waiters_begin(&tracker->waiters);
+        tracker->retire = tracker->retire_asked;
+        tracker->retire_asked = TRACKER_RETIRE_NONE;
         if (host_poll_begin(tracker->poll, tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES,
                             &error) < 0)
                 end_poll(tracker, false, &error);
@@ -779,29 +844,10 @@ Tracker *tracker_free(Tracker *tracker)
         contest_done(&tracker->contest);
         cycle_waiters_done(&tracker->waiters);
         string_set_done(&tracker->told_problems);
+        json_decref(tracker->retirement);
         sd_event_unref(tracker->event);
         free(tracker);
         return NULL;
-}
-
-int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, TrackerDone done,
-                    void *userdata)
-{
-        int r = tracker_sync(tracker, done, userdata);
-
-        if (r >= 0)
-                reshape_control_ask(tracker->reshape, kind, by);
-        return r;
-}
-
-int tracker_audit(Tracker *tracker, bool heal, const EventAuthor *by, TrackerDone done,
-                  void *userdata)
-{
-        int r = tracker_sync(tracker, done, userdata);
-
-        if (r >= 0)
-                auditor_ask(tracker->auditor, heal, by);
-        return r;
 }
 
 int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)

@@ -87,6 +87,22 @@ int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, T
  * Borrowed until the loop runs again. */
 const json_t *tracker_get_reshape(const Tracker *tracker);
 
+typedef enum TrackerRetire {
+        TRACKER_RETIRE_NONE,
+        TRACKER_RETIRE_SHOW, /* tells what it would do */
+        TRACKER_RETIRE_DO,
+} TrackerRetire;
+
+/* The same, and all that is this host's goes from Placement, where nobody holds anything of it
+ * (agent/cycle/retire.h). The host is cordoned, and marked as retired when that is done. */
+int tracker_retire(Tracker *tracker, TrackerRetire retire, const EventAuthor *by, TrackerDone done,
+                   void *userdata);
+
+/* What came of it, as a document; NULL: it could not be told, for that reason (code 0: it is that
+ * of the cycle). Borrowed until the loop runs again. */
+const json_t *tracker_get_retirement(const Tracker *tracker);
+const Error *tracker_get_retire_error(const Tracker *tracker);
+
 /* The same with an audit at its end, which heals what it finds when heal is set. */
 int tracker_audit(Tracker *tracker, bool heal, const EventAuthor *by, TrackerDone done,
                   void *userdata);

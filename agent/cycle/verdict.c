@@ -25,6 +25,7 @@ typedef enum Kind {
         KIND_UNHELD,
         KIND_DISAGREE,
         KIND_FINDINGS,
+        KIND_RETIRED,
         KIND_HOST_CORDONED,
         KIND_WITHHELD,
         KIND_DEVICE_CORDONED,
@@ -78,6 +79,9 @@ static const struct {
                             "the last audit found problems that are not healed yet",
                             "computectl audit",
                             "\"computectl audit\" looks again, \"computectl heal --dry-run\" shows what would be healed" },
+        [KIND_RETIRED] = { VERDICT_WARNING, "placement", "that is right: the host is retired",
+                           "computectl history",
+                           "\"computectl retire --undo\" tells Placement of it again" },
         [KIND_HOST_CORDONED] = { VERDICT_WARNING, "service", "the host is cordoned",
                                  "computectl drain", "\"computectl uncordon\" gives it back" },
         [KIND_WITHHELD] = { VERDICT_WARNING, "devices", "a device is withheld",
@@ -220,6 +224,7 @@ static const char *find_synced(const TrackerStatus *status)
                 [SYNC_STALE] = "Placement is not equal to this host",
                 [SYNC_OFFLINE] = "Placement cannot be used",
                 [SYNC_LEFT] = "nova-compute reports this host to Placement",
+                [SYNC_RETIRED] = "Placement has nothing of this host",
         };
 
         if (status->sync_state == SYNC_SYNCED && status->hypervisor_error.code)
@@ -291,7 +296,9 @@ static void look_at_rest(const VerdictFacts *facts, Verdict *verdict)
                     "The last audit found %zu problem(s) that are not healed yet",
                     facts->n_findings);
         if (facts->host_cordoned)
-                add(verdict, KIND_HOST_CORDONED, "Cordoned: %s", facts->host_cordoned);
+                add(verdict, status->sync_state == SYNC_RETIRED ? KIND_RETIRED : KIND_HOST_CORDONED,
+                    "%s: %s", status->sync_state == SYNC_RETIRED ? "Retired" : "Cordoned",
+                    facts->host_cordoned);
         look_at_withheld(facts, verdict);
         if (facts->devices_cordoned)
                 add(verdict, KIND_DEVICE_CORDONED, "Cordoned: %s", facts->devices_cordoned);

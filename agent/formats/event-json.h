@@ -4,7 +4,8 @@
 /* What happened, as a member of the document "events":
  *
  * {"id", "usec": CLOCK_REALTIME, "event": "claimed" | "adopted" | "released" | "expired" | "moved"
- * | "reshaped" | "healed" | "cordoned" | "uncordoned", "author": who wanted it, "" for the agent
+ * | "reshaped" | "healed" | "cordoned" | "uncordoned" | "retired" |
+ * "unretired", "author": who wanted it, "" for the agent
  * itself, "uid": -1 not known, "claim": 0 of none, "consumer": uuid or "", "guest": the name of its
  * domain, "" when it is not known, "of": the guest that a migration's claim was of, uuid or "",
  * "allocations": [{"name", "class", "amount"}], "devices": [{"device", "address", "mdev"}], which

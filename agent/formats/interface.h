@@ -78,6 +78,7 @@
 #define SYNC_STATE_PENDING    "pending" /* a change is on its way, or nothing was published yet */
 #define SYNC_STATE_STALE      "stale"   /* part of the tree was refused; see SyncError */
 #define SYNC_STATE_OFFLINE    "offline" /* Placement cannot be used */
+#define SYNC_STATE_RETIRED    "retired" /* it was taken out of Placement */
 #define SYNC_STATE_LEFT       "left-to-nova" /* nova-compute tells of this host; see NDifferences */
 
 /* Error names; the message has the words. */

@@ -22,6 +22,7 @@ typedef struct CordonEntry {
         char *reason, *who;
         uint64_t since_usec; /* CLOCK_REALTIME */
         bool lifted;         /* what it did is to be undone */
+        bool retired;        /* of the host's: see cordon_set_retired() */
         bool applied;        /* what stood there before is known: */
         bool foreign;        /* the trait was there */
         Resources reserved;  /* of the classes of the device's provider */
@@ -81,8 +82,9 @@ static void write_words(const CordonEntry *entry, FILE *file)
 
         if (gmtime_r(&seconds, &utc))
                 strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &utc);
-        fprintf(file, "%s cordoned by %s since %s%s%s",
-                entry->device[0] ? entry->device : "the host is", entry->who, date,
+        fprintf(file, "%s cordoned%s by %s since %s%s%s",
+                entry->device[0] ? entry->device : "the host is",
+                entry->retired ? " and retired" : "", entry->who, date,
                 entry->reason[0] ? ": " : "", entry->reason);
 }
 
@@ -148,11 +150,11 @@ size_t cordon_count_devices(const Cordon *cordon)
 
 static json_t *entry_to_json(const CordonEntry *entry)
 {
-        return json_pack("{ss ss ss sI sb sb sb so}", "device", entry->device, "reason",
+        return json_pack("{ss ss ss sI sb sb sb sb so}", "device", entry->device, "reason",
                          entry->reason, "who", entry->who, "since_usec",
-                         (json_int_t)entry->since_usec, "lifted", (int)entry->lifted, "applied",
-                         (int)entry->applied, "foreign", (int)entry->foreign, "reserved",
-                         resources_to_json(&entry->reserved));
+                         (json_int_t)entry->since_usec, "lifted", (int)entry->lifted, "retired",
+                         (int)entry->retired, "applied", (int)entry->applied, "foreign",
+                         (int)entry->foreign, "reserved", resources_to_json(&entry->reserved));
 }
 
 static int save(const Cordon *cordon, Error *reterr)
@@ -213,6 +215,7 @@ static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
         entry->lifted = lifted;
         entry->applied = applied;
         entry->foreign = foreign;
+        entry->retired = !device[0] && json_is_true(json_object_get(json, "retired"));
         return resources_from_json(reserved, &entry->reserved, reterr);
 }
 
@@ -401,6 +404,9 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
                 return error_setf(reterr, ENOENT, "%s%.60s%s is not cordoned",
                                   device[0] ? "\"" : "", device[0] ? device : "The host",
                                   device[0] ? "\"" : "");
+        if (entry->retired)
+                return error_setf(reterr, EINVAL,
+                                  "The host is retired: \"computectl retire --undo\" first");
         entry->lifted = true;
         r = save(cordon, reterr);
         if (r < 0) {
@@ -408,6 +414,30 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
                 return r;
         }
         return update_words(cordon) < 0 ? error_oom(reterr) : 0;
+}
+
+int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr)
+{
+        CordonEntry *entry = find_entry(cordon, "");
+        bool before = entry && entry->retired;
+        int r;
+
+        if (!entry || entry->lifted)
+                return error_setf(reterr, ENOENT, "The host is not cordoned");
+        entry->retired = retired;
+        r = save(cordon, reterr);
+        if (r < 0)
+                entry->retired = before;
+        else if (update_words(cordon) < 0)
+                r = error_oom(reterr);
+        return r;
+}
+
+bool cordon_is_retired(const Cordon *cordon)
+{
+        const CordonEntry *entry = find_entry(cordon, "");
+
+        return entry && entry->retired;
 }
 
 /* Applied to trees. Some yield 1 when the entry changed, 2 when it is over. */

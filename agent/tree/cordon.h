@@ -31,9 +31,15 @@ DEFINE_CLEANUP(Cordon *, cordon_free);
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr);
 
-/* By any name of the device. -ENOENT with words when it is not cordoned; else as above. */
+/* By any name of the device. -ENOENT with words when it is not cordoned, -EINVAL for a host that is
+ * retired; else as above. */
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                 Error *reterr);
+
+/* A mark on the host's cordon, which is kept with it: Placement is told of nothing (computectl
+ * retire). -ENOENT with words for a host that is not cordoned; else as above. */
+int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr);
+bool cordon_is_retired(const Cordon *cordon);
 
 /* Takes what cordons did to devices off a tree, before anybody else edits it: what driver and
  * device ledger then do, and learn from it, is not mixed up with it. known: the tree is what

@@ -22,6 +22,8 @@
 #define EVENT_HEALED     "healed"
 #define EVENT_CORDONED   "cordoned"
 #define EVENT_UNCORDONED "uncordoned"
+#define EVENT_RETIRED    "retired"
+#define EVENT_UNRETIRED  "unretired"
 
 #define EVENT_AUTHOR_MAX 192
 

@@ -21,10 +21,10 @@ CALL = ['busctl', 'call', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
 KILLS = int(os.environ.get('COMPUTE_AGENT_KILLS', '12'))
 REFUSED = 'Access denied|Interactive authentication'
 READS = {'Describe', 'Explain'}
-DOCUMENTS = ('status', 'tree', 'host', 'claims', 'history', 'problems', 'plan', 'audit')
+DOCUMENTS = ('status', 'tree', 'host', 'claims', 'history', 'events', 'problems', 'plan', 'audit')
 CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'ReleaseAllocations', 'MoveClaim',
            'PrepareGuest', 'GuestStarted', 'GuestReleased', 'Sync', 'SyncFull', 'Reload', 'GetReshape', 'Reshape',
-           'UndoReshape', 'Audit', 'Heal', 'Cordon', 'Uncordon', 'Cancel'}
+           'UndoReshape', 'GetRetire', 'Retire', 'UndoRetire', 'Audit', 'Heal', 'Cordon', 'Uncordon', 'Cancel'}
 
 
 def split_signature(signature):

@@ -8,6 +8,7 @@
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/json.h"
+#include "agent/ctl/print/retire.h"
 #include "agent/ctl/verbs/common.h"
 #include "agent/formats/documents.h"
 
@@ -145,4 +146,56 @@ int ctl_verb_drain(Ctl *ctl, Error *reterr)
         else if (!ctl->options.quiet)
                 r = ctl_oom_or(ctl_claims_print(document, false, &ctl->style, stdout), reterr);
         return r < 0 ? r : empty ? EXIT_SUCCESS : CTL_DRAIN_SOMEBODY;
+}
+
+int ctl_check_retire(const CtlOptions *options, Error *reterr)
+{
+        return options->dry_run && options->undo
+                       ? error_setf(reterr, EINVAL, "retire: --dry-run or --undo, not both")
+                       : 0;
+}
+
+static int undo_retire(Ctl *ctl, sd_bus *bus, Error *reterr)
+{
+        _cleanup_free_ char *why = NULL;
+        int r = ctl_need_answer(
+                ctl_bus_get_text(bus, "UndoRetire", CORDON_TIMEOUT_USEC, &why, reterr));
+
+        if (r < 0)
+                return r;
+        if (ctl_wants_json(ctl)) {
+                _cleanup_json_ json_t *document = json_pack("{sb sb ss}", "retired", 0, "published",
+                                                            (int)(why[0] == '\0'), "error", why);
+
+                return ctl_print_json(ctl, document, reterr);
+        }
+        if (!ctl->options.quiet)
+                printf("The host is told to Placement again%s%s.\nIt stays cordoned: \"computectl uncordon\" gives it back.\n",
+                       why[0] ? ", when that can be done: " : "", why);
+        return 0;
+}
+
+/* Exit code 3 when somebody or something is in the way. */
+int ctl_verb_retire(Ctl *ctl, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        if (r < 0)
+                return r;
+        if (ctl->options.undo)
+                return undo_retire(ctl, bus, reterr);
+        r = ctl_need_answer(ctl_bus_get_text(bus, ctl->options.dry_run ? "GetRetire" : "Retire",
+                                             CORDON_TIMEOUT_USEC, &text, reterr));
+        if (r >= 0)
+                r = ctl_json_read_document(text, false, RETIRE_FORMAT, &document, reterr);
+        if (r < 0)
+                return r;
+        if (ctl_wants_json(ctl))
+                r = ctl_print_json(ctl, document, reterr);
+        else if (!ctl->options.quiet)
+                ctl_retire_print(document, &ctl->style, stdout);
+        return r < 0 ? r : ctl_retire_is_refused(document) ? CTL_DRAIN_SOMEBODY : EXIT_SUCCESS;
 }

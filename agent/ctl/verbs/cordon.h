@@ -11,3 +11,5 @@ int ctl_check_cordon(const CtlOptions *options, Error *reterr);
 int ctl_verb_cordon(Ctl *ctl, Error *reterr);
 int ctl_verb_uncordon(Ctl *ctl, Error *reterr);
 int ctl_verb_drain(Ctl *ctl, Error *reterr);
+int ctl_verb_retire(Ctl *ctl, Error *reterr);
+int ctl_check_retire(const CtlOptions *options, Error *reterr);

@@ -400,6 +400,8 @@ const CtlVerb ctl_verbs[] = {
           ctl_verb_uncordon, "devices" },
         { "drain", "[DEVICE]", "List who has to move (exit code 0 or 3)", CTL_ANY_ARGUMENTS, REMOTE,
           ctl_check_cordon, ctl_verb_drain, "devices" },
+        { "retire", "", "Take a host without guests out of Placement", 0, CHANGE, ctl_check_retire,
+          ctl_verb_retire, NULL },
         { "claims", "", "List what is promised to guests", 0, REMOTE, NULL, ctl_verb_claims, NULL },
         { "show", "ID", "Show one claim with its devices", 1, REMOTE, ctl_check_id, ctl_verb_show,
           "history" },

@@ -80,6 +80,9 @@ static const Case cases[] = {
           .sync = SYNC_SYNCED, .owed = { .n_unheld = 320 } },
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE,
           .owed = { .n_unheld = 320 } },
+        /* Placement has nothing of a host that is retired, and that is no fault */
+        { "Placement has nothing of this host, but that is right: the host is retired",
+          "placement warning", .sync = SYNC_RETIRED, .host_cordoned = "by ann" },
         /* others */
         { "nova-compute reports this host to Placement, but otherwise than this agent would",
           "placement warning", .sync = SYNC_LEFT, .n_differences = 3 },

@@ -294,7 +294,28 @@ static void test_a_disk_that_cannot_be_written(void **state)
         end(&scene);
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_host,
+static void test_retired(void **state)
+{
+        Error error = ERROR_NULL;
+        Scene scene;
+
+        begin(&scene);
+        assert_int_equal(cordon_set_retired(scene.cordon, true, &error), -ENOENT);
+        assert_int_equal(set(&scene, "", NULL), 0);
+        assert_int_equal(cordon_set_retired(scene.cordon, true, NULL), 0);
+        start(&scene);
+        assert_true(cordon_is_retired(scene.cordon));
+        assert_non_null(strstr(cordon_host_words(scene.cordon), "cordoned and retired by ann"));
+        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", &error), -EINVAL);
+        assert_int_equal(cordon_set_retired(scene.cordon, false, NULL), 0);
+        start(&scene);
+        assert_false(cordon_is_retired(scene.cordon));
+        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", NULL), 0);
+        assert_int_equal(cordon_set_retired(scene.cordon, true, NULL), -ENOENT);
+        end(&scene);
+}
+
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_retired, test_host,
                 test_a_trait_of_somebody_else_stays, test_devices, test_a_device_that_is_withheld,
                 test_what_others_reserve_meanwhile, test_a_first_picture, test_bad_files,
                 test_a_disk_that_cannot_be_written)

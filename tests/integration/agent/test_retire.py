@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A host that is taken out of Placement for good, and back."""
+
+import json
+import unittest
+import uuid
+
+from tests.env import faults
+from tests.env.proxy import Proxy
+from tests.env.scratch import wait_until
+from tests.integration.agent.test_agent import GPU_A, AgentCase
+
+
+class TestRetire(AgentCase):
+    def retire(self, agent, *options):
+        done = agent.ctl('retire', *options, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def in_placement(self, root):
+        return self.placement.get('/resource_providers?in_tree=' + root)['resource_providers']
+
+    def put(self, consumer, generation, held):
+        answer = self.placement.request('PUT', '/allocations/' + consumer, {
+            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
+            'project_id': 'p', 'user_id': 'u', 'consumer_generation': generation, 'consumer_type': 'INSTANCE'})
+        self.assertEqual(answer.status, 204, answer.text)
+
+    def test_there_and_back(self):
+        agent = self.start_agent()
+        root = agent.root()
+        before = self.placement.tree_by_name(root)
+        code, shown, _ = self.retire(agent, '--dry-run')
+        self.assertEqual(code, 0)
+        names = shown.splitlines()[1:1 + len(before)]
+        self.assertEqual(names[-1], '  demo')
+        self.assertEqual(sorted(names), sorted('  ' + name for name in before))
+        self.assertEqual(self.placement.tree_by_name(root), before)
+
+        code, _, words = self.retire(agent)
+        self.assertEqual(code, 1)
+        self.assertIn('The host is in use: "computectl cordon" first', words)
+        agent.ctl('cordon', '--reason', 'sold')
+        code, shown, words = self.retire(agent)
+        self.assertEqual(code, 0, words)
+        self.assertIn('The host is retired', shown)
+        self.assertEqual(self.in_placement(root), [])
+        self.assertEqual([one['event'] for one in agent.ctl_json('history')['events']], ['retired', 'cordoned'])
+
+        # it stays so: with each cycle, after a restart, and for who wants it back the wrong way
+        mark = self.placement.mark()
+        agent.ctl('sync')
+        agent.stop()
+        agent.start()
+        agent.wait_state('retired')
+        agent.ctl('sync')
+        self.assertEqual(self.placement.writes_since(mark), [])
+        status = agent.ctl('status', check=False)
+        self.assertEqual(status.returncode, 4)
+        self.assertIn('the host is retired', status.stdout.splitlines()[0])
+        self.assertIn('sold', status.stdout)
+        self.assertIn('retire --undo', agent.ctl('uncordon', check=False).stderr)
+        self.assertIn('retired already', self.retire(agent)[2])
+        self.assertEqual(agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', check=False).returncode, 1)
+
+        self.assertIn('stays cordoned', agent.ctl('retire', '--undo').stdout)
+        agent.wait_state('synced')
+        agent.ctl('uncordon')
+        after = self.placement.tree_by_name(root)
+        self.assertEqual({name: one['inventories'] for name, one in after.items()},
+                         {name: one['inventories'] for name, one in before.items()})
+        self.assertEqual({name: one['uuid'] for name, one in after.items()},
+                         {name: one['uuid'] for name, one in before.items()})
+        self.assertEqual(agent.ctl('retire', '--undo', check=False).returncode, 1)
+
+    def test_who_is_in_the_way(self):
+        agent = self.start_agent()
+        tree = self.placement.tree_by_name(agent.root())
+        claimed, placed = str(uuid.uuid4()), str(uuid.uuid4())
+        number = agent.ctl_json('claim', '--consumer', claimed, '--resources', 'VCPU=1')['id']
+        self.put(placed, None, {tree[GPU_A]['uuid']: {'VGPU': 1}})
+        answer = self.placement.request('POST', '/resource_providers', {
+            'uuid': str(uuid.uuid4()), 'name': 'demo_nic_of_neutron', 'parent_provider_uuid': agent.root()})
+        self.assertEqual(answer.status, 200, answer.text)
+        agent.ctl('cordon')
+        before = self.placement.tree_by_name(agent.root())
+        for options in (['--dry-run'], []):
+            code, shown, _ = self.retire(agent, *options)
+            self.assertEqual(code, 3)
+            self.assertIn('%s, claim %d, has allocations in Placement\n' % (claimed, number), shown)
+            self.assertIn('%s, has allocations in Placement\n' % placed, shown)
+            self.assertIn('  demo_nic_of_neutron\n', shown)
+            self.assertIn('Nothing was changed', shown)
+        document = json.loads(agent.ctl('retire', '--json=short', check=False).stdout)
+        self.assertEqual((document['done'], len(document['holders']), document['foreign']),
+                         (False, 2, ['demo_nic_of_neutron']))
+        self.assertEqual(set(self.placement.tree_by_name(agent.root())), set(before))
+        agent.wait_state('synced')
+
+        agent.ctl('release', number)
+        self.put(placed, self.placement.get('/allocations/' + placed)['consumer_generation'], {})
+        nic = before['demo_nic_of_neutron']['uuid']
+        self.assertEqual(self.placement.request('DELETE', '/resource_providers/' + nic).status, 204)
+        wait_until(lambda: self.retire(agent)[0] == 0, 30, 'the end of the last share')
+        self.assertEqual(self.in_placement(agent.root()), [])
+
+    def test_placement_refuses(self):
+        """Somebody is placed there between the look and the removal: the host is as it was."""
+        proxy = Proxy(self.placement.port)
+        self.addCleanup(proxy.close)
+        proxy.listen()
+        agent = self.make_agent(placement=proxy).start()
+        agent.wait_state('synced')
+        agent.ctl('cordon')
+        before = self.placement.tree_by_name(agent.root())
+        proxy.add(faults.Answer(409, json.dumps({'errors': [{
+            'status': 409, 'title': 'Conflict', 'code': 'placement.undefined_code', 'request_id': 'req-1',
+            'detail': 'Unable to delete resource provider: in use'}]}),
+            method='DELETE', path='/resource_providers/%s$' % agent.root()))
+        code, _, words = self.retire(agent)
+        self.assertEqual(code, 1)
+        self.assertIn('The host is not retired', words)
+        agent.ctl('sync')
+        agent.wait_state('synced')
+        self.assertEqual(set(self.placement.tree_by_name(agent.root())), set(before))
+        self.assertEqual([one['event'] for one in agent.ctl_json('history')['events']], ['cordoned'])
+
+
+if __name__ == '__main__':
+    unittest.main()
