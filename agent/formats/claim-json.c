@@ -121,27 +121,30 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
         return TAKE_PTR(object);
 }
 
-/* Of the guest that has it: another one than the consumer while that is its migration. By what it
- * is known, where it is no domain. */
-static const char *guest_name(const Claim *claim, const HostFacts *facts)
+/* Of the guest that has it: another one than the consumer while that is its migration. Where it is
+ * no domain, by what it is known: "process 1234", without when that started. */
+static const char *guest_name(const Claim *claim, const HostFacts *facts, size_t *ret_length)
 {
         const HostDomain *domain =
                 facts ? host_facts_find_domain(facts, uuid_empty(&claim->guest) ? &claim->consumer
                                                                                 : &claim->guest)
                       : NULL;
 
+        *ret_length = domain ? strlen(domain->name) : strcspn(claim->life, ",");
         return domain ? domain->name : claim->life;
 }
 
 json_t *claim_to_json(const Claim *claim, const HostFacts *facts)
 {
         _cleanup_free_ char *held = cpu_set_format(&claim->layout.held);
+        size_t length;
+        const char *guest = guest_name(claim, facts, &length);
 
-        return json_pack("{sI ss ss ss sb ss ss sI sI sI ss so so ss ss so so ss* so}", "id",
-                         (json_int_t)claim->id, "consumer", claim->consumer.text, "guest",
-                         guest_name(claim, facts), "state", claim_state_to_text(claim->state),
-                         "resize_target", (int)claim->resize_target, "project", claim->project_id,
-                         "user", claim->user_id, "created_usec", (json_int_t)claim->created_usec,
+        return json_pack("{sI ss ss% ss sb ss ss sI sI sI ss so so ss ss so so ss* so}", "id",
+                         (json_int_t)claim->id, "consumer", claim->consumer.text, "guest", guest,
+                         length, "state", claim_state_to_text(claim->state), "resize_target",
+                         (int)claim->resize_target, "project", claim->project_id, "user",
+                         claim->user_id, "created_usec", (json_int_t)claim->created_usec,
                          "expires_usec", (json_int_t)claim->expires_usec, "ended_usec",
                          (json_int_t)claim->ended_usec, "end_reason", claim->end_reason,
                          "allocations", allocations_to_json(claim), "devices",

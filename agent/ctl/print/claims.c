@@ -292,7 +292,9 @@ int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output)
                 fputc('\n', output);
                 r = ctl_devices_print(document, style, output);
         }
-        if (r >= 0 && style->legend)
+        if (r >= 0 && style->legend && ctl_json_text(document, "guest")[0])
+                fputs("\nIts guest is here: it is kept as long as that is.\n", output);
+        else if (r >= 0 && style->legend)
                 fprintf(output,
                         "\nWhen the guest runs, keep it: computectl confirm %" PRIu64
                         "\nWhen it is gone, give it back: computectl release %" PRIu64 "\n",

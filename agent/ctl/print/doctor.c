@@ -127,6 +127,10 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
                         findings, "hypervisor", "bad",
                         driver_words(facts->config ? facts->config->compute_driver : NULL)->advice,
                         "%s", facts->snapshot_error.text);
+        if (strcmp(facts->snapshot->driver, "linux") == 0)
+                return ctl_doctor_add(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device(s)",
+                                      facts->snapshot->hypervisor, facts->snapshot->nodename,
+                                      facts->snapshot->n_devices);
         return ctl_doctor_add(findings, "hypervisor", "ok", NULL,
                               "%s on %s: %zu device(s), %zu domain(s)", facts->snapshot->hypervisor,
                               facts->snapshot->nodename, facts->snapshot->n_devices,

@@ -63,7 +63,7 @@ class Processes(unittest.TestCase):
         consumers = [self.claim(agent, path) for _, path in guests]
         for consumer in consumers:
             self.wait_confirmed(agent, consumer)
-        self.assertIn('process %d,' % guests[0][0].pid, self.find(agent, consumers[0])['guest'])
+        self.assertEqual(self.find(agent, consumers[0])['guest'], 'process %d' % guests[0][0].pid)
         self.end(guests[0][0])
         self.wait_gone(agent, consumers[0])
         agent.kill()
@@ -84,7 +84,7 @@ class Processes(unittest.TestCase):
         while time.monotonic() < after:
             agent.ctl('sync')
             time.sleep(0.5)
-        self.assertIn('process %d,' % again[0].pid, self.find(agent, consumer)['guest'])
+        self.assertEqual(self.find(agent, consumer)['guest'], 'process %d' % again[0].pid)
 
     def test_with_placement(self):
         placement = Placement(self.scratch)

@@ -201,7 +201,8 @@ class TestHere(unittest.TestCase):
     def run_as_nobody(self, argv, folder):
         rights = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] if os.getuid() == 0 else []
         done = subprocess.run([*rights, *map(str, argv)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
-                              env={**os.environ, 'TMPDIR': str(folder), 'PYTHONDONTWRITEBYTECODE': '1'})
+                              env={**os.environ, 'TMPDIR': str(folder), 'PYTHONDONTWRITEBYTECODE': '1',
+                                   'COMPUTE_AGENT_TEST_CACHE': str(folder / 'cache')})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 

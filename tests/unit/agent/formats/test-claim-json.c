@@ -88,4 +88,24 @@ static void test_allocations_stand_by_name(void **state)
                         sorted[i]);
 }
 
-TEST_MAIN(test_whole, test_allocations_stand_by_name)
+/* A guest that is no domain is told by what it is known. */
+static void test_life(void **state)
+{
+        static const char *const rows[][2] = {
+                { "process 12, started at 3 of boot 0123", "process 12" },
+                { "unit /machine.slice/machine-a.scope", "unit /machine.slice/machine-a.scope" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                _cleanup_(json_decrefp) json_t *made = NULL;
+
+                assert_int_equal(claim_new(&claim), 0);
+                free(claim->life);
+                claim->life = strdup(rows[i][0]);
+                made = claim_to_json(claim, NULL);
+                assert_string_equal(json_string_value(json_object_get(made, "guest")), rows[i][1]);
+        }
+}
+
+TEST_MAIN(test_whole, test_allocations_stand_by_name, test_life)
