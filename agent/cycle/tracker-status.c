@@ -43,8 +43,10 @@ bool tracker_status_has_failed(const TrackerStatus *status)
         return status->sync_state == SYNC_OFFLINE || status->sync_state == SYNC_PENDING;
 }
 
-const char *tracker_status_find_hindrance(const TrackerStatus *status)
+const char *tracker_status_find_hindrance(const TrackerStatus *status, const Contest *contest)
 {
+        if (contest_count(contest) > 0)
+                return "left as it is while somebody else writes this host's tree: it may be another host's guest";
         if (status->hypervisor_error.code)
                 return "left as it is until the hypervisor lists its guests again";
         if (status->reshape_needed)

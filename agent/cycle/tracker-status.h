@@ -58,8 +58,9 @@ void tracker_status_init(TrackerStatus *status, bool standalone);
 bool tracker_status_has_failed(const TrackerStatus *status);
 
 /* Why nothing is to be done about who holds what, whatever an audit finds, in words that end a
- * finding; NULL: it may be. */
-const char *tracker_status_find_hindrance(const TrackerStatus *status);
+ * finding; NULL: it may be. Where somebody else writes the tree, it may be another host with the
+ * same identity, and what nobody here knows may be its guests'. */
+const char *tracker_status_find_hindrance(const TrackerStatus *status, const Contest *contest);
 
 /* A cycle could not be ended. error may have no words: those of the result are taken then. */
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error);

@@ -166,8 +166,8 @@ static void end_with_audit(Tracker *tracker)
         }
         tracker->phase = PHASE_AUDITING;
         if (auditor_begin(tracker->auditor, tracker->reporter,
-                          tracker_status_find_hindrance(&tracker->status), on_audited, tracker,
-                          &error) >= 0)
+                          tracker_status_find_hindrance(&tracker->status, &tracker->contest),
+                          on_audited, tracker, &error) >= 0)
                 return;
         auditor_give_up(tracker->auditor, &error);
         end_cycle(tracker);

@@ -240,7 +240,7 @@ static void look_at_others(const VerdictFacts *facts, Verdict *verdict)
 
         if (text)
                 add(verdict, KIND_OTHERS,
-                    "Somebody else undoes what this agent writes, which it leaves alone for now: %s",
+                    "Somebody else writes this host's tree, too, and undid this, which is left as the other has it for now: %s",
                     text);
 }
 

@@ -59,11 +59,16 @@ IdentityState identity_judge(const IdentityFacts *facts)
         return holder->who.root ? IDENTITY_TAKEN : IDENTITY_TAKEN_BELOW;
 }
 
-const char *identity_advise(IdentityState state, bool has_file)
+const char *identity_advise(const IdentityFacts *facts, IdentityState state)
 {
+        bool lives = (state == IDENTITY_TAKEN || state == IDENTITY_TWICE) &&
+                     !name_holder_is_empty(&facts->holder.who);
+
+        if (lives)
+                return "That provider may be another host, which lives: give one of the two another name. Only if the guests that hold something of it are on this host, it is this host from before: stop the agent and \"computectl identity adopt --force\"";
         if (state != IDENTITY_TAKEN)
                 return states[state].advice;
-        return has_file
+        return facts->file
                        ? "If that provider is this host from before, stop the agent and \"computectl identity adopt --force\"; if not, delete it in Placement, or give one of the two hosts another name"
                        : "If that provider is this host from before, \"computectl identity adopt\" before the first start of the agent; if not, delete it in Placement, or give one of the two hosts another name";
 }

@@ -46,7 +46,7 @@ IdentityState identity_judge(const IdentityFacts *facts);
 
 /* One sentence, and what to do about it ("" when all is well). */
 void identity_explain(const IdentityFacts *facts, char *text, size_t size);
-const char *identity_advise(IdentityState state, bool has_file);
+const char *identity_advise(const IdentityFacts *facts, IdentityState state);
 
 /* 0 when this host may take the holder's uuid. -EEXIST, -ENOENT, -EPERM … with words. */
 int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr);

@@ -254,7 +254,7 @@ static json_t *describe(const Work *work)
         return json_pack(
                 "{ss ss ss ss ss ss ss ss so so sI so sb ss}", "format", IDENTITY_FORMAT, "name",
                 facts->name, "state", identity_state_to_text(state), "text", text, "advice",
-                identity_advise(state, facts->file), "file", facts->file ? facts->file : "", "uuid",
+                identity_advise(facts, state), "file", facts->file ? facts->file : "", "uuid",
                 facts->file ? facts->uuid.text : "", "placement_error", work->placement_error.text,
                 "own", provider_to_json(&facts->own), "holder", provider_to_json(&facts->holder),
                 "below", (json_int_t)facts->n_below, "changes", plan_to_array(&work->plan), "done",

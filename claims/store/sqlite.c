@@ -30,7 +30,7 @@ int sqlite_system_error(int code, const char *path, const char *doing, Error *re
         case EROFS:
                 return error_setf(
                         reterr, EROFS,
-                        "Cannot %s the claim database %s: its file system is read-only; remount it, or set state_path",
+                        "Cannot %s the claim database %s: it may not be written there: below another folder than /var/lib/compute-agent the unit needs ReadWritePaths= (\"systemctl edit compute-agent\"), else its file system is mounted read-only",
                         doing, path);
         case ENOENT:
                 return error_setf(reterr, ENOENT,

@@ -96,15 +96,43 @@ static const struct {
         { CURLE_UNSUPPORTED_PROTOCOL, HTTP_E_BAD_ANSWER, EPROTO, "", " does not speak HTTP" },
         { CURLE_BAD_CONTENT_ENCODING, HTTP_E_BAD_ANSWER, EPROTO, "The answer of ",
           " is encoded in a way that was not asked for" },
-        { CURLE_PEER_FAILED_VERIFICATION, HTTP_E_TLS, EKEYREJECTED, "The certificate of ",
-          " cannot be verified: set cafile in [placement]" },
         { CURLE_SSL_CACERT_BADFILE, HTTP_E_TLS, EKEYREJECTED, "For ",
-          ": the file of cafile in [placement] cannot be read" },
+          ": the file of cafile in [placement] is none, or the service's user may not read it" },
         { CURLE_SSL_CERTPROBLEM, HTTP_E_TLS, EKEYREJECTED, "For ",
           ": certfile or keyfile in [placement] cannot be used" },
         { CURLE_SSL_CONNECT_ERROR, HTTP_E_TLS, EPROTO, "No TLS connection to ",
           ": does it speak https, and does it want certfile?" },
 };
+
+/* curl tells it in the words of its TLS library alone. */
+static const char *find_certificate_advice(const char *detail)
+{
+        static const struct {
+                const char *part, *advice;
+        } kinds[] = {
+                { "expired", "has expired: it has to be renewed there" },
+                { "not yet valid", "is not valid yet: compare the clocks of both hosts" },
+                { "not activated", "is not valid yet: compare the clocks of both hosts" },
+                { "match",
+                  "is of another name: the endpoint has to have a name of the certificate" },
+                { "revoked", "was revoked: it has to be renewed there" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+                if (strstr(detail, kinds[i].part))
+                        return kinds[i].advice;
+        return "is of an issuer that this host does not know: set cafile in [placement]";
+}
+
+static int translate_certificate(const HttpFailure *failure, Error *reterr)
+{
+        bool detailed = failure->detail[0];
+
+        error_setf(reterr, EKEYREJECTED, "The certificate of %s %s%s%s%s", failure->endpoint,
+                   find_certificate_advice(failure->detail), detailed ? " (" : "", failure->detail,
+                   detailed ? ")" : "");
+        return HTTP_E_TLS;
+}
 
 int http_failure_translate(const HttpFailure *failure, Error *reterr)
 {
@@ -116,6 +144,8 @@ int http_failure_translate(const HttpFailure *failure, Error *reterr)
                 return translate_timeout(failure, reterr);
         if (failure->code == CURLE_COULDNT_RESOLVE_HOST && failure->too_many_lookups)
                 return translate_too_many_lookups(failure, reterr);
+        if (failure->code == CURLE_PEER_FAILED_VERIFICATION)
+                return translate_certificate(failure, reterr);
         if (failure->code == CURLE_OUT_OF_MEMORY)
                 return error_oom(reterr);
 

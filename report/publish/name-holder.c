@@ -51,11 +51,21 @@ void name_holder_describe(const NameHolder *holder, char *text, size_t size)
         snprintf(text, size, "%s%s", consumers, when);
 }
 
+bool name_holder_is_empty(const NameHolder *holder)
+{
+        return holder->counted && holder->n_consumers == 0;
+}
+
 int name_holder_explain(const NameHolder *holder, bool wants_root, Error *reterr)
 {
         char text[160];
 
         name_holder_describe(holder, text, sizeof(text));
+        if (wants_root && holder->root && !name_holder_is_empty(holder))
+                return error_setf(
+                        reterr, EEXIST,
+                        "The name belongs to provider %s in Placement (%s). That may be another host, which lives: then give one of the two another name. Only if these guests are on this host, it is this host from before: stop the agent and \"computectl identity adopt --force\"",
+                        holder->uuid.text, text);
         if (wants_root && holder->root)
                 return error_setf(
                         reterr, EEXIST,

@@ -21,6 +21,10 @@ NameHolder name_holder_from(const PlacementProvider *provider, uint64_t modified
 /* Takes the answer to GET /resource_providers/{uuid}/allocations. -EBADMSG: it stays uncounted. */
 int name_holder_count(NameHolder *holder, const json_t *body);
 
+/* Is it certain that no guest holds anything of it? Else it may be another host, which lives:
+ * nobody is to be told to take its uuid or to delete it. */
+bool name_holder_is_empty(const NameHolder *holder);
+
 /* "3 consumers hold something of it, last changed 2025-01-06 12:00 UTC" */
 void name_holder_describe(const NameHolder *holder, char *text, size_t size);
 

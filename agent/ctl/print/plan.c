@@ -4,6 +4,7 @@
 
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/table.h"
+#include "agent/ctl/print/text.h"
 
 #include <string.h>
 
@@ -51,15 +52,23 @@ static CtlColour method_colour(const char *method)
                                              : CTL_PLAIN;
 }
 
-int ctl_plan_print(const json_t *plan, const CtlStyle *style, FILE *output, Error *reterr)
+int ctl_plan_print(const json_t *plan, const char *differs, const CtlStyle *style, FILE *output,
+                   Error *reterr)
 {
         _cleanup_(ctl_table_freep) CtlTable *table = NULL;
         const json_t *step;
         size_t i;
 
         if (json_array_size(plan) == 0) {
-                fputs("Nothing to do: Placement is equal to this host.\n", output);
-                return 0;
+                _cleanup_free_ char *why = ctl_text_escape(differs, style->utf8);
+
+                if (why && why[0])
+                        fprintf(output,
+                                "Nothing to send now, but Placement is not equal to this host: %s.\n",
+                                why);
+                else
+                        fputs("Nothing to do: Placement is equal to this host.\n", output);
+                return why ? 0 : error_oom(reterr);
         }
         if (ctl_table_new(&table, style, style->all ? all_columns : columns, ARRAY_SIZE(columns)) <
             0)

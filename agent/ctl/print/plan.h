@@ -8,5 +8,7 @@
 #include "agent/ctl/print/style.h"
 #include "base/error.h"
 
-/* -ENOMEM. */
-int ctl_plan_print(const json_t *plan, const CtlStyle *style, FILE *output, Error *reterr);
+/* differs: why Placement is not equal to the host all the same, when nothing is left to send; ""
+ * when it is. -ENOMEM. */
+int ctl_plan_print(const json_t *plan, const char *differs, const CtlStyle *style, FILE *output,
+                   Error *reterr);

@@ -181,14 +181,19 @@ static int verb_tree(Ctl *ctl, Error *reterr)
 
 static int verb_plan(Ctl *ctl, Error *reterr)
 {
-        _cleanup_json_ json_t *plan = NULL;
+        _cleanup_json_ json_t *plan = NULL, *status = NULL;
+        const char *differs = "";
         int r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_PLAN, NULL, &plan, reterr));
 
+        if (r >= 0 && json_array_size(plan) == 0 && !ctl_wants_json(ctl))
+                r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
+        if (status && strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STALE) == 0)
+                differs = ctl_json_text(status, "sync_error");
         ctl_page(ctl);
         return ctl_wants_json(ctl) ? ctl_print_json(ctl, plan, reterr)
-                                   : ctl_plan_print(plan, &ctl->style, stdout, reterr);
+                                   : ctl_plan_print(plan, differs, &ctl->style, stdout, reterr);
 }
 
 static int verb_discover(Ctl *ctl, Error *reterr)

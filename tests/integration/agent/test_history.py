@@ -125,7 +125,7 @@ class TestHistory(AgentCase):
         agent.stop()
         path = Path(agent.state) / 'claim.sqlite'
         with sqlite3.connect(path) as database:
-            database.executescript('DROP TABLE events; UPDATE versions SET version = 2')
+            database.executescript('DROP TABLE events; ALTER TABLE claims DROP COLUMN life; UPDATE versions SET version = 2')
         agent.start()
         agent.wait_state('synced')
         self.assertIn('Upgraded from version 2 to 3', agent.log())

@@ -28,7 +28,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete(''), [line.split()[0] for line in verbs if line[2] != ' '])
 
     def test_words(self):
-        cases = [(['re'], ['reshape', 'reload', 'release']),
+        cases = [(['re'], ['reshape', 'reload', 'retire', 'release']),
                  (['claim', '--res'], ['--resources', '--resize-target']),
                  (['status', '--res'], []),
                  (['identity', 'r'], ['rename']),

@@ -4,6 +4,7 @@
 import http.client
 import http.server
 import ssl
+import subprocess
 import threading
 import unittest
 
@@ -70,7 +71,7 @@ class TestTls(ReportCase):
         endpoint = self.serve(certificate)
         line = self.publish(big_tree(), endpoint=endpoint)
         self.assertEqual(line['outcome'], 'unreachable')
-        self.assertIn('set cafile in [placement]', line['error'])
+        self.assertIn('is of an issuer that this host does not know: set cafile in [placement]', line['error'])
         self.assertEqual(self.publish(big_tree(), endpoint=endpoint, insecure=True)['outcome'],
                          'done')
 
@@ -79,7 +80,18 @@ class TestTls(ReportCase):
         endpoint = self.serve(certificate)
         line = self.publish(big_tree(), endpoint=endpoint, cafile=certificate[0])
         self.assertEqual(line['outcome'], 'unreachable')
-        self.assertIn('cannot be verified', line['error'])
+        self.assertIn('is of another name', line['error'])
+
+    def test_an_expired_certificate(self):
+        certificate, key = make_certificate(self.folder, 'server', 'IP:127.0.0.1')
+        expired = str(self.folder / 'expired.pem')
+        done = subprocess.run(['openssl', 'x509', '-in', certificate, '-signkey', key, '-days', '-1', '-out', expired],
+                              capture_output=True, timeout=60, check=False)
+        if done.returncode:
+            self.skipTest('this openssl makes none')
+        line = self.publish(big_tree(), endpoint=self.serve((expired, key)), cafile=expired)
+        self.assertEqual(line['outcome'], 'unreachable')
+        self.assertIn('has expired: it has to be renewed there', line['error'])
 
     def test_a_certificate_of_ours(self):
         certificate = make_certificate(self.folder, 'server', 'IP:127.0.0.1')

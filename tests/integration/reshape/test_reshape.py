@@ -207,6 +207,8 @@ class TestVgpus(ReshapeCase):
         self.assertIn('VGPU', self.classes(ROOT))
         self.assertEqual(set(self.tree()), set(before))
         self.assertIn('must change shape', self.agent.log())
+        plan = self.agent.ctl('plan').stdout
+        self.assertIn('Nothing to send now, but Placement is not equal to this host: The tree must change shape', plan)
 
     def test_plan_and_undo(self):
         self.make_old_shape()

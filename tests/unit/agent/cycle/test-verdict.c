@@ -200,7 +200,8 @@ static void test_words(void **state)
                 { { .sync = SYNC_SYNCED, .held = true },
                   "Withheld, so that nobody is promised them: gone (back, and offered again soon)" },
                 { { .sync = SYNC_SYNCED, .undone = true },
-                  "Somebody else undoes what this agent writes, which it leaves alone for now: "
+                  "Somebody else writes this host's tree, too, and undid this, which is left as "
+                  "the other has it for now: "
                   "trait HW_A of host: taken away (undone 3 times)" },
                 { { .sync = SYNC_SYNCED, .owed = { .n_unheld = 2 } },
                   "Placement knows nothing of 2 of 2 claim(s)" },
@@ -259,4 +260,19 @@ static void test_words_of_drivers(void **state)
         }
 }
 
-TEST_MAIN(test_table, test_words, test_line, test_words_of_drivers)
+/* Who writes this host's tree may be another host with its identity, and what nobody here knows may
+ * be that one's guests. */
+static void test_nothing_is_healed_beside_another_writer(void **state)
+{
+        const TrackerStatus status = { .sync_state = SYNC_SYNCED };
+        ContestPart part = { .kind = CONTEST_TRAIT, .n = CONTEST_MAX - 1 };
+        const Contest contest = { .parts = &part, .n_parts = 1 };
+
+        assert_null(tracker_status_find_hindrance(&status, &contest));
+        part.n = CONTEST_MAX;
+        assert_non_null(strstr(tracker_status_find_hindrance(&status, &contest),
+                               "somebody else writes this host's tree"));
+}
+
+TEST_MAIN(test_table, test_words, test_line, test_words_of_drivers,
+          test_nothing_is_healed_beside_another_writer)

@@ -102,12 +102,29 @@ static void test_what_is_allowed(void **state)
 /* Whoever is not well is told what to do. */
 static void test_advice(void **state)
 {
+        char file[] = "compute_id";
+        IdentityFacts facts = { .holder.who.counted = true };
+
         for (int i = 0; i < _IDENTITY_STATE_MAX; i++)
-                for (int has_file = 0; has_file < 2; has_file++)
-                        assert_int_equal(identity_advise((IdentityState)i, has_file)[0] != '\0',
+                for (int has_file = 0; has_file < 2; has_file++) {
+                        facts.file = has_file ? file : NULL;
+                        assert_int_equal(identity_advise(&facts, (IdentityState)i)[0] != '\0',
                                          i != IDENTITY_GOOD && i != IDENTITY_UNKNOWN);
-        assert_non_null(strstr(identity_advise(IDENTITY_TAKEN, true), "adopt --force"));
-        assert_null(strstr(identity_advise(IDENTITY_TAKEN, false), "--force"));
+                }
+        assert_non_null(strstr(identity_advise(&facts, IDENTITY_TAKEN), "adopt --force"));
+        facts.file = NULL;
+        assert_null(strstr(identity_advise(&facts, IDENTITY_TAKEN), "--force"));
+        /* somebody's guests hold something of it: nobody is told to delete it */
+        facts.holder.who.n_consumers = 3;
+        for (int i = 0; i < 2; i++) {
+                const char *advice =
+                        identity_advise(&facts, i > 0 ? IDENTITY_TAKEN : IDENTITY_TWICE);
+
+                assert_non_null(strstr(advice, "another host, which lives"));
+                assert_null(strstr(advice, "delete"));
+        }
+        facts.holder.who.counted = false;
+        assert_null(strstr(identity_advise(&facts, IDENTITY_TAKEN), "delete"));
 }
 
 static void test_plan_rename(void **state)

@@ -180,8 +180,9 @@ static void test_system_errors(void **state)
                   "Cannot open the claim database /x: permission denied; file and folder must "
                   "belong to the service's user" },
                 { EROFS, -EROFS,
-                  "Cannot open the claim database /x: its file system is read-only; remount it, or "
-                  "set state_path" },
+                  "Cannot open the claim database /x: it may not be written there: below another "
+                  "folder than /var/lib/compute-agent the unit needs ReadWritePaths= (\"systemctl "
+                  "edit compute-agent\"), else its file system is mounted read-only" },
                 { ENOENT, -ENOENT, "Cannot open the claim database /x: its folder does not exist" },
                 { EIO, -EIO, "Cannot open the claim database /x: Input/output error" },
         };
