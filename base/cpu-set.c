@@ -193,9 +193,8 @@ int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr)
                         return error_setf(reterr, EINVAL,
                                           "Not a list of CPUs (like 0-3,^2,8): \"%.40s\"", item);
         }
-        for (unsigned cpu = 0; cpu < exclude.n_words * WORD_BITS; cpu++)
-                if (cpu_set_contains(&exclude, cpu))
-                        cpu_set_remove(&include, cpu);
+        CPU_SET_FOREACH(cpu, &exclude)
+                cpu_set_remove(&include, cpu);
         cpu_set_done(ret);
         *ret = include;
         include = CPU_SET_INIT;
@@ -204,7 +203,6 @@ int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr)
 
 char *cpu_set_format(const CpuSet *set)
 {
-        unsigned n_cpus = (unsigned)(set->n_words * WORD_BITS);
         char *text = NULL;
         size_t size;
         FILE *stream = open_memstream(&text, &size);
@@ -212,11 +210,9 @@ char *cpu_set_format(const CpuSet *set)
 
         if (!stream)
                 return NULL;
-        for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
+        CPU_SET_FOREACH(cpu, set) {
                 unsigned first = cpu;
 
-                if (!cpu_set_contains(set, cpu))
-                        continue;
                 while (cpu_set_contains(set, cpu + 1))
                         cpu++;
                 fprintf(stream, first == cpu ? "%s%u" : "%s%u-%u", comma ? "," : "", first, cpu);
