@@ -15,6 +15,7 @@
 #include "report/gather.h"
 #include "report/publish/executor.h"
 #include "report/publish/mirror.h"
+#include "report/publish/name-holder.h"
 #include "report/publish/plan.h"
 #include "report/publish/trait-lookup.h"
 #include "report/refresh.h"
@@ -34,6 +35,7 @@ struct Reporter {
         Sharing *sharing;
         Uuid root;
         char *root_name;
+        NovaMode nova;
         ExecutorManners manners;
         bool refreshed; /* the mirror has been read at least once */
         uint64_t traits_asked_usec;
@@ -49,7 +51,8 @@ struct Reporter {
         Executor *executor;
         ProviderTree *desired;
         Allocations *allocations;
-        bool prepares;  /* the attempt ends when the traits are known */
+        bool prepares; /* the attempt ends when the traits are known, and the name of a new root */
+        SessionCall *naming;
         size_t n_parts; /* of a gathering: that and the groundwork, as far as they run */
         ReporterDone done;
         void *userdata;
@@ -68,6 +71,7 @@ static void put_away(Reporter *reporter)
         reporter->plan = plan_free(reporter->plan);
         reporter->probe = reshaper_probe_free(reporter->probe);
         reporter->lookup = trait_lookup_free(reporter->lookup);
+        reporter->naming = session_call_cancel(reporter->naming);
         reporter->refresh = refresh_free(reporter->refresh);
         reporter->gather = gather_free(reporter->gather);
         sharing_cancel(reporter->sharing);
@@ -148,6 +152,7 @@ static int make_session(Reporter *reporter, const ReporterConfig *config, Error 
         if (r < 0)
                 return error_prefixf(reterr, r, "[placement]");
         session_set_nova(reporter->session, config->nova);
+        reporter->nova = config->nova;
         return 0;
 }
 
@@ -390,6 +395,47 @@ static void lay_ground(Reporter *reporter)
                 end_part(reporter, r, &error);
 }
 
+/* Whose the name is that a root is to be made with. */
+static void on_named(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        _cleanup_(placement_providers_done) PlacementProviders holders = PLACEMENT_PROVIDERS_INIT;
+        Reporter *reporter = userdata;
+        Error words = *error;
+        NameHolder holder;
+
+        reporter->naming = NULL;
+        if (result == REPORT_DONE && placement_read_providers(answer->body, &holders, &words) < 0)
+                result = REPORT_E_UNAVAILABLE;
+        if (result == REPORT_DONE && holders.n_items > 0) {
+                holder = name_holder_from(&holders.items[0], 0);
+                (void)name_holder_explain(&holder, true, &words);
+                result = REPORT_E_DUPLICATE_NAME;
+        }
+        finish(reporter, result, &words);
+}
+
+/* A publication would be told when it makes the root. Where the tree is nova-compute's, nobody
+ * makes one. */
+static void end_preparing(Reporter *reporter)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+        const Provider *root = provider_tree_find(reporter->desired, &reporter->root);
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!root || reporter->nova != NOVA_NONE ||
+            provider_tree_find(mirror_get_tree(reporter->mirror), &reporter->root)) {
+                finish(reporter, REPORT_DONE, NULL);
+                return;
+        }
+        r = placement_get_provider_by_name(root->name, &request);
+        if (r >= 0)
+                r = session_send(reporter->session, &request, on_named, reporter, &reporter->naming,
+                                 &error);
+        if (r < 0)
+                finish(reporter, r, &error);
+}
+
 static void on_looked_up(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -398,7 +444,9 @@ static void on_looked_up(int result, const Error *error, void *userdata)
                 lay_ground(reporter);
         else if (reporter->gather)
                 on_laid(result, error, reporter);
-        else if (result == REPORT_DONE && !reporter->prepares)
+        else if (result == REPORT_DONE && reporter->prepares)
+                end_preparing(reporter);
+        else if (result == REPORT_DONE)
                 probe_and_execute(reporter);
         else
                 finish(reporter, result, error);
@@ -505,7 +553,7 @@ static int start_attempt(Reporter *reporter, const ProviderTree *desired,
         reporter->prepares = prepares;
         begin(reporter, done, userdata);
         if (r == 0 && prepares)
-                finish(reporter, REPORT_DONE, NULL);
+                end_preparing(reporter);
         else if (r == 0)
                 probe_and_execute(reporter);
         return 0;

@@ -116,7 +116,8 @@ int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata);
 
 /* Learns what reporter_plan() has to know beside the tree: which traits of desired Placement has.
- * Reads only. Results as for reporter_publish(). */
+ * And whether the name of a root that is to be made is free. Reads only. Results as for
+ * reporter_publish(). */
 int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDone done,
                      void *userdata);
 

@@ -205,6 +205,15 @@ class TestOnce(AgentCase):
         self.assertEqual(agent.run('--once').returncode, 0)
         self.assertIn('Nothing to do', agent.run('--dry-run').stdout)
 
+    def test_e3_dry_run_says_that_the_name_is_taken(self):
+        other = str(uuid.uuid4())
+        answer = self.placement.request('POST', '/resource_providers', {'uuid': other, 'name': 'demo'})
+        self.assertEqual(answer.status, 200, answer.text)
+        done = self.make_agent().run('--dry-run')
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('The name belongs to provider %s in Placement' % other, done.stderr)
+        self.assertIn('may be another host, which lives', done.stderr)
+
     def test_dry_run_on_a_new_host_leaves_no_trace(self):
         for folder in ('there', 'not-there-yet'):
             state = self.test_scratch.folder('dry-run') / folder

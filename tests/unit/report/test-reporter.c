@@ -190,12 +190,17 @@ static void test_prepare(void **state)
         assert_int_equal(refresh(fixture), 0);
         fake_http_clear_log();
         assert_int_equal(prepare(fixture, "host VCPU=8 +HW_A +HW_NEW"), 0);
-        assert_string_equal(fake_http_log(), "GET /traits?name=in:HW_A,HW_NEW");
+        assert_string_equal(fake_http_log(),
+                            "GET /traits?name=in:HW_A,HW_NEW; GET /resource_providers?name=host");
         fake_http_clear_log();
         assert_int_equal(prepare(fixture, "host VCPU=8 +HW_A +HW_NEW"), 0);
-        assert_int_equal(fake_http_get_n_requests(), 0);
+        assert_string_equal(fake_http_log(), "GET /resource_providers?name=host");
         assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW"), 0);
         assert_tree(fixture, "host VCPU=8 +HW_A");
+        /* a root that is there has its name */
+        fake_http_clear_log();
+        assert_int_equal(prepare(fixture, "host VCPU=9 +HW_A +HW_NEW"), 0);
+        assert_int_equal(fake_http_get_n_requests(), 0);
 }
 
 #define EMPTY "{\"allocations\":{}}"
