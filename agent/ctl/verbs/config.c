@@ -137,6 +137,18 @@ static void on_warning(const char *text, void *userdata)
         fprintf(userdata, "Warning: %s\n", text);
 }
 
+/* The start would say so, but only then. */
+static void check_state_path(const char *path, FILE *output)
+{
+        static const char own[] = LOCALSTATEDIR "/lib/compute-agent";
+        size_t n = strlen(own);
+
+        if (strncmp(path, own, n) != 0 || (path[n] != '\0' && path[n] != '/'))
+                fprintf(output,
+                        "Warning: [DEFAULT] state_path is %s, and the unit lets the service write below %s alone, unless a drop-in (\"systemctl edit compute-agent\") has ReadWritePaths= for it\n",
+                        path, own);
+}
+
 int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Error *reterr)
 {
         _cleanup_(config_freep) Config *loaded = NULL;
@@ -150,6 +162,7 @@ int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Erro
                                      "The service is stopped, so its credentials were not checked");
         if (r < 0)
                 return r;
+        check_state_path(loaded->state_path, output);
         while (loaded->files[n])
                 n++;
         if (ret_n_files)

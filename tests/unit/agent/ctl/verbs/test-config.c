@@ -74,4 +74,32 @@ static void test_check(void **state)
         assert_int_equal(fclose(output), 0);
 }
 
-TEST_MAIN(test_secrets_are_not_shown, test_check)
+/* What the unit's sandbox keeps from being written. */
+static void test_a_state_path_of_another(void **state)
+{
+        static const struct {
+                const char *path;
+                bool warned;
+        } cases[] = {
+                { LOCALSTATEDIR "/lib/compute-agent", false },
+                { LOCALSTATEDIR "/lib/compute-agent/two", false },
+                { LOCALSTATEDIR "/lib/compute-agents", true },
+                { "/var/lib/nova", true },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_free_ char *path = scratch_path(folder, "x.conf"), *warnings = NULL;
+                char text[100];
+                size_t n = 0;
+                FILE *output = open_memstream(&warnings, &n);
+
+                snprintf(text, sizeof(text), "[DEFAULT]\nstate_path = %s\n", cases[i].path);
+                scratch_write(folder, "x.conf", text);
+                assert_int_equal(ctl_config_check(path, output, NULL, NULL), 0);
+                assert_int_equal(fclose(output), 0);
+                assert_int_equal(strstr(warnings, "ReadWritePaths=") != NULL, cases[i].warned);
+        }
+}
+
+TEST_MAIN(test_secrets_are_not_shown, test_check, test_a_state_path_of_another)
