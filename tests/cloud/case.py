@@ -46,7 +46,9 @@ class CloudCase(unittest.TestCase):
             host.make_agent({'agent': {'nova': cls.mode, 'start_jitter_sec': 0}, **cls.agent_options})
             if 'hook' in cls.agent_options:
                 install_hook(host.libvirtd, host.bus, host.agent)
+                host.compute.stop()  # which disables the host while libvirt is away
                 host.libvirtd.restart()  # which looks for hooks when it starts
+                host.start_compute()
             host.agent.start()
         for host in cls.hosts:
             host.agent.wait_state('synced' if cls.mode in ('none', 'top') else 'left-to-nova', SECONDS)

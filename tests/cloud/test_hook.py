@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The flows of one host once more with libvirt's hook on, which asks the agent before each start."""
+"""The flows of one host and of two once more with libvirt's hook on, which asks the agent before each start."""
 
-from tests.cloud import test_one_host
+from tests.cloud import test_one_host, test_two_hosts
 
 HOOK = {'hook': {'enabled': 'true', 'timeout': 20}}
 
@@ -30,3 +30,7 @@ class TestOneHostWithHook(test_one_host.TestOneHost):
         self.host.agent.start()
         self.cloud.delete(server)
         self.agree({})
+
+
+class TestTwoHostsWithHook(test_two_hosts.TestTwoHosts):
+    agent_options = HOOK

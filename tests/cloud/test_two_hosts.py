@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Servers that move between two hosts, through Nova's API, with the agent below both nova-computes."""
 
-from tests.cloud.case import FLAVOR, SECONDS, CloudCase
+from tests.cloud.case import FLAVOR, LARGER, SECONDS, CloudCase
 from tests.env.scratch import wait_until
 
 
 class TestTwoHosts(CloudCase):
     n_hosts = 2
+    nova_options = {'DEFAULT': {'allow_resize_to_same_host': 'false'}}
 
     def setUp(self):
         super().setUp()
@@ -24,6 +25,24 @@ class TestTwoHosts(CloudCase):
         self.cloud.act(server, 'migrate', None, 'VERIFY_RESIZE')
         self.cloud.act(server, 'confirmResize', None, 'ACTIVE')
         self.agree(self.at(self.there, server))
+
+    def test_live_migration(self):
+        server = self.boot(host=self.here)
+        self.agree(self.at(self.here, server))
+        self.cloud.act(server, 'os-migrateLive', {'host': None, 'block_migration': 'auto'})
+        wait_until(lambda: self.cloud.server(server)['OS-EXT-SRV-ATTR:host'] == self.there.name, SECONDS,
+                   'the server to be on the other host', step=0.5)
+        self.cloud.wait_status(server, 'ACTIVE')
+        self.agree(self.at(self.there, server))
+
+    def test_resize_to_the_other_host_reverted_and_confirmed(self):
+        server = self.boot(host=self.here)
+        self.cloud.act(server, 'resize', {'flavorRef': 'large'}, 'VERIFY_RESIZE')
+        self.cloud.act(server, 'revertResize', None, 'ACTIVE')
+        self.agree(self.at(self.here, server))
+        self.cloud.act(server, 'resize', {'flavorRef': 'large'}, 'VERIFY_RESIZE')
+        self.cloud.act(server, 'confirmResize', None, 'ACTIVE')
+        self.agree(self.at(self.there, server, amounts=LARGER))
 
     def test_evacuation_and_the_return_of_the_dead_host(self):
         server = self.boot(host=self.here)
