@@ -41,14 +41,14 @@ class CloudCase(unittest.TestCase):
         cls.addClassCleanup(cls.cloud.close)
         cls.cloud.start()
         cls.hosts = cls.cloud.hypervisors
-        cls.cloud.start_computes(PLUGIN if cls.mode == 'top' else {})
         for host in cls.hosts:
             host.make_agent({'agent': {'nova': cls.mode, 'start_jitter_sec': 0}, **cls.agent_options})
             if 'hook' in cls.agent_options:
                 install_hook(host.libvirtd, host.bus, host.agent)
-                host.compute.stop()  # which disables the host while libvirt is away
                 host.libvirtd.restart()  # which looks for hooks when it starts
-                host.start_compute()
+        cls.cloud.start_computes(PLUGIN if cls.mode == 'top' else {})
+        for host in cls.hosts:
+            host.take_identity()
             host.agent.start()
         for host in cls.hosts:
             host.agent.wait_state('synced' if cls.mode in ('none', 'top') else 'left-to-nova', SECONDS)

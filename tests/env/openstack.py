@@ -265,7 +265,7 @@ class Hypervisor:
         return next((entry for entry in listed.get('hypervisors', []) if entry['hypervisor_hostname'] == self.name), {})
 
     def make_agent(self, options=None):
-        """The agent of this host, not started; it takes over the identity that Nova has of the host, if it has any."""
+        """The agent of this host, not started, with the identity that Nova has of the host, if it has any."""
         placement = {'auth_type': 'password', 'auth_url': self.cloud.keystone.url + '/v3', 'username': 'agent',
                      'password': AGENT_PASSWORD, 'user_domain_name': 'Default', 'project_name': 'service',
                      'project_domain_name': 'Default', 'endpoint_override': self.cloud.placement.endpoint, 'timeout': 30}
@@ -276,10 +276,14 @@ class Hypervisor:
             'DEFAULT': {**ratios, 'instances_path': self.cloud.instances}, 'placement': placement,
             'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none'}, 'devices': {'enabled_mdev_types': None}})
         self.agent.configure(options or {})
+        self.take_identity()
+        return self.agent
+
+    def take_identity(self):
+        """Give the agent the identity that Nova has of this host, if it has any."""
         compute_id = self._compute_node().get('id')
         if compute_id:
             (self.agent.state / 'compute_id').write_text(compute_id + '\n')
-        return self.agent
 
     def domains(self):
         """{uuid: whether it runs} of the guests that libvirt has."""
