@@ -55,6 +55,9 @@
  * a document (agent/reshape/image.h); "" when nothing does. They answer when it is done, or with an
  * error when it cannot be. */
 
+/* GetRetire() -> s, Retire() -> s: what would go from Placement, went, or who is in the way, as a
+ * document; UndoRetire() -> s: answers as Sync does. */
+
 /* Audit() -> s, Heal() -> s: what Placement, claims and guests disagree about, and what became of
  * it, as a document (agent/audit/audit-json.h); an error when it could not be looked at. */
 

@@ -46,16 +46,26 @@ static void get_boot(char ret[static SD_ID128_STRING_MAX])
                 sd_id128_to_string(boot, ret);
 }
 
+/* Whether or not it can be seen (ProtectProc=). */
+static bool is_there(uint64_t pid)
+{
+        return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+}
+
 int life_of_process(uint64_t pid, char *ret, Error *reterr)
 {
         char boot[SD_ID128_STRING_MAX];
         uint64_t ticks;
         int r = pid > 0 && pid <= INT32_MAX ? read_process(pid, &ticks) : -ESRCH;
 
-        if (r < 0)
+        if (r == -ENOENT && is_there(pid))
                 return error_setf(
                         reterr, ESRCH,
-                        "Process %" PRIu64 " does not run, or cannot be seen by this service", pid);
+                        "Process %" PRIu64
+                        " is hidden from the service: \"systemctl edit compute-agent\" with ProtectProc=default below [Service], and a restart of it, show it",
+                        pid);
+        if (r < 0)
+                return error_setf(reterr, ESRCH, "Process %" PRIu64 " does not run", pid);
         get_boot(boot);
         snprintf(ret, CLAIM_LIFE_SIZE, PROCESS_FORMAT "%s", pid, ticks, boot);
         return 0;
@@ -116,8 +126,7 @@ static bool process_lasts(const char *life)
         r = read_process(pid, &ticks_now);
         if (r == 0)
                 return ticks_now == ticks;
-        /* may be hidden from us (ProtectProc=) */
-        return r != -ESRCH && (r != -ENOENT || kill((pid_t)pid, 0) == 0 || errno == EPERM);
+        return r != -ESRCH && (r != -ENOENT || is_there(pid));
 }
 
 bool life_lasts(const char *life)

@@ -75,7 +75,7 @@ class Start(BootCase):
 
     def test_systemd_analyze(self):
         self.machine.run('systemd-analyze', 'verify', UNIT)
-        self.machine.run('systemd-analyze', 'security', '--threshold=15', UNIT)
+        self.machine.run('systemd-analyze', 'security', '--threshold=13', UNIT)
 
     def test_journal_has_fields_and_catalogue(self):
         root = self.machine.run('cat', '/var/lib/compute-agent/compute_id').stdout.strip()
