@@ -62,7 +62,9 @@ class Postgres(_Server):
         self._port = free_port()
         self._run(_program('initdb'), '-D', self._folder / 'data', '-A', 'trust', '-U', self._user)
         return scratch.spawn([_program('postgres'), '-D', self._folder / 'data', '-p', self._port, '-k', self._folder,
-                              '-c', 'listen_addresses=127.0.0.1'], self.name, user=self._account)
+                              '-c', 'listen_addresses=127.0.0.1',
+                              # files in its folder: a kill would leave those in /dev/shm
+                              '-c', 'dynamic_shared_memory_type=mmap'], self.name, user=self._account)
 
     def sql(self, statement):
         self._run(_program('psql'), '-q', '-h', '127.0.0.1', '-p', self._port, '-U', self._user, '-d', 'postgres',
