@@ -44,7 +44,9 @@ static const struct {
                                "journalctl -u compute-agent",
                                "Do as it says; else check that the file system of the claim database has room, and that the user compute-agent may write there" },
         /* the rest is the driver's: drivers/driver-words.h */
-        [KIND_HYPERVISOR] = { VERDICT_DEGRADED, "hypervisor", "the host cannot be polled" },
+        [KIND_HYPERVISOR] = { .state = VERDICT_DEGRADED,
+                              .check = "hypervisor",
+                              .summary = "the host cannot be polled" },
         [KIND_OVER] = { VERDICT_DEGRADED, "claims", "claims hold more than the host has",
                         "computectl tree",
                         "\"computectl claims\" lists who holds it: let a guest go, or raise the ratio in Placement" },
