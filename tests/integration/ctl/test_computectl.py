@@ -125,7 +125,7 @@ class TestDiscover(CtlCase):
         self.assertIn('lone\\x1b[31m', self.run_ctl('discover').stdout)
 
     def test_passes_the_configuration_on(self):
-        self.install_poller('echo "config $2" >&2; exit 1\n')
+        self.install_poller('echo "config $3" >&2; exit 1\n')
         done = self.run_ctl('discover', '--config', '/x y.conf')
         self.assertEqual((done.returncode, done.stdout), (1, ''))
         self.assertIn('config /x y.conf\n', done.stderr)

@@ -209,8 +209,8 @@ class TestHere(unittest.TestCase):
     def setUp(self):
         scratch = Scratch()
         self.addCleanup(scratch.close)
-        scratch.path.chmod(0o755)
-        self.folder = scratch.folder('here')
+        # Itself and no folder in it: the path of the demo's bus would be too long for a socket.
+        self.folder = scratch.path
         self.folder.chmod(0o1777)
 
     def test_discover(self):
