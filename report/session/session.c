@@ -234,7 +234,7 @@ static void start_over(SessionCall *call)
 static bool wait_for_server(SessionCall *call, const HttpResponse *response)
 {
         Session *session = call->session;
-        uint64_t random = jitter_random();
+        uint64_t random = response && response->status >= 400 ? jitter_random() : 0;
 
         if (!response ||
             !session_pace_note(&session->pace, response->status,

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/unit/test.h"
 
@@ -95,7 +97,20 @@ static void *use_many(void *userdata)
         return NULL;
 }
 
+/* libcurl makes a buffer of 16 KiB and a byte for each answer: its pages are kept. */
+static void test_kept(void **state)
+{
+        long page = sysconf(_SC_PAGESIZE);
+        char *buffer = secret_alloc(16 * 1024 + 1);
+        void *begin = (void *)((uintptr_t)buffer & ~((uintptr_t)page - 1));
+
+        assert_non_null(buffer);
+        secret_free(buffer);
+        assert_int_equal(msync(begin, (size_t)page, MS_ASYNC), 0);
+}
+
 static void test_threads(void **state)
+
 {
         unsigned char numbers[N_THREADS];
         pthread_t threads[N_THREADS];
@@ -111,4 +126,4 @@ static void test_threads(void **state)
         }
 }
 
-TEST_MAIN(test_sizes, test_resize, test_texts, test_too_much, test_threads)
+TEST_MAIN(test_sizes, test_resize, test_texts, test_too_much, test_kept, test_threads)
