@@ -284,9 +284,10 @@ static const Snapshot *get_known_host(const Daemon *daemon, const Config *new)
         if (!daemon->engine.tracker)
                 return NULL;
         same = strcmp(old->compute_driver, new->compute_driver) == 0 &&
-               strcmp(old->connection_uri, new->connection_uri) == 0 &&
-               strcmp(old->static_path ? old->static_path : "",
-                      new->static_path ? new->static_path : "") == 0;
+               strcmp(old->driver.libvirt.connection_uri, new->driver.libvirt.connection_uri) ==
+                       0 &&
+               strcmp(old->driver.static_file.path ? old->driver.static_file.path : "",
+                      new->driver.static_file.path ? new->driver.static_file.path : "") == 0;
         return same ? tracker_get_snapshot(daemon->engine.tracker) : NULL;
 }
 
@@ -297,7 +298,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
         bool starts = !before && daemon->mode == DAEMON_SERVE;
         const TrackerConfig tracker_config = {
                 .driver = engine->driver,
-                .driver_config = &engine->config->driver,
+                .driver_config = &engine->config->driver.host,
                 .claims = daemon->claims,
                 .reporter = engine->config->has_placement ? &engine->config->reporter : NULL,
                 .known = get_known_host(daemon, engine->config),
@@ -336,8 +337,9 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
         if (r < 0)
                 return r;
         if (provider_config_new(&engine.provider_config, config->provider_config_location,
-                                config->state_path, config->owner_trait, read_only) < 0 ||
-            device_watch_new(&engine.device_watch, config->state_path, &config->driver,
+                                config->state_path, config->driver.host.owner_trait,
+                                read_only) < 0 ||
+            device_watch_new(&engine.device_watch, config->state_path, &config->driver.host,
                              config->device_specs, config->device_hold_usec, read_only) < 0)
                 return error_oom(reterr);
         r = make_tracker(daemon, &engine, reterr);
@@ -427,7 +429,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         claim_queue_dismiss(daemon->queue, "The agent was reloaded meanwhile: try again");
         claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
                              config->has_placement);
-        claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver);
+        claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver.host);
         engine_done(&daemon->engine);
         daemon->engine = *engine;
         daemon->reloaded = true;
@@ -567,7 +569,7 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
                 .node = config->host[0] ? config->host : host, /* until the first poll */
                 .expiry_usec = config->claim_expiry_usec,
         };
-        if (claim_service_new(&daemon->claims, &claims_config, &config->driver) < 0)
+        if (claim_service_new(&daemon->claims, &claims_config, &config->driver.host) < 0)
                 return error_oom(reterr);
         set_up_guests(daemon, config);
         if (cordon_new(&daemon->cordon, config->state_path, daemon->mode == DAEMON_DRY_RUN) < 0)

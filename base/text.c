@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 
+#include <errno.h>
 #include <string.h>
 
 static bool is_continuation(unsigned char c)
@@ -100,4 +101,29 @@ char *text_free_secret(char *secret)
                 explicit_bzero(secret, strlen(secret));
         free(secret);
         return NULL;
+}
+
+char **strings_free(char **strings)
+{
+        for (char **s = strings; s && *s; s++)
+                free(*s);
+        free(strings);
+        return NULL;
+}
+
+int strings_copy(char *const strings[], char ***ret)
+{
+        _cleanup_(strings_freep) char **copy = NULL;
+        size_t n = 0;
+
+        while (strings && strings[n])
+                n++;
+        copy = calloc(n + 1, sizeof(char *));
+        if (!copy)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                if (!(copy[i] = strdup(strings[i])))
+                        return -ENOMEM;
+        *ret = TAKE_PTR(copy);
+        return 0;
 }

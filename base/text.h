@@ -24,3 +24,10 @@ DEFINE_CLEANUP(char *, text_free_secret);
 
 /* The number of characters (Unicode code points) of UTF-8 text. */
 size_t text_count_characters(const char *text);
+
+/* Of an array of owned strings that ends with NULL: NULL is allowed. Returns NULL. */
+char **strings_free(char **strings);
+DEFINE_CLEANUP(char **, strings_free);
+
+/* A copy of such an array; of NULL an empty one. -ENOMEM leaves ret alone. */
+int strings_copy(char *const strings[], char ***ret);

@@ -26,7 +26,7 @@ static int check_amount(const char *option, uint64_t amount, Error *reterr)
         return 0;
 }
 
-static int check_address(const DriverMdevType *type, const char *address, Error *reterr)
+static int check_address(const HostMdevType *type, const char *address, Error *reterr)
 {
         char parsed[PCI_ADDRESS_SIZE];
 
@@ -41,7 +41,7 @@ static int check_address(const DriverMdevType *type, const char *address, Error 
                 type->type, address);
 }
 
-static bool type_has_address(const DriverMdevType *type, const char *address)
+static bool type_has_address(const HostMdevType *type, const char *address)
 {
         for (char **other = type->device_addresses; other && *other; other++)
                 if (strcasecmp(*other, address) == 0)
@@ -49,9 +49,9 @@ static bool type_has_address(const DriverMdevType *type, const char *address)
         return false;
 }
 
-static int check_mdev_type(const DriverConfig *config, size_t index, Error *reterr)
+static int check_mdev_type(const HostConfig *config, size_t index, Error *reterr)
 {
-        const DriverMdevType *type = &config->mdev_types[index];
+        const HostMdevType *type = &config->mdev_types[index];
 
         if (!type->type || !type->type[0])
                 return error_setf(reterr, EINVAL,
@@ -81,7 +81,7 @@ static int check_mdev_type(const DriverConfig *config, size_t index, Error *rete
         return 0;
 }
 
-static int check_memory(const DriverConfig *config, Error *reterr)
+static int check_memory(const HostConfig *config, Error *reterr)
 {
         int r = check_amount("[libvirt] file_backed_memory", config->file_backed_memory, reterr);
 
@@ -99,24 +99,23 @@ static int check_memory(const DriverConfig *config, Error *reterr)
                         "reserved_host_memory_mb = %llu leaves nothing of [libvirt] file_backed_memory = %llu: set the first to 0",
                         (unsigned long long)config->reserved_host_memory_mb,
                         (unsigned long long)config->file_backed_memory);
-        if (config->virt_type != DRIVER_VIRT_KVM && config->virt_type != DRIVER_VIRT_QEMU)
+        if (config->virt_type != HOST_VIRT_KVM && config->virt_type != HOST_VIRT_QEMU)
                 return error_setf(reterr, EINVAL,
                                   "[libvirt] file_backed_memory needs virt_type = kvm or qemu");
         return 0;
 }
 
-static int check_images(const DriverConfig *config, Error *reterr)
+static int check_images(const HostConfig *config, Error *reterr)
 {
-        if (config->images_type == DRIVER_IMAGES_FILES ||
-            (config->images_storage_pool && config->images_storage_pool[0]))
+        if (config->images_type == HOST_IMAGES_FILES || config->images_storage_pool)
                 return 0;
         return error_setf(
                 reterr, EINVAL,
                 "[libvirt] images_type = %s needs images_storage_pool, the name of the storage pool of libvirt that has the disks",
-                config->images_type == DRIVER_IMAGES_LVM ? "lvm" : "rbd");
+                config->images_type == HOST_IMAGES_LVM ? "lvm" : "rbd");
 }
 
-int driver_config_check(const DriverConfig *config, Error *reterr)
+int driver_config_check(const HostConfig *config, Error *reterr)
 {
         int r;
 

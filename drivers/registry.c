@@ -36,14 +36,13 @@ int driver_new(Driver **ret, const char *name, const DriverConfig *config, Drive
                 return error_setf(reterr, ENOENT,
                                   "There is no driver \"%.40s\" (but %s, %s and %s)", name,
                                   drivers[0]->name, drivers[1]->name, drivers[2]->name);
-        r = driver_config_check(config, reterr);
+        r = driver_config_check(&config->host, reterr);
         if (r < 0)
                 return r;
         driver = calloc(1, sizeof(Driver));
         if (!driver)
                 return error_oom(reterr);
         driver->ops = ops;
-        driver->config = config;
         r = ops->init(driver, config, before && before->ops == ops ? before : NULL, reterr);
         if (r < 0)
                 return r;

@@ -36,13 +36,13 @@ static int static_init(Driver *driver, const DriverConfig *config, Driver *befor
 
         if (!state)
                 return error_oom(reterr);
-        if (!config->static_path || !config->static_path[0])
+        if (!config->static_file.path || !config->static_file.path[0])
                 return error_setf(reterr, EINVAL,
                                   "[static] path: not set, but the driver \"static\" needs it");
         r = mailbox_new(&state->mailbox);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot make a mailbox: %s", strerror(-r));
-        state->path = config->static_path;
+        state->path = config->static_file.path;
         driver->state = TAKE_PTR(state);
         return 0;
 }

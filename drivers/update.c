@@ -12,7 +12,7 @@
 #include "drivers/tree/pci-providers.h"
 #include "drivers/tree/root-inventory.h"
 
-static int add_root_traits(const DriverConfig *config, Provider *root)
+static int add_root_traits(const HostConfig *config, Provider *root)
 {
         if (string_set_add(&root->traits, "COMPUTE_NODE") < 0)
                 return -ENOMEM;
@@ -24,7 +24,7 @@ static int add_root_traits(const DriverConfig *config, Provider *root)
 
 /* What the update works with. */
 typedef struct Update {
-        const DriverConfig *config;
+        const HostConfig *config;
         const Snapshot *snapshot;
         ProviderTree *tree;
         Provider *root;
@@ -50,7 +50,7 @@ static void limit_amounts(HostAmounts *amounts, Error *problem)
 
 static int make_plans(Update *update, Error *reterr)
 {
-        const DriverConfig *config = update->config;
+        const HostConfig *config = update->config;
         const Snapshot *snapshot = update->snapshot;
         int r;
 
@@ -69,7 +69,7 @@ static int make_plans(Update *update, Error *reterr)
 /* Cells come first, since devices go under them. */
 static int edit_providers(Update *update, Error *reterr)
 {
-        const DriverConfig *config = update->config;
+        const HostConfig *config = update->config;
         const Snapshot *snapshot = update->snapshot;
         ProviderTree *tree = update->tree;
         Provider *root = update->root;
@@ -100,7 +100,7 @@ static int edit_providers(Update *update, Error *reterr)
 /* What the host should have, whoever holds what. DRIVER_UPDATED or _IN_PART. */
 static int edit(Update *update, Error *reterr)
 {
-        const DriverConfig *config = update->config;
+        const HostConfig *config = update->config;
         const Snapshot *snapshot = update->snapshot;
         int r = edit_providers(update, reterr);
 
@@ -145,7 +145,7 @@ static int move_allocations(Update *update, const ProviderTree *before, DriverRe
         return reshape_moves_make(&host, update->tree, reshape, reterr);
 }
 
-int provider_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
                     const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *before = NULL;

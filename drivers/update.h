@@ -20,5 +20,5 @@
  * and not the tree, and a consumer that cannot be placed its class: DRIVER_UPDATED_IN_PART. -ENOENT
  * when nodename is not in the tree, -EINVAL with words for a host and configuration that do not
  * fit, -ENOMEM; tree and consumers are then undefined. */
-int provider_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
                     const char *nodename, DriverReshape *reshape, Error *reterr);

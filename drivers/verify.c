@@ -94,7 +94,7 @@ static int add_error(Findings *findings, int r, const Error *error)
         return add_finding(findings, FINDING_ERROR, option, error->text);
 }
 
-static int verify_update(const DriverConfig *config, const Snapshot *snapshot, CpuPlan *cpus,
+static int verify_update(const HostConfig *config, const Snapshot *snapshot, CpuPlan *cpus,
                          Findings *findings)
 {
         Error error = ERROR_NULL, problem = ERROR_NULL;
@@ -164,8 +164,7 @@ static const PageSize *find_pages(const Snapshot *snapshot, const HugePagesReser
         return NULL;
 }
 
-static int verify_huge_pages(const DriverConfig *config, const Snapshot *snapshot,
-                             Findings *findings)
+static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         for (char **text = config->reserved_huge_pages; text && *text; text++) {
                 HugePagesReserve reserve;
@@ -189,11 +188,11 @@ static int verify_huge_pages(const DriverConfig *config, const Snapshot *snapsho
         return 0;
 }
 
-static int verify_disk(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
+static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         if (snapshot->disk_total_bytes >> 30 > 0)
                 return 0;
-        if (config->images_storage_pool && config->images_storage_pool[0])
+        if (config->images_storage_pool)
                 return findings_warn(
                         findings, "[libvirt] images_storage_pool",
                         "The storage pool %.100s has less than 1 GiB: there is no DISK_GB",
@@ -206,11 +205,10 @@ static int verify_disk(const DriverConfig *config, const Snapshot *snapshot, Fin
 
 /* Emulators */
 
-static int verify_emulators(const DriverConfig *config, const Snapshot *snapshot,
-                            Findings *findings)
+static int verify_emulators(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
-        static const char *const virt_types[_DRIVER_VIRT_TYPE_MAX] = { "kvm", "qemu", "lxc",
-                                                                       "parallels" };
+        static const char *const virt_types[_HOST_VIRT_TYPE_MAX] = { "kvm", "qemu", "lxc",
+                                                                     "parallels" };
         bool tpm = false;
 
         if (snapshot->n_emulators == 0)
@@ -243,12 +241,12 @@ static bool device_has_type(const SnapshotDevice *device, const char *type)
 }
 
 /* The device that this address of this type stands for; NULL when there is none. */
-static const SnapshotDevice *find_addressed(const DriverMdevType *type, char *address,
+static const SnapshotDevice *find_addressed(const HostMdevType *type, char *address,
                                             const Snapshot *snapshot)
 {
         char *addresses[] = { address, NULL };
-        DriverMdevType alone = { .type = type->type, .device_addresses = addresses };
-        const DriverConfig config = { .mdev_types = &alone, .n_mdev_types = 1 };
+        HostMdevType alone = { .type = type->type, .device_addresses = addresses };
+        const HostConfig config = { .mdev_types = &alone, .n_mdev_types = 1 };
 
         for (size_t i = 0; i < snapshot->n_devices; i++)
                 if (mdev_type_of_device(&config, &snapshot->devices[i]))
@@ -256,7 +254,7 @@ static const SnapshotDevice *find_addressed(const DriverMdevType *type, char *ad
         return NULL;
 }
 
-static int verify_address(const DriverMdevType *type, char *address, const Snapshot *snapshot,
+static int verify_address(const HostMdevType *type, char *address, const Snapshot *snapshot,
                           Findings *findings)
 {
         const SnapshotDevice *device = find_addressed(type, address, snapshot);
@@ -295,8 +293,7 @@ static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
         return n;
 }
 
-static int verify_mdev_type(const DriverMdevType *type, const Snapshot *snapshot,
-                            Findings *findings)
+static int verify_mdev_type(const HostMdevType *type, const Snapshot *snapshot, Findings *findings)
 {
         uint64_t n_existing = count_mdevs(snapshot, type->type);
         char option[TEXT_MAX];
@@ -330,10 +327,10 @@ static bool is_full(const Snapshot *snapshot, const SnapshotDevice *device, cons
 }
 
 /* A device that could offer something, and of which nothing is told. */
-static int verify_idle_device(const DriverConfig *config, const Snapshot *snapshot,
+static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot,
                               const SnapshotDevice *device, Findings *findings)
 {
-        const DriverMdevType *wanted = mdev_type_of_device(config, device);
+        const HostMdevType *wanted = mdev_type_of_device(config, device);
         const MdevType *type = wanted ? find_type(device, wanted->type) : NULL;
 
         if (config->n_mdev_types == 0 || device->n_mdev_types == 0 ||
@@ -350,7 +347,7 @@ static int verify_idle_device(const DriverConfig *config, const Snapshot *snapsh
                 device->name, device->mdev_types[0].id);
 }
 
-static int verify_mdevs(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
+static int verify_mdevs(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         for (size_t i = 0; i < config->n_mdev_types; i++)
                 if (verify_mdev_type(&config->mdev_types[i], snapshot, findings) < 0)
@@ -496,7 +493,7 @@ static int verify_guests(const CpuPlan *cpus, const Snapshot *snapshot, Findings
 #define PCI_SIBLINGS_MAX 7
 
 /* The providers of the devices that match, by class: "CLASS ADDRESS" in one set, in order. */
-static int list_providers(const DriverConfig *config, const Snapshot *snapshot, StringSet *ret)
+static int list_providers(const HostConfig *config, const Snapshot *snapshot, StringSet *ret)
 {
         for (size_t i = 0; i < snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &snapshot->devices[i];
@@ -545,7 +542,7 @@ static int verify_entries(const PciSpecs *specs, const Snapshot *snapshot, Findi
         return r;
 }
 
-static int verify_pci(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
+static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;
         int r = 0;
@@ -573,7 +570,7 @@ static int verify_pci(const DriverConfig *config, const Snapshot *snapshot, Find
         return r;
 }
 
-int verify_host(const DriverConfig *config, const Snapshot *snapshot, Findings *findings)
+int verify_host(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
         int r;

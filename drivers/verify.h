@@ -3,7 +3,7 @@
 
 /* Configuration against hardware: what does not fit, and which option to change. Pure. */
 
-#include "drivers/driver.h"
+#include "drivers/host/host-config.h"
 
 typedef enum FindingLevel {
         FINDING_WARNING, /* has no effect, or not the one that was meant */
@@ -27,7 +27,7 @@ void findings_done(Findings *findings);
 
 /* The error, if any, with which driver_config_check() refuses the configuration, else what does not
  * fit the host. Adds to findings, which must be initialised. -ENOMEM. */
-int verify_host(const DriverConfig *config, const Snapshot *snapshot, Findings *findings);
+int verify_host(const HostConfig *config, const Snapshot *snapshot, Findings *findings);
 
 /* {"nodename", "errors": n, "findings": [{"level", "option", "text"}]}. A new reference,
  * NULL when out of memory. */

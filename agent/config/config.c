@@ -35,8 +35,8 @@ Config *config_free(Config *config)
         options = config_get_options(&n);
         for (size_t i = 0; i < n; i++)
                 config_option_done(&options[i], config);
-        config_free_mdev_types(&config->driver);
-        pci_specs_done(&config->driver.pci_specs);
+        config_free_mdev_types(&config->driver.host);
+        pci_specs_done(&config->driver.host.pci_specs);
         strings_free(config->files);
         free(config);
         return NULL;
@@ -127,11 +127,11 @@ static int load_pci_specs(Config *config, const ConfigSettings *settings, Error 
                 entry = next;
                 if (entry->value[0] == '\0')
                         continue;
-                r = pci_specs_add(&config->driver.pci_specs, entry->value, reterr);
+                r = pci_specs_add(&config->driver.host.pci_specs, entry->value, reterr);
         }
         if (r == 0 && entry)
-                r = pci_specs_check(&config->driver.pci_specs, config->driver.report_in_placement,
-                                    reterr);
+                r = pci_specs_check(&config->driver.host.pci_specs,
+                                    config->driver.host.report_in_placement, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s:%u: [%s] %s", entry->file, entry->line,
                                      entry->section, entry->key);
@@ -169,7 +169,8 @@ static int finish_agent(Config *config, const ConfigSettings *settings, Error *r
                 config->log_level = LOG_DEBUG;
         if (strcmp(config->compute_driver, "libvirt.LibvirtDriver") == 0)
                 config->compute_driver[strlen("libvirt")] = '\0';
-        if (strcmp(config->compute_driver, "static") == 0 && !config->static_path && driver)
+        if (strcmp(config->compute_driver, "static") == 0 && !config->driver.static_file.path &&
+            driver)
                 return error_setf(
                         reterr, EINVAL,
                         "%s:%u: compute_driver = static needs [static] path, the JSON file of a host",
@@ -205,7 +206,7 @@ static const ConfigEntry *find_named(const ConfigSettings *settings, const char 
 static int check_driver(const Config *config, const ConfigSettings *settings, Error *reterr)
 {
         Error error = ERROR_NULL;
-        int r = driver_config_check(&config->driver, &error);
+        int r = driver_config_check(&config->driver.host, &error);
         const ConfigEntry *entry;
 
         if (r >= 0)
@@ -311,10 +312,6 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Conf
 
 void config_lend_strings(Config *config)
 {
-        config->driver.connection_uri = config->connection_uri;
-        config->driver.instances_path = config->instances_path;
-        config->driver.static_path = config->static_path;
-        config->driver.owner_trait = config->owner_trait;
         config->reporter.endpoint = config->placement_endpoint;
         config->reporter.token = config->placement_token;
         config->reporter.keystone = &config->keystone;

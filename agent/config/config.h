@@ -43,7 +43,6 @@ typedef struct Config {
         /* [DEFAULT] */
         char *state_path;           /* "/var/lib/compute-agent" */
         char *claim_db;             /* "claim.sqlite", relative to state_path */
-        char *instances_path;       /* default "/var/lib/nova/instances", as Nova has it */
         char *host;                 /* "" : the host's name */
         char *compute_driver;       /* "libvirt", "linux" or "static", as driver_new() has them */
         bool debug;                 /* only its part in log_level counts */
@@ -58,7 +57,6 @@ typedef struct Config {
         uint64_t device_settle_usec;    /* device_settle_sec, seconds; 30 */
         uint64_t device_hold_usec;      /* device_hold_sec, seconds; 30 */
         uint64_t start_jitter_usec;     /* start_jitter_sec, seconds; 5 */
-        char *owner_trait;              /* "OWNER_NOVA"; "" for none */
         char *metrics_file;             /* NULL: no metrics */
         uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */
         int on_startup_failure;         /* ConfigStartupFailure */
@@ -69,10 +67,7 @@ typedef struct Config {
         bool hook_enabled;
         uint64_t hook_timeout_usec; /* timeout, seconds; 10 */
         int hook_when_away;         /* ConfigHookAway */
-        /* [libvirt], [static], [devices], [mdev_*], [pci]: in driver, which borrows from strings
-         * owned here, but for mdev_types and pci_specs, which it owns */
-        char *connection_uri;
-        char *static_path;         /* NULL unless set */
+        /* [libvirt], [static], [devices], [mdev_*], [pci]: in driver, all of it owned */
         char **device_specs;       /* [pci], as written; parsed ones are in driver.pci_specs */
         char **enabled_mdev_types; /* as written; those that count are in driver.mdev_types */
         DriverConfig driver;

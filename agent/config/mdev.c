@@ -25,7 +25,7 @@ static int type_sections_init(TypeSections *sections, const char *type)
         return sections->name && sections->old_name ? 0 : -ENOMEM;
 }
 
-static void free_type(DriverMdevType *type)
+static void free_type(HostMdevType *type)
 {
         const ConfigOption *options;
         size_t n;
@@ -36,13 +36,13 @@ static void free_type(DriverMdevType *type)
         free(type->type);
 }
 
-void config_free_mdev_types(DriverConfig *driver)
+void config_free_mdev_types(HostConfig *host)
 {
-        for (size_t i = 0; i < driver->n_mdev_types; i++)
-                free_type(&driver->mdev_types[i]);
-        free(driver->mdev_types);
-        driver->mdev_types = NULL;
-        driver->n_mdev_types = 0;
+        for (size_t i = 0; i < host->n_mdev_types; i++)
+                free_type(&host->mdev_types[i]);
+        free(host->mdev_types);
+        host->mdev_types = NULL;
+        host->n_mdev_types = 0;
 }
 
 static const ConfigEntry *find_entry(const ConfigSettings *settings, const TypeSections *sections,
@@ -54,15 +54,15 @@ static const ConfigEntry *find_entry(const ConfigSettings *settings, const TypeS
                                     option->key, option->old_key);
 }
 
-static const DriverMdevType *find_type(const DriverConfig *driver, const char *type)
+static const HostMdevType *find_type(const HostConfig *host, const char *type)
 {
-        for (size_t i = 0; i < driver->n_mdev_types; i++)
-                if (strcasecmp(driver->mdev_types[i].type, type) == 0)
-                        return &driver->mdev_types[i];
+        for (size_t i = 0; i < host->n_mdev_types; i++)
+                if (strcasecmp(host->mdev_types[i].type, type) == 0)
+                        return &host->mdev_types[i];
         return NULL;
 }
 
-static bool has_address(const DriverMdevType *type, size_t n, const char *address)
+static bool has_address(const HostMdevType *type, size_t n, const char *address)
 {
         for (size_t i = 0; i < n && type->device_addresses[i]; i++)
                 if (strcmp(type->device_addresses[i], address) == 0)
@@ -71,7 +71,7 @@ static bool has_address(const DriverMdevType *type, size_t n, const char *addres
 }
 
 /* PCI addresses in small letters, as libvirt writes them; none twice, in any type. */
-static int check_addresses(const DriverConfig *driver, DriverMdevType *type, Error *reterr)
+static int check_addresses(const HostConfig *host, HostMdevType *type, Error *reterr)
 {
         for (size_t i = 0; type->device_addresses && type->device_addresses[i]; i++) {
                 char *address = type->device_addresses[i];
@@ -80,18 +80,18 @@ static int check_addresses(const DriverConfig *driver, DriverMdevType *type, Err
                         *c = (char)tolower((unsigned char)*c);
                 if (has_address(type, i, address))
                         return error_setf(reterr, EINVAL, "%s is there twice", address);
-                for (size_t j = 0; j < driver->n_mdev_types; j++)
-                        if (driver->mdev_types[j].device_addresses &&
-                            has_address(&driver->mdev_types[j], SIZE_MAX, address))
+                for (size_t j = 0; j < host->n_mdev_types; j++)
+                        if (host->mdev_types[j].device_addresses &&
+                            has_address(&host->mdev_types[j], SIZE_MAX, address))
                                 return error_setf(reterr, EINVAL,
                                                   "%s is given to the type %s already", address,
-                                                  driver->mdev_types[j].type);
+                                                  host->mdev_types[j].type);
         }
         return 0;
 }
 
 static int load_type(const Config *config, const ConfigSettings *settings,
-                     const TypeSections *sections, DriverMdevType *type, Error *reterr)
+                     const TypeSections *sections, HostMdevType *type, Error *reterr)
 {
         const ConfigOption *options;
         const ConfigEntry *addresses;
@@ -106,7 +106,7 @@ static int load_type(const Config *config, const ConfigSettings *settings,
                 if (r < 0)
                         return r;
         }
-        r = check_addresses(&config->driver, type, reterr);
+        r = check_addresses(&config->driver.host, type, reterr);
         addresses = find_entry(settings, sections, &options[0]);
         if (r < 0 && addresses)
                 return error_prefixf(reterr, r, "%s:%u: [%s] %s", addresses->file, addresses->line,
@@ -114,17 +114,17 @@ static int load_type(const Config *config, const ConfigSettings *settings,
         return r;
 }
 
-static bool takes_what_is_left(const DriverMdevType *type)
+static bool takes_what_is_left(const HostMdevType *type)
 {
         return !type->device_addresses || !type->device_addresses[0];
 }
 
 /* The first type without addresses, or NULL. */
-static const DriverMdevType *find_default(const DriverConfig *driver)
+static const HostMdevType *find_default(const HostConfig *host)
 {
-        for (size_t i = 0; i < driver->n_mdev_types; i++)
-                if (takes_what_is_left(&driver->mdev_types[i]))
-                        return &driver->mdev_types[i];
+        for (size_t i = 0; i < host->n_mdev_types; i++)
+                if (takes_what_is_left(&host->mdev_types[i]))
+                        return &host->mdev_types[i];
         return NULL;
 }
 
@@ -132,8 +132,8 @@ static int add_type(Config *config, const ConfigSettings *settings, const char *
                     ConfigWarning warning, void *userdata, Error *reterr)
 {
         _cleanup_(type_sections_done) TypeSections sections = {};
-        _cleanup_(free_type) DriverMdevType type = {};
-        const DriverMdevType *fallback;
+        _cleanup_(free_type) HostMdevType type = {};
+        const HostMdevType *fallback;
         int r;
 
         if (type_sections_init(&sections, name) < 0)
@@ -145,7 +145,7 @@ static int add_type(Config *config, const ConfigSettings *settings, const char *
         if (r < 0)
                 return r;
 
-        fallback = find_default(&config->driver);
+        fallback = find_default(&config->driver.host);
         if (fallback && takes_what_is_left(&type)) {
                 config_warn(
                         warning, userdata,
@@ -153,8 +153,8 @@ static int add_type(Config *config, const ConfigSettings *settings, const char *
                         sections.name, fallback->type);
                 return 0;
         }
-        config->driver.mdev_types[config->driver.n_mdev_types++] = type;
-        type = (DriverMdevType){};
+        config->driver.host.mdev_types[config->driver.host.n_mdev_types++] = type;
+        type = (HostMdevType){};
         return 0;
 }
 
@@ -198,12 +198,12 @@ int config_load_mdev_types(Config *config, const ConfigSettings *settings, Confi
                 n++;
         if (n == 0)
                 return 0;
-        config->driver.mdev_types = calloc(n, sizeof(DriverMdevType));
-        if (!config->driver.mdev_types)
+        config->driver.host.mdev_types = calloc(n, sizeof(HostMdevType));
+        if (!config->driver.host.mdev_types)
                 return error_oom(reterr);
 
         for (char **t = config->enabled_mdev_types; *t; t++) {
-                if (find_type(&config->driver, *t))
+                if (find_type(&config->driver.host, *t))
                         continue;
                 r = add_type(config, settings, *t, warning, userdata, reterr);
                 if (r < 0)

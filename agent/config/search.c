@@ -28,14 +28,6 @@ typedef struct Search {
 
 DEFINE_CLEANUP(DIR *, closedir);
 
-char **strings_free(char **strings)
-{
-        for (char **s = strings; s && *s; s++)
-                free(*s);
-        free(strings);
-        return NULL;
-}
-
 static void search_done(Search *search)
 {
         for (size_t i = 0; i < search->n_items; i++)

@@ -6,6 +6,7 @@
  * in the first folder counts, and a link to /dev/null masks. */
 
 #include "agent/config/config.h"
+#include "base/text.h"
 
 /* With file: it (it must exist) and file.d/NAME.conf. Without: of each root (NULL-terminated,
  * "/etc" first) compute-agent/compute-agent.conf and compute-agent.conf.d/NAME.conf. ret_paths is
@@ -13,7 +14,3 @@
  * -ENOMEM, with words. */
 int config_search(const char *const roots[], const char *file, ConfigWarning warning,
                   void *userdata, char ***ret_paths, Error *reterr);
-
-/* Frees a NULL-terminated array of strings and what is in it. NULL-safe, returns NULL. */
-char **strings_free(char **strings);
-DEFINE_CLEANUP(char **, strings_free);

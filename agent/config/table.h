@@ -33,7 +33,7 @@ typedef struct ConfigOption {
         const char *section;
         const char *key, *old_key; /* old_key: a name that is taken as well, or NULL */
         ConfigType type;
-        size_t offset;             /* in Config, or in DriverMdevType */
+        size_t offset;             /* in Config, or in HostMdevType */
         const char *default_value; /* as one would write it; NULL: stays 0 or NULL */
         const char *allowed;       /* "allowed is …" */
         double min, max;           /* of numbers, before they become microseconds */
@@ -47,7 +47,7 @@ typedef struct ConfigOption {
 /* Those of Config; state_path is the first. */
 const ConfigOption *config_get_options(size_t *ret_n);
 
-/* Those of [mdev_TYPE], in DriverMdevType. */
+/* Those of [mdev_TYPE], in HostMdevType. */
 const ConfigOption *config_get_mdev_options(size_t *ret_n);
 
 /* Whether options, or a section that later versions fill, are known by that name. */

@@ -2,7 +2,7 @@
 
 #include "agent/config/value.h"
 
-#include "agent/config/search.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <locale.h>

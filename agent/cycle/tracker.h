@@ -37,7 +37,7 @@ typedef void (*TrackerLooked)(Tracker *tracker, uint64_t began_usec, const Error
 /* Everything is borrowed and must outlive the tracker. */
 typedef struct TrackerConfig {
         Driver *driver;
-        const DriverConfig *driver_config;
+        const HostConfig *driver_config;
         ClaimService *claims;
         const ReporterConfig *reporter;  /* NULL: standalone */
         const Snapshot *known;           /* the host before the first poll; NULL: not known */

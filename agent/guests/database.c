@@ -30,7 +30,7 @@ typedef struct ClaimHost {
 struct ClaimService {
         char *path, *name, *node; /* of the database, of the host, of its root provider */
         uint64_t expiry_usec;
-        const DriverConfig *driver;
+        const HostConfig *driver;
         bool driver_is_new; /* since the facts were made */
         Claims *claims;
         DatabaseTrouble trouble;
@@ -50,7 +50,7 @@ struct ClaimService {
         void *watch_userdata;
 };
 
-int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const DriverConfig *driver)
+int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const HostConfig *driver)
 {
         _cleanup_(claim_service_freep) ClaimService *service = calloc(1, sizeof(ClaimService));
 
@@ -484,8 +484,7 @@ void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *cl
                 service->watch(event, claim, service->watch_userdata);
 }
 
-void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
-                              const DriverConfig *driver)
+void claim_service_set_config(ClaimService *service, uint64_t expiry_usec, const HostConfig *driver)
 {
         service->driver = driver;
         service->driver_is_new = true;

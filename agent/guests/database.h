@@ -25,7 +25,7 @@ typedef void (*ClaimWatch)(ClaimEvent event, const Claim *claim, void *userdata)
 /* config is copied; path NULL: no database at all, and no complaint of it (--dry-run). driver
  * (borrowed) tells which devices are configured. Tries to open at once; failing is no error here:
  * see claim_service_error(). -ENOMEM. */
-int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const DriverConfig *driver);
+int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const HostConfig *driver);
 ClaimService *claim_service_free(ClaimService *service);
 DEFINE_CLEANUP(ClaimService *, claim_service_free);
 
@@ -36,7 +36,7 @@ void claim_service_tend(ClaimService *service);
 /* What the configuration says from now on: [DEFAULT] claim_expiry_time (claims that live keep their
  * time) and the devices, borrowed instead of what claim_service_new() borrowed. */
 void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
-                              const DriverConfig *driver);
+                              const HostConfig *driver);
 
 /* Guests claim when they start (claims/reconcile.h, started_only). */
 void claim_service_set_started_only(ClaimService *service, bool started_only);

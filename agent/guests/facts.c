@@ -53,7 +53,7 @@ static int add_devices(const MdevPlan *plan, HostFacts *facts)
 
 /* What a device of the configuration's [pci] section counts as, and where. Those of a physical
  * network are not counted here. */
-static void add_pci(const DriverConfig *config, const Snapshot *snapshot, HostFacts *facts)
+static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFacts *facts)
 {
         for (size_t i = 0; config->report_in_placement && i < snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &snapshot->devices[i];
@@ -130,7 +130,7 @@ static int order_pages(const void *a, const void *b)
         return x->size_kib < y->size_kib ? -1 : x->size_kib > y->size_kib;
 }
 
-static int add_pages(const DriverConfig *config, const SnapshotCell *from, uint64_t small_kib,
+static int add_pages(const HostConfig *config, const SnapshotCell *from, uint64_t small_kib,
                      HostCell *cell)
 {
         cell->pages = calloc(from->n_pages + 1, sizeof(HostPages));
@@ -151,7 +151,7 @@ static int add_pages(const DriverConfig *config, const SnapshotCell *from, uint6
         return 0;
 }
 
-static int add_cells(const DriverConfig *config, const Snapshot *snapshot, HostFacts *facts)
+static int add_cells(const HostConfig *config, const Snapshot *snapshot, HostFacts *facts)
 {
         CpuPlan plan = { 0 };
         int r = 0;
@@ -200,7 +200,7 @@ static int add_domains(const Snapshot *snapshot, HostFacts *facts)
         return 0;
 }
 
-int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, const Snapshot *guests,
+int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const Snapshot *guests,
                      HostFacts *ret)
 {
         _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };

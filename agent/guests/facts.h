@@ -10,7 +10,7 @@
 /* guests: whose domains count, the snapshot itself or a newer one. Borrows from both, which must
  * outlive it, and not from the configuration, which a reload replaces. ret must be zeroed.
  * -ENOMEM. */
-int claim_facts_make(const DriverConfig *config, const Snapshot *snapshot, const Snapshot *guests,
+int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const Snapshot *guests,
                      HostFacts *ret);
 void claim_facts_done(HostFacts *facts);
 

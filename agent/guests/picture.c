@@ -32,7 +32,7 @@ static void forget_touched(GuestPicture *picture)
         picture->n_touched = n;
 }
 
-int guest_picture_set(GuestPicture *picture, const DriverConfig *driver, const Snapshot *snapshot,
+int guest_picture_set(GuestPicture *picture, const HostConfig *driver, const Snapshot *snapshot,
                       const Snapshot *guests)
 {
         HostFacts facts = { 0 };

@@ -22,7 +22,7 @@ void guest_picture_done(GuestPicture *picture);
 
 /* Keeps a reference of both. Claims that were touched before snapshot's poll are forgotten.
  * -ENOMEM: it is as before. */
-int guest_picture_set(GuestPicture *picture, const DriverConfig *driver, const Snapshot *snapshot,
+int guest_picture_set(GuestPicture *picture, const HostConfig *driver, const Snapshot *snapshot,
                       const Snapshot *guests);
 
 /* NULL before the first poll. Borrowed until the next. */

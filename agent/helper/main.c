@@ -121,7 +121,7 @@ static int verify(Config *config, char *arguments[], json_t **ret, Error *reterr
 
         if (r < 0)
                 return r;
-        if (verify_host(&config->driver, snapshot, &findings) < 0)
+        if (verify_host(&config->driver.host, snapshot, &findings) < 0)
                 return error_oom(reterr);
         document = findings_to_json(&findings, snapshot->nodename);
         if (json_object_set_new(document, "format", json_string(FINDINGS_FORMAT)) < 0)

@@ -35,7 +35,7 @@ DeviceWatch *device_watch_free(DeviceWatch *watch)
 }
 
 /* A fingerprint of what the options say of devices. */
-static int make_fingerprint(const DriverConfig *config, char *const device_specs[], Uuid *ret)
+static int make_fingerprint(const HostConfig *config, char *const device_specs[], Uuid *ret)
 {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
@@ -45,7 +45,7 @@ static int make_fingerprint(const DriverConfig *config, char *const device_specs
         if (!file)
                 return -ENOMEM;
         for (size_t i = 0; i < config->n_mdev_types; i++) {
-                const DriverMdevType *type = &config->mdev_types[i];
+                const HostMdevType *type = &config->mdev_types[i];
 
                 fprintf(file, "%s %s\n", type->type, type->mdev_class);
                 for (char **a = type->device_addresses; a && *a; a++)
@@ -74,7 +74,7 @@ static void read_boot_id(Uuid *ret)
         (void)uuid_from_text("00000000-0000-0000-0000-000000000000", ret);
 }
 
-int device_watch_new(DeviceWatch **ret, const char *state_path, const DriverConfig *config,
+int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig *config,
                      char *const device_specs[], uint64_t hold_usec, bool read_only)
 {
         _cleanup_(device_watch_freep) DeviceWatch *watch = calloc(1, sizeof(DeviceWatch));

@@ -12,7 +12,7 @@ typedef struct DeviceWatch DeviceWatch;
 
 /* The configuration is borrowed. hold_usec: as of DeviceMoment. read_only: never write the file
  * (--dry-run). -ENOMEM. */
-int device_watch_new(DeviceWatch **ret, const char *state_path, const DriverConfig *config,
+int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig *config,
                      char *const device_specs[], uint64_t hold_usec, bool read_only);
 DeviceWatch *device_watch_free(DeviceWatch *watch);
 DEFINE_CLEANUP(DeviceWatch *, device_watch_free);

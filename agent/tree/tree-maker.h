@@ -14,7 +14,7 @@
 
 /* Everything is borrowed. */
 typedef struct TreeMaker {
-        const DriverConfig *config;
+        const HostConfig *config;
         DeviceWatch *device_watch;       /* NULL: none */
         Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */

@@ -199,24 +199,24 @@ static int refuse_credentials(virConnectCredentialPtr credentials, unsigned n_cr
         return -1;
 }
 
-int libvirt_connect(virConnectPtr *ret, const LibvirtAddress *address, unsigned flags,
-                    Error *reterr)
+int libvirt_connect(virConnectPtr *ret, const LibvirtConfig *config, unsigned flags, Error *reterr)
 {
         virConnectAuth no_auth = { .cb = refuse_credentials };
-        virConnectPtr handle = virConnectOpenAuth(address->uri, &no_auth, flags);
+        virConnectPtr handle = virConnectOpenAuth(config->connection_uri, &no_auth, flags);
 
         if (!handle)
                 return libvirt_error(reterr, "Cannot connect to the hypervisor");
         /* refused by libvirt's test driver, unknown to very old daemons */
-        if (address->keepalive_interval > 0 &&
-            virConnectSetKeepAlive(handle, (int)address->keepalive_interval,
-                                   address->keepalive_count) != 0)
-                log_debug("No keepalive on %s: %s", address->uri, virGetLastErrorMessage());
+        if (config->keepalive_interval_sec > 0 &&
+            virConnectSetKeepAlive(handle, (int)MIN(config->keepalive_interval_sec, INT32_MAX),
+                                   (unsigned)MIN(config->keepalive_count, INT32_MAX)) != 0)
+                log_debug("No keepalive on %s: %s", config->connection_uri,
+                          virGetLastErrorMessage());
         *ret = handle;
         return 0;
 }
 
-int libvirt_connection_open(LibvirtConnection **ret, const LibvirtAddress *address, unsigned flags,
+int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config, unsigned flags,
                             Mailbox *mailbox, Error *reterr)
 {
         LibvirtConnection *connection;
@@ -224,9 +224,9 @@ int libvirt_connection_open(LibvirtConnection **ret, const LibvirtAddress *addre
         int r;
 
         /* a daemon may have no socket for readers */
-        r = libvirt_connect(&handle, address, flags, reterr);
+        r = libvirt_connect(&handle, config, flags, reterr);
         if (r < 0 && flags)
-                r = libvirt_connect(&handle, address, 0, reterr);
+                r = libvirt_connect(&handle, config, 0, reterr);
         if (r < 0)
                 return r;
         connection = calloc(1, sizeof(LibvirtConnection));

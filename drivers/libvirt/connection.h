@@ -16,20 +16,13 @@
 
 typedef struct LibvirtConnection LibvirtConnection;
 
-typedef struct LibvirtAddress {
-        const char *uri;
-        unsigned keepalive_interval; /* seconds; 0: none is sent */
-        unsigned keepalive_count;
-} LibvirtAddress;
-
 /* libvirt_event_loop_start() must have been called. With VIR_CONNECT_RO in flags it is read-only
  * where the hypervisor has that, else the other kind. Negative errno with words. */
-int libvirt_connection_open(LibvirtConnection **ret, const LibvirtAddress *address, unsigned flags,
+int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config, unsigned flags,
                             Mailbox *mailbox, Error *reterr);
 
 /* A bare connection, for virConnectClose(); flags are virConnectOpenAuth()'s. The same errors. */
-int libvirt_connect(virConnectPtr *ret, const LibvirtAddress *address, unsigned flags,
-                    Error *reterr);
+int libvirt_connect(virConnectPtr *ret, const LibvirtConfig *config, unsigned flags, Error *reterr);
 LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection);
 DEFINE_CLEANUP(LibvirtConnection *, libvirt_connection_free);
 

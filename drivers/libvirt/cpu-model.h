@@ -3,7 +3,7 @@
 
 /* libvirt's XML of a CPU, as virConnectBaselineCPU() takes and gives it. Pure. */
 
-#include "drivers/driver.h"
+#include "drivers/host/host-config.h"
 #include "drivers/libvirt/guest-capabilities.h"
 
 /* The XML of a model of that architecture with these features beside it; vendor and features may be

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "drivers/libvirt/connection.h"
 #include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/facts.h"
@@ -30,44 +31,31 @@ typedef struct Link {
         Error facts_error; /* why they could not be read anew when that was asked for */
 } Link;
 
+/* Copies, because a thread that hangs outlives the configuration. */
 typedef struct LibvirtState {
         char *uri;
-        char *instances_path;
+        LibvirtConfig address;     /* borrows uri */
+        char *instances_path;      /* NULL: a pool has the disks */
         char *images_storage_pool; /* NULL: none */
-        char **cpu_models, **cpu_model_extra_flags;
         LibvirtFactsOptions facts_options;
-        unsigned keepalive_interval;
-        unsigned keepalive_count;
         Link link; /* the virt thread's */
 } LibvirtState;
-
-static void free_strings(char **strings)
-{
-        for (char **string = strings; string && *string; string++)
-                free(*string);
-        free(strings);
-}
 
 static void state_free(void *data)
 {
         LibvirtState *state = data;
 
+        if (!state)
+                return;
         free(state->uri);
         free(state->instances_path);
         free(state->images_storage_pool);
-        free_strings(state->cpu_models);
-        free_strings(state->cpu_model_extra_flags);
+        strings_free(state->facts_options.cpu_models);
+        strings_free(state->facts_options.cpu_model_extra_flags);
         free(state);
 }
 
 /* The virt thread */
-
-static LibvirtAddress get_address(const LibvirtState *state)
-{
-        return (LibvirtAddress){ .uri = state->uri,
-                                 .keepalive_interval = state->keepalive_interval,
-                                 .keepalive_count = state->keepalive_count };
-}
 
 static void link_done(Link *link)
 {
@@ -81,10 +69,9 @@ static void link_done(Link *link)
 static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
 {
         Error error = ERROR_NULL;
-        const LibvirtAddress address = get_address(state);
         LibvirtFacts *facts = NULL;
         virConnectPtr handle;
-        int r = libvirt_connect(&handle, &address, 0, &error);
+        int r = libvirt_connect(&handle, &state->address, 0, &error);
 
         if (r == 0) {
                 r = libvirt_facts_read(&facts, handle, &state->facts_options, &error);
@@ -111,13 +98,12 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
 static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kind, Mailbox *mailbox,
                        Error *reterr)
 {
-        const LibvirtAddress address = get_address(state);
         int r = 0;
 
         if (!link->connection || !libvirt_connection_is_alive(link->connection)) {
                 link_done(link);
-                r = libvirt_connection_open(&link->connection, &address, VIR_CONNECT_RO, mailbox,
-                                            reterr);
+                r = libvirt_connection_open(&link->connection, &state->address, VIR_CONNECT_RO,
+                                            mailbox, reterr);
         }
         if (r == 0 && (!link->facts || kind == DRIVER_POLL_ALL))
                 r = read_facts(state, link, reterr);
@@ -129,18 +115,17 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         virConnectPtr connection = libvirt_connection_get(link->connection);
-        bool pool = state->images_storage_pool;
         int r;
 
         r = libvirt_poll(connection, libvirt_connection_cache(link->connection), kind,
-                         pool ? NULL : state->instances_path, &snapshot, reterr);
+                         state->instances_path, &snapshot, reterr);
         if (r == 0 && (libvirt_facts_apply(link->facts, snapshot) < 0 ||
                        (link->facts_error.code &&
                         snapshot_add_problem(snapshot, link->facts_error.text) < 0)))
                 r = error_oom(reterr);
         if (r < 0)
                 return r;
-        if (pool)
+        if (state->images_storage_pool)
                 (void)libvirt_read_pool(connection, state->images_storage_pool,
                                         &snapshot->disk_total_bytes, &snapshot->disk_error);
         *ret = TAKE_PTR(snapshot);
@@ -174,43 +159,29 @@ static void close_link(void *data)
 
 /* The main thread */
 
-static int copy_strings(char *const strings[], char ***ret)
-{
-        size_t n = 0;
-        char **copy;
-
-        while (strings && strings[n])
-                n++;
-        copy = calloc(n + 1, sizeof(char *));
-        if (!copy)
-                return -ENOMEM;
-        *ret = copy;
-        for (size_t i = 0; i < n; i++)
-                if (!(copy[i] = strdup(strings[i])))
-                        return -ENOMEM;
-        return 0;
-}
-
 static int copy_options(LibvirtState *state, const DriverConfig *config)
 {
-        static const char *const domain_types[_DRIVER_VIRT_TYPE_MAX] = {
-                [DRIVER_VIRT_KVM] = "kvm",
-                [DRIVER_VIRT_QEMU] = "qemu",
-                [DRIVER_VIRT_LXC] = "lxc",
-                [DRIVER_VIRT_PARALLELS] = "parallels",
+        static const char *const domain_types[_HOST_VIRT_TYPE_MAX] = {
+                [HOST_VIRT_KVM] = "kvm",
+                [HOST_VIRT_QEMU] = "qemu",
+                [HOST_VIRT_LXC] = "lxc",
+                [HOST_VIRT_PARALLELS] = "parallels",
         };
-        const char *pool = config->images_storage_pool;
+        const HostConfig *host = &config->host;
+        LibvirtFactsOptions *facts = &state->facts_options;
+        const char *pool = host->images_storage_pool;
 
-        if ((pool && pool[0] && !(state->images_storage_pool = strdup(pool))) ||
-            copy_strings(config->cpu_models, &state->cpu_models) < 0 ||
-            copy_strings(config->cpu_model_extra_flags, &state->cpu_model_extra_flags) < 0)
+        facts->domain_type = domain_types[host->virt_type];
+        facts->cpu_mode = host->cpu_mode;
+        if (!(state->uri = strdup(config->libvirt.connection_uri)) ||
+            (pool && !(state->images_storage_pool = strdup(pool))) ||
+            (!pool && host->instances_path &&
+             !(state->instances_path = strdup(host->instances_path))) ||
+            strings_copy(host->cpu_models, &facts->cpu_models) < 0 ||
+            strings_copy(host->cpu_model_extra_flags, &facts->cpu_model_extra_flags) < 0)
                 return -ENOMEM;
-        state->facts_options = (LibvirtFactsOptions){
-                .domain_type = domain_types[config->virt_type],
-                .cpu_mode = config->cpu_mode,
-                .cpu_models = state->cpu_models,
-                .cpu_model_extra_flags = state->cpu_model_extra_flags,
-        };
+        state->address = config->libvirt;
+        state->address.connection_uri = state->uri;
         return 0;
 }
 
@@ -218,13 +189,7 @@ static LibvirtState *state_new(const DriverConfig *config)
 {
         LibvirtState *state = calloc(1, sizeof(LibvirtState));
 
-        if (!state)
-                return NULL;
-        state->keepalive_interval = (unsigned)MIN(config->keepalive_interval_sec, INT32_MAX);
-        state->keepalive_count = (unsigned)MIN(config->keepalive_count, INT32_MAX);
-        state->uri = strdup(config->connection_uri);
-        state->instances_path = strdup(config->instances_path ? config->instances_path : "");
-        if (state->uri && state->instances_path && copy_options(state, config) == 0)
+        if (state && copy_options(state, config) == 0)
                 return state;
         state_free(state);
         return NULL;
@@ -245,7 +210,7 @@ static int libvirt_init(Driver *driver, const DriverConfig *config, Driver *befo
         };
         int r;
 
-        if (!config->connection_uri || !config->connection_uri[0])
+        if (!config->libvirt.connection_uri || !config->libvirt.connection_uri[0])
                 return error_setf(reterr, EINVAL, "[libvirt] connection_uri: not set");
         r = libvirt_event_loop_start(reterr);
         if (r < 0)

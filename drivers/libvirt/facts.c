@@ -115,7 +115,7 @@ static int read_model_features(LibvirtFacts *facts, virConnectPtr connection,
         const char *arch = capabilities->cpu_arch;
         const char *fallback = cpu_model_of_arch(arch);
 
-        if (options->cpu_mode == DRIVER_CPU_NONE)
+        if (options->cpu_mode == HOST_CPU_NONE)
                 return fallback
                                ? add_baseline(facts, connection, arch, fallback, NULL, NULL, reterr)
                                : 0;
@@ -132,12 +132,11 @@ static int read_features(LibvirtFacts *facts, virConnectPtr connection,
                          const GuestCapabilities *capabilities, const LibvirtFactsOptions *options,
                          Error *reterr)
 {
-        bool of_models =
-                options->cpu_mode == DRIVER_CPU_CUSTOM || options->cpu_mode == DRIVER_CPU_NONE;
+        bool of_models = options->cpu_mode == HOST_CPU_CUSTOM || options->cpu_mode == HOST_CPU_NONE;
         int r = of_models ? read_model_features(facts, connection, capabilities, options, reterr)
                           : read_host_features(facts, connection, capabilities, reterr);
 
-        if (r < 0 || options->cpu_mode == DRIVER_CPU_NONE)
+        if (r < 0 || options->cpu_mode == HOST_CPU_NONE)
                 return r;
         return cpu_model_apply_flags(options->cpu_model_extra_flags, &facts->cpu_features) < 0
                        ? error_oom(reterr)

@@ -14,7 +14,7 @@
 /* Copies of the options that count here. */
 typedef struct LibvirtFactsOptions {
         const char *domain_type; /* "kvm" */
-        int cpu_mode;            /* DriverCpuMode */
+        int cpu_mode;            /* HostCpuMode */
         char **cpu_models;
         char **cpu_model_extra_flags;
 } LibvirtFactsOptions;

@@ -167,18 +167,17 @@ static int linux_init(Driver *driver, const DriverConfig *config, Driver *before
                               .close = close_nothing,
                               .free = state_free,
                               .data = state };
-        bool pool = config->images_storage_pool && config->images_storage_pool[0];
+        const HostConfig *host = &config->host;
 
         if (!state)
                 return error_oom(reterr);
         state->uevents = uevents_open();
         source.fd = state->uevents;
-        state->features = config->cpu_mode != DRIVER_CPU_CUSTOM &&
-                          config->cpu_mode != DRIVER_CPU_NONE &&
-                          !(config->cpu_model_extra_flags && config->cpu_model_extra_flags[0]);
-        state->serials = wants_serials(&config->pci_specs);
-        if (!pool && !(state->instances_path =
-                               strdup(config->instances_path ? config->instances_path : ""))) {
+        state->features = host->cpu_mode != HOST_CPU_CUSTOM && host->cpu_mode != HOST_CPU_NONE &&
+                          !(host->cpu_model_extra_flags && host->cpu_model_extra_flags[0]);
+        state->serials = wants_serials(&host->pci_specs);
+        if (!host->images_storage_pool &&
+            !(state->instances_path = strdup(host->instances_path ? host->instances_path : ""))) {
                 state_free(state);
                 return error_oom(reterr);
         }

@@ -15,7 +15,7 @@ static const char vcpu[] = "VCPU";
 static const char pcpu[] = "PCPU";
 static const char memory[] = "MEMORY_MB";
 
-const char *reshape_new_name(const DriverConfig *config, const char *resource_class)
+const char *reshape_new_name(const HostConfig *config, const char *resource_class)
 {
         size_t n = strlen(resource_class);
 
@@ -90,7 +90,7 @@ static bool moves_between_cells(const ReshapeHost *host, const Provider *from,
         return strcmp(resource_class, memory) == 0 && has_class_now(host, memory);
 }
 
-static bool is_mdev_class(const DriverConfig *config, const char *resource_class)
+static bool is_mdev_class(const HostConfig *config, const char *resource_class)
 {
         for (size_t i = 0; i < config->n_mdev_types; i++)
                 if (strcmp(config->mdev_types[i].mdev_class, resource_class) == 0)

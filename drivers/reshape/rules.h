@@ -16,7 +16,7 @@
 #include "drivers/tree/mdev-plan.h"
 
 typedef struct ReshapeHost {
-        const DriverConfig *config;
+        const HostConfig *config;
         const Snapshot *snapshot;
         const CpuPlan *cpus;
         const MdevPlan *mdevs;
@@ -59,7 +59,7 @@ int reshape_rule_place(const ReshapeHost *host, ReshapeRule rule, const ReshapeI
                        Consumer *parts, Error *reterr);
 
 /* The new name of a class, or NULL. */
-const char *reshape_new_name(const DriverConfig *config, const char *resource_class);
+const char *reshape_new_name(const HostConfig *config, const char *resource_class);
 
 /* True when some provider at or below root has the class. */
 bool reshape_tree_has_class(const ProviderTree *tree, const Uuid *root, const char *resource_class);

@@ -40,7 +40,7 @@ static int read_set(const char *option, const char *text, CpuSet *ret, Error *re
         return 0;
 }
 
-static int check_options(const DriverConfig *config, Error *reterr)
+static int check_options(const HostConfig *config, Error *reterr)
 {
         bool shared = is_set(config->cpu_shared_set), dedicated = is_set(config->cpu_dedicated_set);
 
@@ -61,7 +61,7 @@ static int check_options(const DriverConfig *config, Error *reterr)
 }
 
 /* Reads the sets; a plan without any of them is empty. */
-static int read_plan(const DriverConfig *config, CpuPlan *plan, Error *reterr)
+static int read_plan(const HostConfig *config, CpuPlan *plan, Error *reterr)
 {
         bool pinned = is_set(config->vcpu_pin_set);
         _cleanup_(cpu_set_done) CpuSet unused = CPU_SET_INIT;
@@ -86,7 +86,7 @@ static int read_plan(const DriverConfig *config, CpuPlan *plan, Error *reterr)
         return 0;
 }
 
-int cpu_plan_check(const DriverConfig *config, Error *reterr)
+int cpu_plan_check(const HostConfig *config, Error *reterr)
 {
         _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
 
@@ -122,8 +122,8 @@ static int keep_there(const char *option, CpuSet *set, const CpuSet *there, cons
         return cpu_set_count(set) > 0 ? 0 : -EINVAL;
 }
 
-int cpu_plan_make(const DriverConfig *config, const Snapshot *snapshot, CpuPlan *ret,
-                  Error *problem, Error *reterr)
+int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *ret, Error *problem,
+                  Error *reterr)
 {
         bool power = config->cpu_power_management && cpu_set_count(&snapshot->present_cpus) > 0;
         _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };

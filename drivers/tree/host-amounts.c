@@ -21,13 +21,13 @@ int class_amount_limit(ClassAmount *amount, Error *reterr)
                           amount->resource_class, (unsigned long long)amount->total);
 }
 
-static uint64_t memory_mb(const DriverConfig *config, const Snapshot *snapshot)
+static uint64_t memory_mb(const HostConfig *config, const Snapshot *snapshot)
 {
         return config->file_backed_memory > 0 ? config->file_backed_memory
                                               : snapshot->memory_kib / 1024;
 }
 
-void host_amounts_make(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                        HostAmounts *ret)
 {
         /* memory in files cannot be promised twice, whatever Placement has come to say */

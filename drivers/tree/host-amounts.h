@@ -22,7 +22,7 @@ typedef struct HostAmounts {
 } HostAmounts;
 
 /* What is reserved is as configured, be it more than there is. */
-void host_amounts_make(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                        HostAmounts *ret);
 
 /* Where more is reserved than there is, all is: -EINVAL with words then. Placement would refuse the

@@ -21,7 +21,7 @@ typedef enum TraitState {
 } TraitState;
 
 typedef struct Traits {
-        const DriverConfig *config;
+        const HostConfig *config;
         const Snapshot *snapshot;
         HostTraitVisit visit;
         void *userdata;
@@ -58,9 +58,9 @@ static bool list_has(char **list, const char *word)
         return false;
 }
 
-static bool is_qemu(const DriverConfig *config)
+static bool is_qemu(const HostConfig *config)
 {
-        return config->virt_type == DRIVER_VIRT_KVM || config->virt_type == DRIVER_VIRT_QEMU;
+        return config->virt_type == HOST_VIRT_KVM || config->virt_type == HOST_VIRT_QEMU;
 }
 
 static bool has_version(const Snapshot *snapshot, uint64_t libvirt, uint64_t hypervisor)
@@ -185,9 +185,9 @@ static int tell_storage_buses(const Traits *traits)
         for (size_t i = 0; i < ARRAY_SIZE(buses) && r == 0; i++) {
                 bool on = EMULATORS_HAVE(traits->snapshot, disk_buses, buses[i]);
 
-                if (traits->config->virt_type == DRIVER_VIRT_LXC)
+                if (traits->config->virt_type == HOST_VIRT_LXC)
                         on = strcmp(buses[i], "lxc") == 0;
-                else if (traits->config->virt_type == DRIVER_VIRT_PARALLELS)
+                else if (traits->config->virt_type == HOST_VIRT_PARALLELS)
                         on = list_has((char **)parallels, buses[i]);
                 r = tell_emulated(traits, make_trait("COMPUTE_STORAGE_BUS_", buses[i], trait), on);
         }
@@ -210,9 +210,9 @@ static int tell_video_models(const Traits *traits)
 static int tell_network_models(const Traits *traits)
 {
         enum {
-                KVM = 1 << DRIVER_VIRT_KVM,
-                QEMU = 1 << DRIVER_VIRT_QEMU,
-                PARALLELS = 1 << DRIVER_VIRT_PARALLELS,
+                KVM = 1 << HOST_VIRT_KVM,
+                QEMU = 1 << HOST_VIRT_QEMU,
+                PARALLELS = 1 << HOST_VIRT_PARALLELS,
         };
         static const struct {
                 const char *name;
@@ -228,7 +228,7 @@ static int tell_network_models(const Traits *traits)
                 { "virtio", KVM | QEMU | PARALLELS },
                 { "vmxnet3", KVM | QEMU },
         };
-        const DriverConfig *config = traits->config;
+        const HostConfig *config = traits->config;
         char trait[TRAIT_SIZE];
         int r = 0;
 
@@ -326,7 +326,7 @@ static bool has_secure_boot(const Snapshot *snapshot)
 
 static int tell_capabilities(const Traits *traits)
 {
-        const DriverConfig *config = traits->config;
+        const HostConfig *config = traits->config;
         const Snapshot *snapshot = traits->snapshot;
         bool address_space = has_version(snapshot, VERSION(8, 7, 0), VERSION(2, 7, 0));
         const struct {
@@ -383,8 +383,8 @@ static int tell_remote_managed_ports(const Traits *traits)
 
 static int tell_image_types(const Traits *traits)
 {
-        const DriverConfig *config = traits->config;
-        bool raw_only = config->images_type != DRIVER_IMAGES_FILES && !config->force_raw_images;
+        const HostConfig *config = traits->config;
+        bool raw_only = config->images_type != HOST_IMAGES_FILES && !config->force_raw_images;
         const struct {
                 const char *name;
                 bool on;
@@ -399,7 +399,7 @@ static int tell_image_types(const Traits *traits)
                 { "vhdx", false },
                 { "vmdk", false },
                 { "qcow2", !raw_only },
-                { "ploop", config->virt_type == DRIVER_VIRT_PARALLELS },
+                { "ploop", config->virt_type == HOST_VIRT_PARALLELS },
         };
         char trait[TRAIT_SIZE];
         int r = 0;
@@ -411,7 +411,7 @@ static int tell_image_types(const Traits *traits)
         return r;
 }
 
-int host_traits_visit(const DriverConfig *config, const Snapshot *snapshot, HostTraitVisit visit,
+int host_traits_visit(const HostConfig *config, const Snapshot *snapshot, HostTraitVisit visit,
                       void *userdata)
 {
         static int (*const lists[])(const Traits *traits) = {
@@ -445,7 +445,7 @@ static int force(const char *trait, int state, void *userdata)
         return state == TRAIT_ON && string_set_add(&root->traits, trait) < 0 ? -ENOMEM : 0;
 }
 
-int host_traits_update(const DriverConfig *config, const Snapshot *snapshot, Provider *root)
+int host_traits_update(const HostConfig *config, const Snapshot *snapshot, Provider *root)
 {
         return host_traits_visit(config, snapshot, force, root);
 }

@@ -10,13 +10,13 @@
  */
 
 #include "base/provider-tree.h"
-#include "drivers/driver.h"
+#include "drivers/host/host-config.h"
 
 /* -ENOMEM. */
-int host_traits_update(const DriverConfig *config, const Snapshot *snapshot, Provider *root);
+int host_traits_update(const HostConfig *config, const Snapshot *snapshot, Provider *root);
 
 /* Calls visit for each trait of the lists, with its state on that host: 1 on, 0 off, -1 left alone.
  * Stops at the first result that is not 0, and returns it. */
 typedef int (*HostTraitVisit)(const char *trait, int state, void *userdata);
-int host_traits_visit(const DriverConfig *config, const Snapshot *snapshot, HostTraitVisit visit,
+int host_traits_visit(const HostConfig *config, const Snapshot *snapshot, HostTraitVisit visit,
                       void *userdata);

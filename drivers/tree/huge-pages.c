@@ -95,7 +95,7 @@ int huge_pages_parse_reserve(const char *text, HugePagesReserve *ret, Error *ret
         return 0;
 }
 
-int huge_pages_check(const DriverConfig *config, Error *reterr)
+int huge_pages_check(const HostConfig *config, Error *reterr)
 {
         for (char **text = config->reserved_huge_pages; text && *text; text++) {
                 HugePagesReserve reserve, other;
@@ -115,7 +115,7 @@ int huge_pages_check(const DriverConfig *config, Error *reterr)
         return 0;
 }
 
-uint64_t huge_pages_reserved(const DriverConfig *config, unsigned cell, uint64_t size_kib)
+uint64_t huge_pages_reserved(const HostConfig *config, unsigned cell, uint64_t size_kib)
 {
         for (char **text = config->reserved_huge_pages; text && *text; text++) {
                 HugePagesReserve reserve;

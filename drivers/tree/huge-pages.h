@@ -4,7 +4,7 @@
 /* Hugepages: which of a cell's pages are, what their resource class is called, and how many of them
  * [DEFAULT] reserved_huge_pages keeps from guests. Pure. */
 
-#include "drivers/driver.h"
+#include "drivers/host/host-config.h"
 
 #define HUGE_PAGES_CLASS_SIZE 48 /* bytes of a class name with its NUL */
 
@@ -21,11 +21,11 @@ int huge_pages_parse_reserve(const char *text, HugePagesReserve *ret, Error *ret
 
 /* Every value of the option; -EINVAL with the option's name, also for a size of a cell that is
  * there twice. */
-int huge_pages_check(const DriverConfig *config, Error *reterr);
+int huge_pages_check(const HostConfig *config, Error *reterr);
 
 /* How many pages of that size of that cell are reserved; 0 when none are. The configuration must
  * have been checked. */
-uint64_t huge_pages_reserved(const DriverConfig *config, unsigned cell, uint64_t size_kib);
+uint64_t huge_pages_reserved(const HostConfig *config, unsigned cell, uint64_t size_kib);
 
 /* The size of the host's ordinary pages, in KiB: the smallest that any cell lists, if it is one
  * that a processor has as its ordinary one; 0 when there is none. */

@@ -43,12 +43,12 @@ static bool address_is_device(const char *address, const SnapshotDevice *device)
         return address[0] == '/' && !device->is_pci && path_is_device(address, device->name);
 }
 
-const DriverMdevType *mdev_type_of_device(const DriverConfig *config, const SnapshotDevice *device)
+const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device)
 {
-        const DriverMdevType *rest = NULL;
+        const HostMdevType *rest = NULL;
 
         for (size_t i = 0; i < config->n_mdev_types; i++) {
-                const DriverMdevType *type = &config->mdev_types[i];
+                const HostMdevType *type = &config->mdev_types[i];
 
                 if (!type->device_addresses || !type->device_addresses[0]) {
                         if (!rest)
@@ -63,7 +63,7 @@ const DriverMdevType *mdev_type_of_device(const DriverConfig *config, const Snap
 }
 
 /* The device's own record of its configured type, or NULL when it does not know that type. */
-static const MdevType *find_mdev_type(const SnapshotDevice *device, const DriverMdevType *type)
+static const MdevType *find_mdev_type(const SnapshotDevice *device, const HostMdevType *type)
 {
         for (size_t i = 0; type && i < device->n_mdev_types; i++)
                 if (strcmp(device->mdev_types[i].id, type->type) == 0)
@@ -71,7 +71,7 @@ static const MdevType *find_mdev_type(const SnapshotDevice *device, const Driver
         return NULL;
 }
 
-bool mdev_type_takes_function(const DriverConfig *config, const SnapshotDevice *device)
+bool mdev_type_takes_function(const HostConfig *config, const SnapshotDevice *device)
 {
         return device->is_vgpu_function &&
                find_mdev_type(device, mdev_type_of_device(config, device));
@@ -89,7 +89,7 @@ static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
 }
 
 /* What max_instances leaves for devices that do not exist yet, after those that do. */
-static uint64_t room_left(const MdevPlan *plan, const DriverMdevType *type)
+static uint64_t room_left(const MdevPlan *plan, const HostMdevType *type)
 {
         uint64_t existing = 0;
 
@@ -101,7 +101,7 @@ static uint64_t room_left(const MdevPlan *plan, const DriverMdevType *type)
         return type->max_instances > existing ? type->max_instances - existing : 0;
 }
 
-static void share_out(MdevPlan *plan, const DriverMdevType *type)
+static void share_out(MdevPlan *plan, const HostMdevType *type)
 {
         uint64_t room = room_left(plan, type);
 
@@ -129,7 +129,7 @@ static void drop_empty(MdevPlan *plan)
         plan->n_offers = n;
 }
 
-int mdev_plan_make(const DriverConfig *config, const Snapshot *snapshot, MdevPlan *ret)
+int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, MdevPlan *ret)
 {
         _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
         size_t n_allocated = 0;

@@ -8,13 +8,13 @@
  * still has room for. max_instances of a type bounds the second, over the whole host, device by
  * device in the snapshot's order, and in part where need be; never the first. */
 
-#include "drivers/driver.h"
+#include "drivers/host/host-config.h"
 
 /* A function that becomes a vGPU without an mdev (drivers/host/vgpu-types.h) is a device as any
  * other, of which one can be made. */
 typedef struct MdevOffer {
         const SnapshotDevice *device; /* of the snapshot */
-        const DriverMdevType *type;   /* of the configuration */
+        const HostMdevType *type;     /* of the configuration */
         uint64_t existing;
         uint64_t total; /* existing included, never 0 */
 } MdevOffer;
@@ -27,13 +27,13 @@ typedef struct MdevPlan {
 void mdev_plan_done(MdevPlan *plan);
 
 /* Devices that offer nothing are not in it. Borrows from both; -ENOMEM. */
-int mdev_plan_make(const DriverConfig *config, const Snapshot *snapshot, MdevPlan *ret);
+int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, MdevPlan *ret);
 
 /* The offer of the device of that name, or NULL. */
 const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name);
 
 /* Does the device, a function that becomes a vGPU itself, count as one by the configuration? */
-bool mdev_type_takes_function(const DriverConfig *config, const SnapshotDevice *device);
+bool mdev_type_takes_function(const HostConfig *config, const SnapshotDevice *device);
 
 /* The configured type of a device, whether the device knows it or not; NULL when none is. */
-const DriverMdevType *mdev_type_of_device(const DriverConfig *config, const SnapshotDevice *device);
+const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device);

@@ -28,13 +28,13 @@ Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
         return provider_tree_find_name(tree, name);
 }
 
-static const Provider *choose_parent(const DriverConfig *config, const ProviderTree *tree,
+static const Provider *choose_parent(const HostConfig *config, const ProviderTree *tree,
                                      const Provider *root, const SnapshotDevice *device)
 {
         return numa_parent(tree, &root->uuid, root->name, config, device->numa_node);
 }
 
-static int update_provider(const DriverConfig *config, const MdevOffer *offer, Provider *provider,
+static int update_provider(const HostConfig *config, const MdevOffer *offer, Provider *provider,
                            Error *reterr)
 {
         const Inventory record = {
@@ -79,7 +79,7 @@ static bool is_device_name(const char *name)
         return name[0] != '\0';
 }
 
-static bool is_mdev_class(const DriverConfig *config, const char *resource_class)
+static bool is_mdev_class(const HostConfig *config, const char *resource_class)
 {
         for (size_t i = 0; i < config->n_mdev_types; i++)
                 if (strcmp(config->mdev_types[i].mdev_class, resource_class) == 0)
@@ -87,7 +87,7 @@ static bool is_mdev_class(const DriverConfig *config, const char *resource_class
         return strcmp(resource_class, "VGPU") == 0;
 }
 
-static bool has_mdevs_only(const DriverConfig *config, const Provider *provider)
+static bool has_mdevs_only(const HostConfig *config, const Provider *provider)
 {
         for (size_t i = 0; i < provider->n_inventories; i++)
                 if (!is_mdev_class(config, provider->inventories[i].resource_class))
@@ -95,7 +95,7 @@ static bool has_mdevs_only(const DriverConfig *config, const Provider *provider)
         return provider->n_inventories > 0;
 }
 
-static bool has_foreign_owner(const DriverConfig *config, const Provider *provider)
+static bool has_foreign_owner(const HostConfig *config, const Provider *provider)
 {
         for (size_t i = 0; i < provider->traits.n_items; i++) {
                 const char *trait = provider->traits.items[i];
@@ -108,7 +108,7 @@ static bool has_foreign_owner(const DriverConfig *config, const Provider *provid
 }
 
 /* Was this provider made here, or by Nova before, for a device with mediated devices? */
-static bool is_mdev_provider(const DriverConfig *config, const ProviderTree *tree,
+static bool is_mdev_provider(const HostConfig *config, const ProviderTree *tree,
                              const Provider *root, const Provider *provider)
 {
         size_t n = strlen(root->name);
@@ -142,7 +142,7 @@ static bool is_renamed(const MdevPlan *plan, const ProviderTree *tree, const Pro
         return false;
 }
 
-static void remove_gone(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
+static void remove_gone(const HostConfig *config, const MdevPlan *plan, ProviderTree *tree,
                         const Provider *root)
 {
         /* backwards: what goes is below, and so behind, what comes next */
@@ -160,7 +160,7 @@ static void remove_gone(const DriverConfig *config, const MdevPlan *plan, Provid
         }
 }
 
-int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
+int mdev_providers_update(const HostConfig *config, const MdevPlan *plan, ProviderTree *tree,
                           const Provider *root, Error *problem, Error *reterr)
 {
         remove_gone(config, plan, tree, root);

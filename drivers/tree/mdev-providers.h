@@ -13,7 +13,7 @@
  * of mdev classes. One that somebody else put providers under stays, without inventories. Traits
  * and aggregates are left alone. A device whose provider cannot be had (child-provider.h) is left
  * out, and problem tells why of the first. -EINVAL, -ENOMEM. */
-int mdev_providers_update(const DriverConfig *config, const MdevPlan *plan, ProviderTree *tree,
+int mdev_providers_update(const HostConfig *config, const MdevPlan *plan, ProviderTree *tree,
                           const Provider *root, Error *problem, Error *reterr);
 
 /* The provider of a device, or NULL. */

@@ -72,7 +72,7 @@ const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provi
                                                                                       : NULL;
 }
 
-static int offer(const DriverConfig *config, ProviderTree *tree, const Provider *root, Model model,
+static int offer(const HostConfig *config, ProviderTree *tree, const Provider *root, Model model,
                  uint64_t contexts, Error *problem, Error *reterr)
 {
         const Inventory record = {
@@ -124,9 +124,8 @@ static void withdraw(ProviderTree *tree, const Provider *root, Model model)
         string_set_remove(&provider->traits, models[model].trait);
 }
 
-int memory_encryption_update(const DriverConfig *config, const Snapshot *snapshot,
-                             ProviderTree *tree, const Provider *root, Error *problem,
-                             Error *reterr)
+int memory_encryption_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+                             const Provider *root, Error *problem, Error *reterr)
 {
         uint64_t contexts[_MODEL_MAX];
 

@@ -5,7 +5,7 @@
  * "…_amd_sev_es" and "…_amd_sev_snp" with MEM_ENCRYPTION_CONTEXT (facts C6). Pure. */
 
 #include "base/provider-tree.h"
-#include "drivers/driver.h"
+#include "drivers/host/host-config.h"
 
 extern const char memory_encryption_class[]; /* "MEM_ENCRYPTION_CONTEXT" */
 
@@ -16,6 +16,5 @@ const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provi
 /* Makes, adopts or removes the three providers. Changes nothing where the host's emulators are not
  * told. A provider that cannot be had (child-provider.h) is left out, and problem tells why of the
  * first. -ENOMEM. */
-int memory_encryption_update(const DriverConfig *config, const Snapshot *snapshot,
-                             ProviderTree *tree, const Provider *root, Error *problem,
-                             Error *reterr);
+int memory_encryption_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+                             const Provider *root, Error *problem, Error *reterr);

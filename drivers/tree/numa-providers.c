@@ -47,7 +47,7 @@ bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider
 }
 
 const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const char *nodename,
-                            const DriverConfig *config, int numa_node)
+                            const HostConfig *config, int numa_node)
 {
         const Provider *top = provider_tree_find(tree, root), *cell;
         char name[NAME_SIZE];
@@ -61,11 +61,11 @@ const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const ch
         return cell && provider_tree_in_subtree(tree, cell, root) ? cell : top;
 }
 
-bool numa_is_at_root(const DriverConfig *config, const char *resource_class)
+bool numa_is_at_root(const HostConfig *config, const char *resource_class)
 {
-        if (config->numa_in_placement == DRIVER_NUMA_FLAT || strcmp(resource_class, "DISK_GB") == 0)
+        if (config->numa_in_placement == HOST_NUMA_FLAT || strcmp(resource_class, "DISK_GB") == 0)
                 return true;
-        return config->numa_in_placement == DRIVER_NUMA_ROOT &&
+        return config->numa_in_placement == HOST_NUMA_ROOT &&
                (strcmp(resource_class, "VCPU") == 0 || strcmp(resource_class, "MEMORY_MB") == 0);
 }
 
@@ -124,7 +124,7 @@ static int check_covered(const char *kind, const CpuSet *set, const CpuSet *all,
         return 0;
 }
 
-static int check_pages(const DriverConfig *config, const SnapshotCell *cell, Error *reterr)
+static int check_pages(const HostConfig *config, const SnapshotCell *cell, Error *reterr)
 {
         for (size_t i = 0; i < cell->n_pages; i++) {
                 const PageSize *pages = &cell->pages[i];
@@ -159,7 +159,7 @@ static Error *first_problem(Error *problem)
         return problem && !problem->code ? problem : NULL;
 }
 
-int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT;
@@ -204,7 +204,7 @@ static bool has_cpus(const SnapshotCell *cell)
         return cell->n_cpus > 0;
 }
 
-static uint64_t cell_memory_mb(const DriverConfig *config, const SnapshotCell *cell,
+static uint64_t cell_memory_mb(const HostConfig *config, const SnapshotCell *cell,
                                const HostAmounts *amounts, const Shares *shares)
 {
         /* every cell its own to the page, and what rounding leaves to the next */
@@ -230,7 +230,7 @@ static int set_amount(const ClassAmount *amount, const Provider *heir, Provider 
                      : 0;
 }
 
-static int set_pages(const DriverConfig *config, const SnapshotCell *cell, uint64_t ordinary_kib,
+static int set_pages(const HostConfig *config, const SnapshotCell *cell, uint64_t ordinary_kib,
                      Provider *to, Error *reterr)
 {
         for (size_t i = 0; i < cell->n_pages; i++) {
@@ -256,7 +256,7 @@ static int set_pages(const DriverConfig *config, const SnapshotCell *cell, uint6
         return 0;
 }
 
-static int make_cell_amounts(const DriverConfig *config, const SnapshotCell *cell,
+static int make_cell_amounts(const HostConfig *config, const SnapshotCell *cell,
                              const CpuPlan *cpus, const HostAmounts *amounts, Shares *shares,
                              HostAmounts *ret)
 {
@@ -285,9 +285,9 @@ static int make_cell_amounts(const DriverConfig *config, const SnapshotCell *cel
         return 0;
 }
 
-static int update_cell(const DriverConfig *config, const Snapshot *snapshot,
-                       const SnapshotCell *cell, const HostAmounts *own, const Provider *root,
-                       Provider *provider, Error *reterr)
+static int update_cell(const HostConfig *config, const Snapshot *snapshot, const SnapshotCell *cell,
+                       const HostAmounts *own, const Provider *root, Provider *provider,
+                       Error *reterr)
 {
         const ClassAmount *amounts[] = { &own->vcpu, &own->pcpu, &own->memory };
         Provider fresh = { .name = provider->name };
@@ -312,7 +312,7 @@ static int update_cell(const DriverConfig *config, const Snapshot *snapshot,
         return 0;
 }
 
-int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+int numa_providers_update(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                           const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
                           Error *problem, Error *reterr)
 {
@@ -368,7 +368,7 @@ static bool is_renamed(const Snapshot *snapshot, const ProviderTree *tree, const
         return false;
 }
 
-void numa_providers_remove_gone(const DriverConfig *config, const Snapshot *snapshot,
+void numa_providers_remove_gone(const HostConfig *config, const Snapshot *snapshot,
                                 ProviderTree *tree, const Provider *root)
 {
         for (size_t i = tree->n_providers; i > 0; i--) {

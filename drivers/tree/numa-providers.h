@@ -19,16 +19,16 @@
  * device has no node, or its cell has no provider. NULL only when the root is not in the tree.
  * Borrowed from the tree. Cells must have been brought up to date. */
 const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const char *nodename,
-                            const DriverConfig *config, int numa_node);
+                            const HostConfig *config, int numa_node);
 
 /* Is a class that cells may have, or DISK_GB, at the root? */
-bool numa_is_at_root(const DriverConfig *config, const char *resource_class);
+bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 
 /* Can this host be told by cells? -EINVAL with words when cells are wanted and the hypervisor tells
  * none, or a CPU is in two of them. 0 when cells are not wanted. What costs no more than itself is
  * kept in problem, if it is the first: a CPU for guests that is in no cell is not told, of
  * hugepages of which more are reserved than there are, all are, and cells may tell no memory. */
-int numa_check(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 
 /* Was this provider made here for a cell? Whose it is, its name and its trait tell together. */
@@ -38,14 +38,14 @@ bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider
 /* Makes or adopts (by its name) the provider of each cell and sets its inventories and traits. Does
  * nothing when cells are not wanted. A cell whose provider cannot be had (child-provider.h) is left
  * out, and problem tells why of the first. -EINVAL, -ENOMEM. */
-int numa_providers_update(const DriverConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+int numa_providers_update(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                           const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
                           Error *problem, Error *reterr);
 
 /* Removes the providers of cells that are gone, or of all when cells are not wanted; devices must
  * have been moved from under them. One that somebody else put providers under stays, without
  * inventories and trait. */
-void numa_providers_remove_gone(const DriverConfig *config, const Snapshot *snapshot,
+void numa_providers_remove_gone(const HostConfig *config, const Snapshot *snapshot,
                                 ProviderTree *tree, const Provider *root);
 
 /* What cells have of each class, of one that has it: the ratios that the root inherits. ret is

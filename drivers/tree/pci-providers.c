@@ -29,7 +29,7 @@ typedef struct PciView {
 } PciView;
 
 typedef struct PciUpdate {
-        const DriverConfig *config;
+        const HostConfig *config;
         const Snapshot *snapshot;
         ProviderTree *tree;
         const Provider *root;
@@ -389,7 +389,7 @@ static int run(PciUpdate *update, Error *reterr)
         return 0;
 }
 
-int pci_providers_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+int pci_providers_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
                          const Provider *root, Error *reterr)
 {
         _cleanup_(pci_update_done) PciUpdate update = {

@@ -7,13 +7,13 @@
 #include "drivers/tree/numa-providers.h"
 
 /* The folder that nobody told of: a host whose guests have their disks elsewhere. */
-static bool is_never_there(const DriverConfig *config, const Error *disk_error)
+static bool is_never_there(const HostConfig *config, const Error *disk_error)
 {
         return !config->images_storage_pool &&
                (disk_error->code == ENOENT || disk_error->code == ENOTDIR);
 }
 
-int root_inventory_update(const DriverConfig *config, const HostAmounts *amounts,
+int root_inventory_update(const HostConfig *config, const HostAmounts *amounts,
                           const Error *disk_error, Provider *root, const Provider *heir,
                           Error *problem, Error *reterr)
 {

@@ -12,7 +12,7 @@ static void make_tree(Capabilities *capabilities)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
-        const DriverConfig config = { .numa_in_placement = true, .owner_trait = "" };
+        const HostConfig config = { .numa_in_placement = true, .owner_trait = "" };
         Uuid root;
 
         if (snapshot_new(&snapshot) < 0 || provider_tree_new(&tree) < 0 ||

@@ -13,7 +13,7 @@ static int check_trait(const char *trait, int state, void *userdata)
 void fuzz_text(const char *text)
 {
         _cleanup_(snapshot_emulator_done) SnapshotEmulator emulator = { 0 };
-        const DriverConfig config = { .swtpm_enabled = true };
+        const HostConfig config = { .swtpm_enabled = true };
         char arch[] = "x86_64";
 
         if (domain_capabilities_parse(text, &emulator, NULL) < 0)

@@ -115,23 +115,23 @@ static int read_options(int argc, char *argv[], DriverConfig *config, Probe *pro
                 } else if (c == 'i') {
                         *interval_msec = (int)(atof(optarg) * 1000);
                 } else if (c == 'k' && sscanf(optarg, "%lu,%lu", &interval, &count) == 2) {
-                        config->keepalive_interval_sec = interval;
-                        config->keepalive_count = count;
+                        config->libvirt.keepalive_interval_sec = interval;
+                        config->libvirt.keepalive_count = count;
                 } else if (c == 'p') {
-                        config->instances_path = optarg;
+                        config->host.instances_path = optarg;
                 } else {
                         return -EINVAL;
                 }
         }
         if (argc - optind != 2)
                 return -EINVAL;
-        config->connection_uri = config->static_path = argv[optind + 1];
+        config->libvirt.connection_uri = config->static_file.path = argv[optind + 1];
         return 0;
 }
 
 int main(int argc, char *argv[])
 {
-        DriverConfig config = { .instances_path = "/" };
+        DriverConfig config = { .host.instances_path = "/" };
         Probe probe = { 0 };
         Error error = ERROR_NULL;
         int interval_msec = 1000, r;

@@ -182,7 +182,7 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
 
 static int judge_storage(const CtlFacts *facts, json_t *findings)
 {
-        const char *pool = facts->config ? facts->config->driver.images_storage_pool : NULL;
+        const char *pool = facts->config ? facts->config->driver.host.images_storage_pool : NULL;
 
         if (!facts->config || !facts->snapshot)
                 return 0;
@@ -191,7 +191,7 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
                         findings, "storage", "warning",
                         "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
                         "The size of %s is not known: DISK_GB is not reported, or stays as it was",
-                        pool && pool[0] ? pool : facts->config->driver.instances_path);
+                        pool ? pool : facts->config->driver.host.instances_path);
         return ctl_doctor_add(findings, "storage", "ok", NULL, "The size of the disk is known");
 }
 
@@ -255,7 +255,7 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
 /* Nova's scheduler takes no host whose root gives nothing. */
 static int judge_numa(const CtlFacts *facts, json_t *findings)
 {
-        if (!facts->config || facts->config->driver.numa_in_placement != DRIVER_NUMA_CELLS ||
+        if (!facts->config || facts->config->driver.host.numa_in_placement != HOST_NUMA_CELLS ||
             facts->config->reporter.nova == NOVA_NONE)
                 return 0;
         return ctl_doctor_add(
@@ -272,7 +272,7 @@ static int judge_cells(const CtlFacts *facts, json_t *findings)
         size_t n = 0;
 
         if (!facts->config || !facts->snapshot ||
-            facts->config->driver.numa_in_placement == DRIVER_NUMA_FLAT)
+            facts->config->driver.host.numa_in_placement == HOST_NUMA_FLAT)
                 return 0;
         for (size_t i = 0; i < facts->snapshot->n_cells; i++) {
                 const SnapshotCell *cell = &facts->snapshot->cells[i];

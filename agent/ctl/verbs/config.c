@@ -8,8 +8,8 @@
 #include <strings.h>
 
 #include "agent/config/file.h"
-#include "agent/config/search.h"
 #include "agent/config/table.h"
+#include "base/text.h"
 
 #define HIDDEN "(not shown)"
 

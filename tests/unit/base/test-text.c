@@ -108,4 +108,20 @@ static void test_count(void **state)
         assert_int_equal(text_count_characters("\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\xa7"), 3);
 }
 
-TEST_MAIN(test_sanitize_table, test_sanitize_everything, test_trim_table, test_count)
+static void test_strings(void **state)
+{
+        static char *const words[] = { (char *)"b", (char *)"", (char *)"a", NULL };
+        _cleanup_(strings_freep) char **copy = NULL, **empty = NULL;
+
+        assert_int_equal(strings_copy(words, &copy), 0);
+        for (size_t i = 0; words[i]; i++) {
+                assert_string_equal(copy[i], words[i]);
+                assert_ptr_not_equal(copy[i], words[i]);
+        }
+        assert_null(copy[3]);
+        assert_int_equal(strings_copy(NULL, &empty), 0);
+        assert_null(empty[0]);
+        assert_null(strings_free(NULL));
+}
+
+TEST_MAIN(test_sanitize_table, test_sanitize_everything, test_trim_table, test_count, test_strings)

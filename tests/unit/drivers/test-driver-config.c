@@ -23,7 +23,7 @@ static void test_amounts(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
                 Error error = ERROR_NULL;
                 int r;
 
@@ -47,7 +47,7 @@ static void test_mdev_types(void **state)
         static char *bad_path[] = { TEXT("/sys/devices/pci0000:00/0000:00:01.0"), NULL };
         static char *bare_path[] = { TEXT("/sys/devices/virtual/"), NULL };
         static const struct {
-                DriverMdevType types[2];
+                HostMdevType types[2];
                 const char *words;
         } cases[] = {
                 { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", no_addresses, "CUSTOM_B", 3) },
@@ -75,8 +75,8 @@ static void test_mdev_types(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                DriverMdevType types[2] = { cases[i].types[0], cases[i].types[1] };
-                DriverConfig config = config_make(types, 2);
+                HostMdevType types[2] = { cases[i].types[0], cases[i].types[1] };
+                HostConfig config = config_make(types, 2);
                 Error error = ERROR_NULL;
                 int r = driver_config_check(&config, &error);
 

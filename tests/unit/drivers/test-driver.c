@@ -22,14 +22,14 @@ static void test_refusals(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                DriverConfig config = config_make(NULL, 0);
+                DriverConfig config = { .host = config_make(NULL, 0) };
                 Driver *driver = NULL;
                 Error error = ERROR_NULL;
                 int r;
 
-                config.connection_uri = cases[i].uri;
-                config.static_path = cases[i].static_path;
-                config.cpu_allocation_ratio = cases[i].ratio;
+                config.libvirt.connection_uri = cases[i].uri;
+                config.static_file.path = cases[i].static_path;
+                config.host.cpu_allocation_ratio = cases[i].ratio;
                 r = driver_new(&driver, cases[i].name, &config, NULL, &error);
                 if (r != cases[i].r || !strstr(error.text, cases[i].words))
                         fail_msg("case %zu: %d (%s)", i, r, error.text);

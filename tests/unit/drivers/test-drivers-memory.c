@@ -31,7 +31,7 @@ static const char host_members[] =
         "   \"cpus\": \"0\", \"pins\": [{\"vcpu\": 0, \"cpus\": \"1\"}],"
         "   \"cells\": [{\"id\": 0, \"vcpus\": \"0\", \"host_cells\": \"0\"}]}]";
 
-static DriverMdevType types[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
+static HostMdevType types[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
 /* Each of these does its work once with the n-th allocation failing, and checks what it made. */
 
@@ -211,7 +211,7 @@ static void test_update(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);
         const Inventory record = INVENTORY_DEFAULT(4);
-        DriverConfig config = config_make(types, ARRAY_SIZE(types));
+        HostConfig config = config_make(types, ARRAY_SIZE(types));
         unsigned n = 0;
 
         for (bool more = true; more; n++) {

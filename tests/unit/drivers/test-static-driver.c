@@ -25,8 +25,8 @@ static int set_up(void **state)
         if (!mkdtemp(fixture->folder))
                 return -1;
         snprintf(fixture->path, sizeof(fixture->path), "%s/host.json", fixture->folder);
-        fixture->config = config_make(NULL, 0);
-        fixture->config.static_path = fixture->path;
+        fixture->config =
+                (DriverConfig){ .host = config_make(NULL, 0), .static_file.path = fixture->path };
         *state = fixture;
         return driver_new(&fixture->driver, "static", &fixture->config, NULL, NULL);
 }
@@ -146,7 +146,7 @@ static void test_update(void **state)
         write_file(fixture, HOST(", \"online_cpus\": \"0-3\""));
         poll_driver(fixture, &event);
         assert_int_equal(
-                provider_update(fixture->driver->config, event.snapshot, tree, "cn1", NULL, NULL),
+                provider_update(&fixture->config.host, event.snapshot, tree, "cn1", NULL, NULL),
                 DRIVER_UPDATED);
         assert_int_equal(provider_find_inventory(root, "VCPU")->total, 4);
         snapshot_unref(event.snapshot);

@@ -19,7 +19,7 @@
 #define DOMAIN(uuid, mdevs) \
         "{\"uuid\": \"" uuid "\", \"state\": \"running\", \"mdevs\": [" mdevs "]}"
 
-static DriverMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
+static HostMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
 static Uuid uuid_of(const char *text)
 {
@@ -30,7 +30,7 @@ static Uuid uuid_of(const char *text)
 }
 
 /* Runs it and checks the result; the words matter only on failure. */
-static void update(const DriverConfig *config, const char *host_members, ProviderTree *tree,
+static void update(const HostConfig *config, const char *host_members, ProviderTree *tree,
                    Allocations *allocations, int expected, const char *words)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);
@@ -85,7 +85,7 @@ static void test_disk_of_unknown_size(void **state)
                                          .min_unit = 1,
                                          .step_size = 1,
                                          .allocation_ratio = 2.0 };
-                DriverConfig config = { .images_storage_pool = cases[i].pool ? "p" : NULL };
+                HostConfig config = { .images_storage_pool = cases[i].pool ? "p" : NULL };
                 const Inventory *found;
                 Error error = ERROR_NULL;
 
@@ -126,7 +126,7 @@ static void test_root_table(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Provider *root;
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
 
                 config.reserved_host_cpus = cases[i].reserved_cpus;
                 config.reserved_host_memory_mb = cases[i].reserved_mb;
@@ -163,7 +163,7 @@ static void test_reserved_too_much(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Provider *root;
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
 
                 config.reserved_host_cpus = cases[i].cpus;
                 config.reserved_host_memory_mb = cases[i].mb;
@@ -191,7 +191,7 @@ static void test_ratio_table(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Provider *root;
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
 
                 config.cpu_allocation_ratio = cases[i].configured;
                 config.initial_cpu_allocation_ratio = cases[i].initial;
@@ -211,7 +211,7 @@ static void test_root_ownership_c10(void **state)
 {
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
         const Inventory record = INVENTORY_DEFAULT(5);
 
         assert_int_equal(provider_set_inventory(root, "CUSTOM_BY_HAND", &record), 0);
@@ -230,7 +230,7 @@ static void test_no_owner_trait(void **state)
 {
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        DriverConfig config = config_make(type_a, 1);
+        HostConfig config = config_make(type_a, 1);
 
         config.owner_trait = "";
         update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
@@ -242,7 +242,7 @@ static void test_gpus(void **state)
 {
         Provider *root, *gpu;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *again = NULL;
-        DriverConfig config = config_make(type_a, 1);
+        HostConfig config = config_make(type_a, 1);
         Uuid expected = uuid_make_child(&root->uuid, "cn1_pci_0000_41_00_0");
 
         update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
@@ -268,7 +268,7 @@ static void test_adopt(void **state)
         _cleanup_(allocations_freep) Allocations *none = NULL;
         Provider *root, *old;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        DriverConfig config = config_make(type_a, 1);
+        HostConfig config = config_make(type_a, 1);
         const Inventory record = INVENTORY_DEFAULT(3);
         Uuid uuid = uuid_of(UUID_FOREIGN);
 
@@ -291,9 +291,9 @@ static void test_adopt(void **state)
 /* G2.6: a type without addresses keeps its class */
 static void test_class_by_type_g2_6(void **state)
 {
-        DriverMdevType types[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
+        HostMdevType types[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-        DriverConfig config = config_make(types, 1);
+        HostConfig config = config_make(types, 1);
 
         update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
         expect_inventory(provider_tree_find_name(tree, "cn1_pci_0000_41_00_0"), "CUSTOM_A", 14, 0,
@@ -324,12 +324,12 @@ static void test_gone_g2_5(void **state)
                 { "cn2_pci_0000_41_00_0", "VGPU", "OWNER_COMPUTE_AGENT", false },
                 { "cn10_pci_0000_41_00_0", "VGPU", "OWNER_COMPUTE_AGENT", false },
         };
-        DriverMdevType types[] = { MDEV_TYPE("B", NULL, "CUSTOM_A", 0) };
+        HostMdevType types[] = { MDEV_TYPE("B", NULL, "CUSTOM_A", 0) };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Provider *root, *child;
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-                DriverConfig config = config_make(types, 1);
+                HostConfig config = config_make(types, 1);
                 const Inventory record = INVENTORY_DEFAULT(4);
                 Uuid uuid = uuid_of(UUID_FOREIGN);
 
@@ -356,7 +356,7 @@ static void test_empty_gpu_with_foreign_child(void **state)
 {
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        DriverConfig config = config_make(type_a, 1);
+        HostConfig config = config_make(type_a, 1);
         Provider *gpu;
         Uuid uuid = uuid_of(UUID_FOREIGN);
 
@@ -375,7 +375,7 @@ static void test_empty_gpu_with_foreign_child(void **state)
 static void test_foreign_roots(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL), *before = NULL;
-        DriverConfig config = config_make(type_a, 1);
+        HostConfig config = config_make(type_a, 1);
         const Inventory record = INVENTORY_DEFAULT(4);
         Provider *shared;
         Uuid uuid = uuid_of(UUID_FOREIGN);
@@ -399,7 +399,7 @@ static void test_root_missing(void **state)
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new("");
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
         Error error = ERROR_NULL;
         Uuid uuid = uuid_of(UUID_FOREIGN);
 
@@ -412,7 +412,7 @@ static void test_root_missing(void **state)
 static void test_name_too_long(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-        DriverConfig config = config_make(type_a, 1);
+        HostConfig config = config_make(type_a, 1);
         char name[1001], host[1200];
 
         memset(name, 'x', 1000);
@@ -474,7 +474,7 @@ static void test_reshape_needed(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL, *before = NULL;
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        DriverConfig config = config_make(type_a, 1);
+        HostConfig config = config_make(type_a, 1);
 
         make_old_shape(NULL, 0, &tree, &allocations);
         assert_int_equal(provider_tree_copy(&before, tree), 0);
@@ -493,7 +493,7 @@ static void test_no_gpus_no_reshape(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        DriverConfig config = config_make(type_a, 1);
+        HostConfig config = config_make(type_a, 1);
 
         make_old_shape(NULL, 0, &tree, &allocations);
         update(&config, "\"online_cpus\": \"0\"", tree, NULL, DRIVER_UPDATED, NULL);
@@ -505,7 +505,7 @@ static void test_reshape(void **state)
         static const Held held[] = { { UUID_GUEST, 1 }, { UUID_GUEST_2, 2 } };
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        DriverConfig config = config_make(type_a, 1);
+        HostConfig config = config_make(type_a, 1);
         Uuid guest = uuid_of(UUID_GUEST), other = uuid_of(UUID_FOREIGN);
 
         make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
@@ -531,10 +531,10 @@ static void test_reshape(void **state)
 
 static void test_reshape_table(void **state)
 {
-        static DriverMdevType custom[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
+        static HostMdevType custom[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
         static const struct {
                 const char *about, *host;
-                DriverMdevType *types;
+                HostMdevType *types;
                 int r;
                 const char *words;
         } cases[] = {
@@ -564,7 +564,7 @@ static void test_reshape_table(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
                 _cleanup_(allocations_freep) Allocations *allocations = NULL;
-                DriverConfig config = config_make(cases[i].types, 1);
+                HostConfig config = config_make(cases[i].types, 1);
 
                 make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
                 update(&config, cases[i].host, tree, allocations, cases[i].r, cases[i].words);

@@ -33,7 +33,7 @@
 
 typedef struct Case {
         const char *name, *host;
-        void (*set)(DriverConfig *config);
+        void (*set)(HostConfig *config);
         FindingLevel level;
         const char *option; /* NULL: nothing is found */
         const char *words;
@@ -44,21 +44,21 @@ static char *two_pages[] = { TEXT("node:0,size:2048,count:2"), NULL };
 static char *many_pages[] = { TEXT("node:0,size:2048,count:9"), NULL };
 static char *right_address[] = { TEXT("0000:41:00.0"), NULL };
 static char *wrong_address[] = { TEXT("0000:42:00.0"), NULL };
-static DriverMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
-static DriverMdevType type_a_once[] = { MDEV_TYPE("A", NULL, "VGPU", 1) };
-static DriverMdevType type_a_there[] = { MDEV_TYPE("A", right_address, "VGPU", 0) };
-static DriverMdevType type_a_elsewhere[] = { MDEV_TYPE("A", wrong_address, "VGPU", 0) };
-static DriverMdevType type_b[] = { MDEV_TYPE("B", NULL, "VGPU", 0) };
-static DriverMdevType types_crossed[] = { MDEV_TYPE("B", right_address, "VGPU", 0) };
+static HostMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
+static HostMdevType type_a_once[] = { MDEV_TYPE("A", NULL, "VGPU", 1) };
+static HostMdevType type_a_there[] = { MDEV_TYPE("A", right_address, "VGPU", 0) };
+static HostMdevType type_a_elsewhere[] = { MDEV_TYPE("A", wrong_address, "VGPU", 0) };
+static HostMdevType type_b[] = { MDEV_TYPE("B", NULL, "VGPU", 0) };
+static HostMdevType types_crossed[] = { MDEV_TYPE("B", right_address, "VGPU", 0) };
 
-static void set_nothing(DriverConfig *config)
+static void set_nothing(HostConfig *config)
 {
 }
 
-#define SETTER(name, statement)                      \
-        static void set_##name(DriverConfig *config) \
-        {                                            \
-                statement;                           \
+#define SETTER(name, statement)                    \
+        static void set_##name(HostConfig *config) \
+        {                                          \
+                statement;                         \
         }
 
 SETTER(offline, config->cpu_shared_set = "0-7")
@@ -78,7 +78,7 @@ SETTER(numa_pages, config->reserved_huge_pages = two_pages; config->numa_in_plac
 SETTER(many_pages, config->reserved_huge_pages = many_pages; config->numa_in_placement = true)
 SETTER(tpm, config->swtpm_enabled = true)
 SETTER(pool, config->images_storage_pool = "guests")
-SETTER(lvm, config->images_type = DRIVER_IMAGES_LVM)
+SETTER(lvm, config->images_type = HOST_IMAGES_LVM)
 SETTER(type_a, config->mdev_types = type_a; config->n_mdev_types = 1)
 SETTER(type_a_once, config->mdev_types = type_a_once; config->n_mdev_types = 1)
 SETTER(type_a_there, config->mdev_types = type_a_there; config->n_mdev_types = 1)
@@ -177,7 +177,7 @@ static void test_table(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cases[i].host);
                 _cleanup_(findings_done) Findings findings = { 0 };
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
                 bool found = false;
 
                 cases[i].set(&config);
@@ -216,7 +216,7 @@ static void test_like_pci_siblings(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
                 _cleanup_(findings_done) Findings findings = { 0 };
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
                 char text[4096] = GOOD EMULATORS ", \"devices\": [";
 
                 for (unsigned j = 0; j < hosts[i].n; j++)
@@ -241,7 +241,7 @@ static void test_errors_come_first(void **state)
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new("\"online_cpus\": \"0\"");
         _cleanup_(findings_done) Findings findings = { 0 };
         _cleanup_json_ json_t *json = NULL;
-        DriverConfig config = config_make(type_b, 1);
+        HostConfig config = config_make(type_b, 1);
 
         config.numa_in_placement = true;
         assert_int_equal(verify_host(&config, host, &findings), 0);
@@ -260,7 +260,7 @@ static void test_many_guests_are_one_finding(void **state)
         _cleanup_free_ char *text = NULL;
         _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
         _cleanup_(findings_done) Findings findings = { 0 };
-        DriverConfig config = config_make(type_b, 0);
+        HostConfig config = config_make(type_b, 0);
         size_t size;
         FILE *file = open_memstream(&text, &size);
 

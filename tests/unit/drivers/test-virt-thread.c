@@ -40,7 +40,7 @@ static const char host_xml[] =
         "<iommuGroup number='3'/></capability></device>"
         "</node>";
 
-static DriverMdevType types[] = { MDEV_TYPE("nvidia-35", NULL, "VGPU", 0) };
+static HostMdevType types[] = { MDEV_TYPE("nvidia-35", NULL, "VGPU", 0) };
 
 static double now_seconds(void)
 {
@@ -71,10 +71,10 @@ static void open_driver_after(const char *uri, DriverConfig *config, Driver *bef
 {
         Error error = ERROR_NULL;
 
-        *config = config_make(types, ARRAY_SIZE(types));
-        config->connection_uri = uri;
-        config->keepalive_interval_sec = 5; /* which the test driver refuses */
-        config->keepalive_count = 5;
+        *config = (DriverConfig){
+                .host = config_make(types, ARRAY_SIZE(types)),
+                .libvirt = { uri, 5, 5 }, /* keepalive, which the test driver refuses */
+        };
         if (driver_new(ret, "libvirt", config, before, &error) < 0)
                 fail_msg("%s", error.text);
 }
@@ -178,7 +178,7 @@ static void test_gpu_host(void **state)
         tree = tree_new(&root);
         free(root->name);
         root->name = strdup(host->nodename);
-        assert_int_equal(provider_update(driver->config, host, tree, host->nodename, NULL, NULL),
+        assert_int_equal(provider_update(&config.host, host, tree, host->nodename, NULL, NULL),
                          DRIVER_UPDATED);
         assert_int_equal(provider_find_inventory(root, "MEMORY_MB")->total, 8192);
         snprintf(name, sizeof(name), "%.40s_pci_0000_41_00_0", host->nodename);
@@ -434,8 +434,8 @@ static void test_another_kind_than_one_that_hangs(void **state)
         silent_begin(&silent);
         open_driver(silent.uri, &configs[0], &hung);
         check_hangs(hung);
-        configs[1] = config_make(types, ARRAY_SIZE(types));
-        configs[1].static_path = "/nonexistent";
+        configs[1] = (DriverConfig){ .host = config_make(types, ARRAY_SIZE(types)),
+                                     .static_file.path = "/nonexistent" };
         assert_int_equal(driver_new(&driver, "static", &configs[1], hung, &error), 0);
         start = now_seconds();
         driver_free(hung);

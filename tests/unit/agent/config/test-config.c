@@ -14,15 +14,15 @@ static void test_defaults(void **state)
 
         assert_string_equal(c->state_path, LOCALSTATEDIR "/lib/compute-agent");
         assert_string_equal(c->claim_db, "claim.sqlite");
-        assert_string_equal(c->instances_path, "/var/lib/nova/instances");
+        assert_string_equal(c->driver.host.instances_path, "/var/lib/nova/instances");
         assert_string_equal(c->host, "");
         assert_string_equal(c->compute_driver, "libvirt");
         assert_int_equal(c->log_level, LOG_INFO);
         assert_int_equal(c->claim_expiry_usec, 300 * USEC_PER_SEC);
         assert_int_equal(c->update_interval_usec, 60 * USEC_PER_SEC);
-        assert_string_equal(c->owner_trait, "OWNER_NOVA");
-        assert_string_equal(c->connection_uri, "qemu:///system");
-        assert_null(c->static_path);
+        assert_string_equal(c->driver.host.owner_trait, "OWNER_NOVA");
+        assert_string_equal(c->driver.libvirt.connection_uri, "qemu:///system");
+        assert_null(c->driver.static_file.path);
         assert_false(c->has_placement);
         assert_string_equal(c->files[0], f->file);
         assert_null(c->files[1]);
@@ -52,15 +52,11 @@ static void test_hook_alone(void **state)
 static void test_defaults_lent(void **state)
 {
         _cleanup_(config_freep) Config *c = load_text(*state, "");
-        const DriverConfig *d = &c->driver;
+        const HostConfig *d = &c->driver.host;
         const ReporterConfig *p = &c->reporter;
 
-        assert_ptr_equal(d->connection_uri, c->connection_uri);
-        assert_ptr_equal(d->instances_path, c->instances_path);
-        assert_ptr_equal(d->owner_trait, c->owner_trait);
-        assert_null(d->static_path);
-        assert_int_equal(d->keepalive_interval_sec, 5);
-        assert_int_equal(d->keepalive_count, 5);
+        assert_int_equal(c->driver.libvirt.keepalive_interval_sec, 5);
+        assert_int_equal(c->driver.libvirt.keepalive_count, 5);
         assert_int_equal(d->reserved_host_cpus, 0);
         assert_int_equal(d->reserved_host_memory_mb, 512);
         assert_int_equal(d->reserved_host_disk_mb, 0);
@@ -74,9 +70,9 @@ static void test_defaults_lent(void **state)
         assert_null(d->reserved_huge_pages);
         assert_false(d->numa_in_placement);
         assert_true(d->force_raw_images);
-        assert_int_equal(d->virt_type, DRIVER_VIRT_KVM);
-        assert_int_equal(d->cpu_mode, DRIVER_CPU_DEFAULT);
-        assert_int_equal(d->images_type, DRIVER_IMAGES_FILES);
+        assert_int_equal(d->virt_type, HOST_VIRT_KVM);
+        assert_int_equal(d->cpu_mode, HOST_CPU_DEFAULT);
+        assert_int_equal(d->images_type, HOST_IMAGES_FILES);
         assert_int_equal(d->file_backed_memory, 0);
 
         assert_null(p->endpoint);
@@ -121,24 +117,24 @@ static void test_everything_set(void **state)
 
         assert_string_equal(c->state_path, "/srv/agent");
         assert_string_equal(c->claim_db, "db/claims");
-        assert_string_equal(c->driver.instances_path, "/srv/agent/instances");
+        assert_string_equal(c->driver.host.instances_path, "/srv/agent/instances");
         assert_string_equal(c->host, "compute-7");
         assert_string_equal(c->compute_driver, "libvirt");
         assert_int_equal(c->claim_expiry_usec, 0);
         assert_int_equal(c->update_interval_usec, UINT64_MAX);
-        assert_int_equal(c->driver.reserved_host_cpus, 2);
-        assert_int_equal(c->driver.reserved_host_memory_mb, 1024);
-        assert_int_equal(c->driver.reserved_host_disk_mb, 2048);
-        assert_true(c->driver.cpu_allocation_ratio == 16);
-        assert_true(c->driver.ram_allocation_ratio == 1.5);
-        assert_true(c->driver.disk_allocation_ratio == 0);
-        assert_true(c->driver.initial_disk_allocation_ratio == 2);
+        assert_int_equal(c->driver.host.reserved_host_cpus, 2);
+        assert_int_equal(c->driver.host.reserved_host_memory_mb, 1024);
+        assert_int_equal(c->driver.host.reserved_host_disk_mb, 2048);
+        assert_true(c->driver.host.cpu_allocation_ratio == 16);
+        assert_true(c->driver.host.ram_allocation_ratio == 1.5);
+        assert_true(c->driver.host.disk_allocation_ratio == 0);
+        assert_true(c->driver.host.initial_disk_allocation_ratio == 2);
         assert_int_equal(c->log_level, LOG_WARNING);
-        assert_string_equal(c->driver.owner_trait, "");
-        assert_string_equal(c->driver.connection_uri, "test:///default");
-        assert_int_equal(c->driver.keepalive_interval_sec, 0);
-        assert_int_equal(c->driver.keepalive_count, 3);
-        assert_string_equal(c->driver.static_path, "/srv/agent/host.json");
+        assert_string_equal(c->driver.host.owner_trait, "");
+        assert_string_equal(c->driver.libvirt.connection_uri, "test:///default");
+        assert_int_equal(c->driver.libvirt.keepalive_interval_sec, 0);
+        assert_int_equal(c->driver.libvirt.keepalive_count, 3);
+        assert_string_equal(c->driver.static_file.path, "/srv/agent/host.json");
         assert_string_equal(f->warnings, "");
 }
 
@@ -435,7 +431,7 @@ static void test_host_options_a4(void **state)
                              "file_backed_memory = 4096\n"
                              "swtpm_enabled = true\n"
                              "supported_tpm_secret_security = user, HOST\n");
-        const DriverConfig *d = &c->driver;
+        const HostConfig *d = &c->driver.host;
 
         assert_string_equal(d->reserved_huge_pages[0], "node:0,size:2048,count:64");
         assert_string_equal(d->reserved_huge_pages[1], "node:1,size:1GB,count:1");
@@ -445,12 +441,12 @@ static void test_host_options_a4(void **state)
         assert_string_equal(d->cpu_dedicated_set, "4-7");
         assert_true(d->numa_in_placement);
         assert_string_equal(d->image_type_exclude_list[1], "raw");
-        assert_int_equal(d->virt_type, DRIVER_VIRT_QEMU);
-        assert_int_equal(d->cpu_mode, DRIVER_CPU_CUSTOM);
+        assert_int_equal(d->virt_type, HOST_VIRT_QEMU);
+        assert_int_equal(d->cpu_mode, HOST_CPU_CUSTOM);
         assert_string_equal(d->cpu_models[1], "EPYC");
         assert_string_equal(d->cpu_model_extra_flags[0], "+pcid");
         assert_true(d->cpu_power_management);
-        assert_int_equal(d->images_type, DRIVER_IMAGES_LVM);
+        assert_int_equal(d->images_type, HOST_IMAGES_LVM);
         assert_string_equal(d->images_storage_pool, "guests");
         assert_int_equal(d->file_backed_memory, 4096);
         assert_true(d->swtpm_enabled);
@@ -462,7 +458,7 @@ static void test_vcpu_pin_set(void **state)
         Fixture *f = *state;
         _cleanup_(config_freep) Config *c = load_text(f, "[DEFAULT]\nvcpu_pin_set = 1-2\n");
 
-        assert_string_equal(c->driver.vcpu_pin_set, "1-2");
+        assert_string_equal(c->driver.host.vcpu_pin_set, "1-2");
         assert_string_equal(f->warnings,
                             "x.conf:2: vcpu_pin_set is deprecated: name its CPUs in [compute] "
                             "cpu_shared_set, or in cpu_dedicated_set\n");
@@ -480,7 +476,7 @@ static void test_several_times_over_files(void **state)
         scratch_write(f->folder, "x.conf.d/20-b.conf",
                       "[DEFAULT]\nreserved_huge_pages = node:2,size:2048,count:3\n");
         c = load_text(f, "[DEFAULT]\nreserved_huge_pages = node:0,size:2048,count:1\n");
-        pages = c->driver.reserved_huge_pages;
+        pages = c->driver.host.reserved_huge_pages;
         assert_string_equal(pages[0], "node:0,size:2048,count:1");
         assert_string_equal(pages[1], "node:1,size:2048,count:2");
         assert_string_equal(pages[2], "node:2,size:2048,count:3");
@@ -568,8 +564,8 @@ static void test_h5_repeated_device_spec(void **state)
         if (load(f, &c, &error) < 0)
                 fail_msg("%s", error.text);
         assert_string_equal(f->warnings, "");
-        assert_true(c->driver.report_in_placement);
-        assert_int_equal(c->driver.pci_specs.n_items, 4);
+        assert_true(c->driver.host.report_in_placement);
+        assert_int_equal(c->driver.host.pci_specs.n_items, 4);
         assert_string_equal(c->device_specs[0], "{\"vendor_id\": \"10de\"}");
         assert_string_equal(c->device_specs[2], "{\"address\": \"*:81:00.*\"}");
         assert_null(c->device_specs[3]);
@@ -591,10 +587,10 @@ static void test_drop_ins(void **state)
                       "[default]\nHOST = twenty\n[devices]\nenabled_vgpu_types = b\n");
         assert_int_equal(load(f, &c, &error), 0);
         assert_string_equal(c->host, "twenty");
-        assert_int_equal(c->driver.reserved_host_cpus, 1);
+        assert_int_equal(c->driver.host.reserved_host_cpus, 1);
         assert_int_equal(c->claim_expiry_usec, 10 * USEC_PER_SEC);
-        assert_int_equal(c->driver.n_mdev_types, 1);
-        assert_string_equal(c->driver.mdev_types[0].type, "b");
+        assert_int_equal(c->driver.host.n_mdev_types, 1);
+        assert_string_equal(c->driver.host.mdev_types[0].type, "b");
         assert_string_equal(c->files[0], f->file);
         assert_non_null(strstr(c->files[1], "/x.conf.d/10.conf"));
         assert_non_null(strstr(c->files[2], "/x.conf.d/20.conf"));
@@ -696,9 +692,9 @@ static void test_mdev_types(void **state)
                              "device_addresses = /sys/devices/virtual/mtty/mtty\n"
                              "[mdev_nvidia-36]\n"
                              "mdev_class = CUSTOM_SMALL\n");
-        const DriverMdevType *types = c->driver.mdev_types;
+        const HostMdevType *types = c->driver.host.mdev_types;
 
-        assert_int_equal(c->driver.n_mdev_types, 3);
+        assert_int_equal(c->driver.host.n_mdev_types, 3);
         assert_string_equal(types[0].type, "nvidia-35");
         assert_string_equal(types[0].device_addresses[0], "0000:41:00.0");
         assert_string_equal(types[0].device_addresses[1], "0000:4a:00.0");
@@ -723,9 +719,9 @@ static void test_mdev_default_type(void **state)
                              "[mdev_b]\ndevice_addresses = 0000:41:00.0\n[mdev_a]\n"
                              "[mdev_c]\ndevice_addresses = ,\n");
 
-        assert_int_equal(c->driver.n_mdev_types, 2);
-        assert_string_equal(c->driver.mdev_types[0].type, "a");
-        assert_string_equal(c->driver.mdev_types[1].type, "b");
+        assert_int_equal(c->driver.host.n_mdev_types, 2);
+        assert_string_equal(c->driver.host.mdev_types[0].type, "a");
+        assert_string_equal(c->driver.host.mdev_types[1].type, "b");
         assert_string_equal(f->warnings,
                             "[mdev_c] device_addresses is not set, and the type a takes all "
                             "devices that are left already, ignoring the type\n");

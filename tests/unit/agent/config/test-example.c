@@ -66,7 +66,7 @@ static void test_uncommented(void **state)
         if (config_load(&config, path, on_warning, NULL, &error) < 0)
                 fail_msg("%s", error.text);
         assert_true(config->has_placement);
-        assert_int_equal(config->driver.n_mdev_types, 1);
+        assert_int_equal(config->driver.host.n_mdev_types, 1);
         assert_null(config->keystone.auth_url);
 }
 

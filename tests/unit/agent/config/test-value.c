@@ -2,7 +2,7 @@
 
 #include "agent/config/value.h"
 
-#include "agent/config/search.h"
+#include "base/text.h"
 #include "tests/unit/test.h"
 
 static void test_bool(void **state)

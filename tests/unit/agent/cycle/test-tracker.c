@@ -86,7 +86,7 @@ int driver_take(Driver *driver, DriverEvent *ret)
         return 0;
 }
 
-int provider_update(const DriverConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
                     const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         Provider *root = provider_tree_find_name(tree, nodename);

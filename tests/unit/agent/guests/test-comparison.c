@@ -47,7 +47,7 @@ static void test_ends(void **state)
                 { 10, false, true, false, false },
                 { 10, true, true, true, true },
         };
-        const DriverConfig config = config_make(NULL, 0);
+        const HostConfig config = config_make(NULL, 0);
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 ClaimComparison comparison = { .urgent_usec = 10 };

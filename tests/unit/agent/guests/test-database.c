@@ -40,7 +40,7 @@ static void test_telling_closes_nothing(void **state)
         const ClaimsConfig config = {
                 .path = fixture->path, .host = "host", .node = "host", .has_devices = true
         };
-        const DriverConfig driver = { 0 };
+        const HostConfig driver = { 0 };
         _cleanup_(claim_freep) Claim *claim = NULL;
         Watcher watcher = { .fixture = fixture };
 
@@ -85,7 +85,7 @@ static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
         const ClaimsConfig config = {
                 .path = fixture->path, .host = "host", .node = "host", .has_devices = true
         };
-        const DriverConfig driver = { 0 };
+        const HostConfig driver = { 0 };
         ClaimService *service;
         FactsFixture facts;
 

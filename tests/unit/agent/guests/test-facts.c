@@ -11,8 +11,8 @@
 
 static void test_facts(void **state)
 {
-        DriverMdevType types[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
-        const DriverConfig config = config_make(types, ARRAY_SIZE(types));
+        HostMdevType types[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
+        const HostConfig config = config_make(types, ARRAY_SIZE(types));
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new(
                 "\"devices\": ["
                 "{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\", \"mdev_types\":"
@@ -56,8 +56,8 @@ static void test_facts(void **state)
 static void test_the_configuration_goes_first(void **state)
 {
         char type[] = "A", class[] = "CUSTOM_A";
-        DriverMdevType types[] = { MDEV_TYPE(type, NULL, class, 0) };
-        const DriverConfig config = config_make(types, ARRAY_SIZE(types));
+        HostMdevType types[] = { MDEV_TYPE(type, NULL, class, 0) };
+        const HostConfig config = config_make(types, ARRAY_SIZE(types));
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new(
                 "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\","
                 " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 3}]}]");
@@ -73,7 +73,7 @@ static void test_the_configuration_goes_first(void **state)
 /* C3, C7: cells with CPUs and pages, and the devices that are given whole. */
 static void test_host(void **state)
 {
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
         char *reserved[] = { (char *)"node:0,size:2048,count:16", NULL };
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new(
                 "\"online_cpus\": \"0-3\", \"cells\": [{\"id\": 0, \"memory_kib\": 4194304,"

@@ -20,7 +20,7 @@ static Snapshot *make_poll(const char *members, uint64_t begun_usec)
  * remembered. */
 static void test_polls(void **state)
 {
-        const DriverConfig config = config_make(NULL, 0);
+        const HostConfig config = config_make(NULL, 0);
         _cleanup_(snapshot_unrefp) Snapshot *first = make_poll(GUEST, 10);
         _cleanup_(snapshot_unrefp) Snapshot *second = make_poll("", 20);
         GuestPicture picture = { 0 };
@@ -45,7 +45,7 @@ static void test_polls(void **state)
 
 static void test_stopped(void **state)
 {
-        const DriverConfig config = config_make(NULL, 0);
+        const HostConfig config = config_make(NULL, 0);
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = make_poll(GUEST, 10);
         GuestPicture picture = { 0 };
         Uuid other = uuid_make_random();

@@ -193,8 +193,8 @@ static void test_c4_offers(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                DriverMdevType type = MDEV_TYPE("nvidia-1", NULL, "VGPU", cases[i].max);
-                const DriverConfig config = config_make(&type, 1);
+                HostMdevType type = MDEV_TYPE("nvidia-1", NULL, "VGPU", cases[i].max);
+                const HostConfig config = config_make(&type, 1);
                 _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
                 _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
                 const MdevOffer *offer;

@@ -80,7 +80,7 @@ static int open_host(void **state)
                 return -1;
         snprintf(uri, sizeof(uri), "test://%s", host->path);
         if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&host->mailbox) < 0 ||
-            libvirt_connection_open(&host->connection, &(LibvirtAddress){ .uri = uri }, 0,
+            libvirt_connection_open(&host->connection, &(LibvirtConfig){ .connection_uri = uri }, 0,
                                     host->mailbox, &error) < 0)
                 fail_msg("%s", error.text);
         *state = host;
@@ -167,7 +167,7 @@ static void test_a_poll_of_all_reads_as_the_first_one_does(void **state)
 {
         Host *host = *state;
         char uri[80];
-        DriverConfig config = { .connection_uri = uri };
+        DriverConfig config = { .libvirt.connection_uri = uri };
         _cleanup_(driver_freep) Driver *driver = NULL;
         Error error = ERROR_NULL;
         unsigned first;

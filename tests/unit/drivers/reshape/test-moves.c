@@ -38,9 +38,9 @@ typedef struct Case {
         const char *words;
 } Case;
 
-static DriverConfig config_of(const Shape *shape)
+static HostConfig config_of(const Shape *shape)
 {
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
 
         config.numa_in_placement = shape->numa;
         config.cpu_shared_set = shape->shared;
@@ -152,7 +152,7 @@ static void run(const Case *test, const ReshapeAlias *aliases, size_t n_aliases)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(test->host);
-        DriverConfig from = config_of(&test->from), to = config_of(&test->to);
+        HostConfig from = config_of(&test->from), to = config_of(&test->to);
         _cleanup_(allocations_freep) Allocations *moved = NULL, *expected = NULL;
         DriverReshape reshape = { .aliases = aliases, .n_aliases = n_aliases };
         Error error = ERROR_NULL;

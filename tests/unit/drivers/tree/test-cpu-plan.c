@@ -37,7 +37,7 @@ static void test_sets_c3(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
                 Error error = ERROR_NULL, problem = ERROR_NULL;
 
                 config.cpu_shared_set = cases[i].shared;
@@ -88,7 +88,7 @@ static void test_refusals_c3(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
                 Error error = ERROR_NULL;
 
                 config.cpu_shared_set = cases[i].shared;
@@ -124,7 +124,7 @@ static void test_cpus_that_are_away(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
                 Error error = ERROR_NULL, problem = ERROR_NULL;
 
                 config.cpu_shared_set = cases[i].shared;
@@ -143,7 +143,7 @@ static void test_cpus_that_are_away(void **state)
 /* C3: what Nova allows beside each other */
 static void test_reserved_cpus_beside_pin_set_c3(void **state)
 {
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
 
         config.vcpu_pin_set = "0-3";
         config.reserved_host_cpus = 1;
@@ -172,7 +172,7 @@ static void test_memory_amounts_a4(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Provider *root;
                 _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
                 const CpuPlan none = { 0 };
                 HostAmounts amounts;
                 Inventory record;

@@ -17,21 +17,21 @@ static void expect(const Provider *root, const char *what, const char *const *ex
                         fail_msg("%s: %s", what, *expected);
 }
 
-static void set_options(DriverConfig *config, const char *option)
+static void set_options(HostConfig *config, const char *option)
 {
         static char *none[] = { NULL }, *user[] = { TEXT("USER"), NULL },
                     *qcow2[] = { TEXT("vmdk"), TEXT("qcow2"), NULL };
 
         if (strcmp(option, "qemu") == 0)
-                config->virt_type = DRIVER_VIRT_QEMU;
+                config->virt_type = HOST_VIRT_QEMU;
         else if (strcmp(option, "lxc") == 0)
-                config->virt_type = DRIVER_VIRT_LXC;
+                config->virt_type = HOST_VIRT_LXC;
         else if (strcmp(option, "parallels") == 0)
-                config->virt_type = DRIVER_VIRT_PARALLELS;
+                config->virt_type = HOST_VIRT_PARALLELS;
         else if (strcmp(option, "swtpm") == 0)
                 config->swtpm_enabled = true;
         else if (strcmp(option, "lvm") == 0)
-                config->images_type = DRIVER_IMAGES_LVM;
+                config->images_type = HOST_IMAGES_LVM;
         else if (strcmp(option, "files") == 0)
                 config->file_backed_memory = 1;
         else if (strcmp(option, "exclude") == 0)
@@ -175,7 +175,7 @@ static void test_table_c8(void **state)
                 _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cases[i].host);
                 Provider *root;
                 _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
 
                 set_options(&config, cases[i].option);
                 assert_int_equal(host_traits_update(&config, host, root), 0);
@@ -207,7 +207,7 @@ static void test_ownership_c10(void **state)
         Provider *root, *again;
         _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root),
                                                              *clean = tree_new(&again);
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
 
         assert_int_equal(host_traits_visit(&config, host, check_owned, &owned), 0);
         assert_true(owned.n_items > 120);
@@ -248,7 +248,7 @@ static void test_remote_managed_ports(void **state)
                 _cleanup_free_ char *text = NULL;
                 Provider *root;
                 _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
-                DriverConfig config = config_make(NULL, 0);
+                HostConfig config = config_make(NULL, 0);
 
                 assert_true(asprintf(&text,
                                      X86(EMULATOR(
@@ -278,7 +278,7 @@ static void test_incomplete_takes_nothing(void **state)
                     "\"emulators_incomplete\": true, ") EMULATOR(", \"disk_buses\": [\"ide\"]"));
         Provider *root;
         _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
 
         assert_int_equal(string_set_add(&root->traits, "HW_CPU_X86_AVX2"), 1);
         assert_int_equal(string_set_add(&root->traits, "COMPUTE_STORAGE_BUS_SATA"), 1);
@@ -292,7 +292,7 @@ static void test_unknown_is_left_alone(void **state)
         _cleanup_(string_set_done) StringSet owned = STRING_SET_INIT;
         Provider *root;
         _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
 
         assert_int_equal(host_traits_update(&config, host, root), 0);
         assert_int_equal(root->traits.n_items, 0);
@@ -323,7 +323,7 @@ static int print_trait(const char *trait, int state, void *userdata)
 static int print_all(void)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new("");
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
 
         return host_traits_visit(&config, host, print_trait, NULL);
 }

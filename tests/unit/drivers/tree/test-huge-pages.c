@@ -46,7 +46,7 @@ static void test_option(void **state)
 {
         char *values[] = { TEXT("node:0,size:2048,count:64"), TEXT("node:1,size:2MB,count:5"),
                            TEXT("node:0,size:1GB,count:1"), NULL };
-        DriverConfig config = { .reserved_huge_pages = values };
+        HostConfig config = { .reserved_huge_pages = values };
         Error error = ERROR_NULL;
 
         assert_int_equal(huge_pages_check(&config, NULL), 0);

@@ -41,7 +41,7 @@ static void test_table(void **state)
         static const struct {
                 const char *about;
                 const char *host;
-                DriverMdevType types[2];
+                HostMdevType types[2];
                 const char *plan;
         } cases[] = {
                 { "no type enabled", "\"devices\": [" GPU("0", "16", "8") "]", { { 0 } }, "" },
@@ -112,9 +112,9 @@ static void test_table(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cases[i].host);
                 _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
-                DriverMdevType types[2] = { cases[i].types[0], cases[i].types[1] };
+                HostMdevType types[2] = { cases[i].types[0], cases[i].types[1] };
                 size_t n_types = !!types[0].type + !!types[1].type;
-                DriverConfig config = config_make(types, n_types);
+                HostConfig config = config_make(types, n_types);
                 char text[512];
 
                 assert_int_equal(mdev_plan_make(&config, host, &plan), 0);
@@ -140,8 +140,8 @@ static void test_path_of_device(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 char *addresses[] = { (char *)cases[i].path, NULL };
-                DriverMdevType type = MDEV_TYPE("A", addresses, "VGPU", 0);
-                DriverConfig config = config_make(&type, 1);
+                HostMdevType type = MDEV_TYPE("A", addresses, "VGPU", 0);
+                HostConfig config = config_make(&type, 1);
                 SnapshotDevice device = { .name = (char *)cases[i].device };
 
                 if ((mdev_type_of_device(&config, &device) == &type) != cases[i].match)

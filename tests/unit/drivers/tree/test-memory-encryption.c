@@ -16,7 +16,7 @@
 static void update(const char *members, ProviderTree *tree, Allocations *allocations, int expected)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
         Error error = ERROR_NULL;
         _cleanup_(driver_reshape_done) DriverReshape reshape = { .consumers = allocations };
         int r = provider_update(&config, host, tree, "cn1", &reshape, &error);

@@ -29,17 +29,17 @@
         "{\"name\": \"pci_0000_8a_00_0\", \"address\": \"0000:8a:00.0\", \"vendor_id\": 32902," \
         " \"product_id\": 5489, \"numa_node\": " node "}"
 
-static DriverMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
+static HostMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
-static DriverConfig numa_config(void)
+static HostConfig numa_config(void)
 {
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
 
         config.numa_in_placement = true;
         return config;
 }
 
-static void update(const DriverConfig *config, const char *members, ProviderTree *tree,
+static void update(const HostConfig *config, const char *members, ProviderTree *tree,
                    Allocations *allocations, int expected, const char *words)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
@@ -90,7 +90,7 @@ static void test_two_cells(void **state)
 {
         Provider *root, *cell;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *again = NULL;
-        DriverConfig config = numa_config();
+        HostConfig config = numa_config();
         Uuid uuid = uuid_make_child(&root->uuid, "cn1_NUMA1");
 
         config.reserved_host_cpus = 3;
@@ -189,7 +189,7 @@ static void test_uneven_hosts(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-                DriverConfig config = numa_config();
+                HostConfig config = numa_config();
 
                 config.cpu_shared_set = cases[i].shared;
                 config.cpu_dedicated_set = cases[i].dedicated;
@@ -222,7 +222,7 @@ static void test_a_cell_without_cpus(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-                DriverConfig config = numa_config();
+                HostConfig config = numa_config();
 
                 config.reserved_host_memory_mb = 10;
                 config.file_backed_memory = cases[i].files;
@@ -247,7 +247,7 @@ static void test_refused_in_words(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-                DriverConfig config = numa_config();
+                HostConfig config = numa_config();
 
                 update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].words);
                 update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].advice);
@@ -275,7 +275,7 @@ static void test_a_bad_part_costs_itself(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-                DriverConfig config = numa_config();
+                HostConfig config = numa_config();
 
                 config.reserved_huge_pages = pages;
                 update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED_IN_PART, cases[i].words);
@@ -287,7 +287,7 @@ static void test_name_taken_or_too_long(void **state)
 {
         Provider *root, *other;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        DriverConfig config = numa_config();
+        HostConfig config = numa_config();
         Uuid uuid;
 
         assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
@@ -304,7 +304,7 @@ static void test_devices(void **state)
         } cases[] = { { 0, "cn1_NUMA0" }, { 1, "cn1_NUMA1" }, { 2, "cn1" }, { -1, "cn1" } };
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        DriverConfig config = numa_config();
+        HostConfig config = numa_config();
 
         config.mdev_types = type_a;
         config.n_mdev_types = 1;
@@ -331,7 +331,7 @@ static void test_gone_cells(void **state)
         Provider *root, *cell;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         _cleanup_(allocations_freep) Allocations *none = NULL;
-        DriverConfig config = numa_config();
+        HostConfig config = numa_config();
         Uuid uuid;
 
         assert_int_equal(allocations_new(&none), 0);
@@ -359,7 +359,7 @@ static void test_foreign_providers_c10(void **state)
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         const Inventory record = INVENTORY_DEFAULT(5);
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 Uuid uuid = uuid_make_child(&root->uuid, names[i]);
@@ -398,7 +398,7 @@ static void test_switch(void **state)
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *before = NULL;
         _cleanup_(allocations_freep) Allocations *none = NULL, *disk = NULL;
-        DriverConfig flat = config_make(type_a, 1), cells = config_make(type_a, 1);
+        HostConfig flat = config_make(type_a, 1), cells = config_make(type_a, 1);
         Uuid gpu;
 
         cells.numa_in_placement = true;
@@ -438,7 +438,7 @@ static void test_devices_change_cell(void **state)
         static const char before[] = TWO_CELLS ", \"devices\": [" GPU("0", "1") "," CARD("0") "]";
         static const char after[] = TWO_CELLS ", \"devices\": [" GPU("0", "0") "," CARD("1") "]";
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-        DriverConfig config = numa_config();
+        HostConfig config = numa_config();
 
         config.mdev_types = type_a;
         config.n_mdev_types = 1;
@@ -461,7 +461,7 @@ static void test_sums(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(kibs); i++)
                 for (uint64_t reserved = 0; reserved < 2000; reserved += 97) {
                         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-                        DriverConfig config = numa_config();
+                        HostConfig config = numa_config();
                         uint64_t total = 0, kept = 0, all_kib = kibs[i] + 4000000 + 1500;
                         char host[1024];
 

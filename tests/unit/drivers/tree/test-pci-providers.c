@@ -59,7 +59,7 @@ static int update(ProviderTree *tree, const char *members, const char *specs, bo
                   Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
-        DriverConfig config = config_make(NULL, 0);
+        HostConfig config = config_make(NULL, 0);
         Error error = ERROR_NULL;
         int r;
 

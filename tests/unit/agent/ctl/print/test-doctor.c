@@ -93,15 +93,15 @@ static void test_cells_without_cpus(void **state)
                 uint64_t memory_kib;
                 const char *expected;
         } cases[] = {
-                { DRIVER_NUMA_CELLS, 0, 8 << 20, "ok" }, { DRIVER_NUMA_ROOT, 0, 8 << 20, "ok" },
-                { DRIVER_NUMA_FLAT, 0, 8 << 20, "" },    { DRIVER_NUMA_CELLS, 1, 8 << 20, "" },
-                { DRIVER_NUMA_CELLS, 0, 0, "" },
+                { HOST_NUMA_CELLS, 0, 8 << 20, "ok" }, { HOST_NUMA_ROOT, 0, 8 << 20, "ok" },
+                { HOST_NUMA_FLAT, 0, 8 << 20, "" },    { HOST_NUMA_CELLS, 1, 8 << 20, "" },
+                { HOST_NUMA_CELLS, 0, 0, "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
                 _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok"), *document = NULL;
-                const Config config = { .driver.numa_in_placement = cases[i].numa };
+                const Config config = { .driver.host.numa_in_placement = cases[i].numa };
 
                 assert_int_equal(snapshot_new(&snapshot), 0);
                 snapshot->cells = calloc(1, sizeof(SnapshotCell));

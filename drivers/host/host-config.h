@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a host is to offer, under nova.conf's names: the options that count whatever driver looks.
+ * Filled by agent/; everything in it belongs to whoever filled it. */
+
+#include "drivers/host/pci-spec.h"
+
+/* One mdev type of [devices] enabled_mdev_types with its [mdev_TYPE] section. */
+typedef struct HostMdevType {
+        char *type;
+        char **device_addresses; /* PCI addresses or /sys/devices/virtual/… paths; NULL-terminated,
+                                    or NULL */
+        char *mdev_class;        /* "VGPU" or "CUSTOM_…" */
+        uint64_t max_instances;  /* 0: no limit */
+} HostMdevType;
+
+typedef enum HostVirtType {
+        HOST_VIRT_KVM,
+        HOST_VIRT_QEMU,
+        HOST_VIRT_LXC,
+        HOST_VIRT_PARALLELS,
+        _HOST_VIRT_TYPE_MAX,
+} HostVirtType;
+
+typedef enum HostCpuMode {
+        HOST_CPU_DEFAULT, /* not set: host-passthrough on aarch64, else host-model */
+        HOST_CPU_HOST_MODEL,
+        HOST_CPU_HOST_PASSTHROUGH,
+        HOST_CPU_CUSTOM,
+        HOST_CPU_NONE,
+        _HOST_CPU_MODE_MAX,
+} HostCpuMode;
+
+typedef enum HostImagesType {
+        HOST_IMAGES_FILES, /* default, raw, flat, qcow2, ploop: files below instances_path */
+        HOST_IMAGES_LVM,
+        HOST_IMAGES_RBD,
+        _HOST_IMAGES_TYPE_MAX,
+} HostImagesType;
+
+/* [compute] numa_in_placement: what of VCPU, PCPU, MEMORY_MB and hugepages is where */
+typedef enum HostNuma {
+        HOST_NUMA_FLAT,  /* at the root, without hugepages */
+        HOST_NUMA_CELLS, /* in cells */
+        HOST_NUMA_ROOT,  /* VCPU and MEMORY_MB at the root, the others in cells */
+} HostNuma;
+
+/* A ratio of 0 means "not set". */
+typedef struct HostConfig {
+        const char *instances_path;      /* [DEFAULT] instances_path, where DISK_GB lies */
+        int virt_type;                   /* [libvirt] virt_type, HostVirtType */
+        int cpu_mode;                    /* [libvirt] cpu_mode, HostCpuMode */
+        char **cpu_models;               /* [libvirt] cpu_models, of cpu_mode = custom; or NULL */
+        char **cpu_model_extra_flags;    /* [libvirt] cpu_model_extra_flags, or NULL */
+        int images_type;                 /* [libvirt] images_type, HostImagesType */
+        const char *images_storage_pool; /* [libvirt] images_storage_pool: DISK_GB is the size of
+                                            this pool of libvirt; NULL for instances_path */
+        bool force_raw_images;
+        bool swtpm_enabled;                   /* [libvirt] swtpm_enabled */
+        char **supported_tpm_secret_security; /* [libvirt], words, or NULL */
+        char **image_type_exclude_list;       /* [compute], words, or NULL */
+        const char *cpu_shared_set; /* [compute], lists of CPUs; NULL or "" when not set */
+        const char *cpu_dedicated_set;
+        const char *vcpu_pin_set;    /* [DEFAULT], what was before the two */
+        bool cpu_power_management;   /* [libvirt] cpu_power_management */
+        int numa_in_placement;       /* [compute] numa_in_placement, HostNuma */
+        uint64_t file_backed_memory; /* [libvirt] file_backed_memory, MiB; 0: the host's memory */
+        char **reserved_huge_pages;  /* "node:0,size:2048,count:64", or NULL */
+        uint64_t reserved_host_cpus;
+        uint64_t reserved_host_memory_mb;
+        uint64_t reserved_host_disk_mb;
+        double cpu_allocation_ratio, initial_cpu_allocation_ratio;
+        double ram_allocation_ratio, initial_ram_allocation_ratio;
+        double disk_allocation_ratio, initial_disk_allocation_ratio;
+        const char *owner_trait; /* [agent] owner_trait, "" for none */
+        HostMdevType *mdev_types;
+        size_t n_mdev_types;
+        PciSpecs pci_specs;       /* [pci] device_spec */
+        bool report_in_placement; /* [pci] report_in_placement */
+        char **renamed_classes;   /* [agent] renamed_resource_classes, "OLD:NEW" each; or NULL */
+} HostConfig;
