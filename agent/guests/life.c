@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-id128.h>
+#include <unistd.h>
 
 #define UNIT           "unit "
 #define PROCESS_FORMAT "process %" PRIu64 ", started at %" PRIu64 " of boot "
@@ -71,26 +72,31 @@ int life_of_process(uint64_t pid, char *ret, Error *reterr)
         return 0;
 }
 
-static FILE *open_events(const char *group)
+/* Where cgroup v2 is, alone or beside v1; NULL: nowhere. */
+static const char *find_groups(void)
 {
         static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-        char path[64 + CLAIM_LIFE_SIZE];
-        FILE *file = NULL;
+        char path[64];
 
-        for (size_t i = 0; i < ARRAY_SIZE(roots) && !file && (i == 0 || errno == ENOENT); i++) {
-                snprintf(path, sizeof(path), "%s%.*s/cgroup.events", roots[i], CLAIM_LIFE_SIZE,
-                         group);
-                file = fopen(path, "re");
+        for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
+                snprintf(path, sizeof(path), "%s/cgroup.controllers", roots[i]);
+                if (access(path, F_OK) == 0)
+                        return roots[i];
         }
-        return file;
+        return NULL;
 }
 
-/* -ENOENT, or what else is wrong; 1: somebody is in it. */
+/* -ENOENT, or what else is wrong (-EOPNOTSUPP: nobody can tell here); 1: somebody is in it. */
 static int read_group(const char *group)
 {
-        _cleanup_fclose_ FILE *file = open_events(group);
-        char line[64];
+        _cleanup_fclose_ FILE *file = NULL;
+        const char *root = find_groups();
+        char line[64 + CLAIM_LIFE_SIZE];
 
+        if (!root)
+                return -EOPNOTSUPP;
+        snprintf(line, sizeof(line), "%s%.*s/cgroup.events", root, CLAIM_LIFE_SIZE, group);
+        file = fopen(line, "re");
         if (!file)
                 return -errno;
         errno = 0;
@@ -102,11 +108,18 @@ static int read_group(const char *group)
 
 int life_of_unit(const char *group, char *ret, Error *reterr)
 {
+        int r;
+
         if (group[0] != '/' || strstr(group, "/..") ||
             strlen(UNIT) + strlen(group) >= CLAIM_LIFE_SIZE)
                 return error_setf(reterr, EINVAL, "\"%.60s\" is not the control group of a unit",
                                   group);
-        if (read_group(group) <= 0)
+        r = read_group(group);
+        if (r == -EOPNOTSUPP)
+                return error_setf(
+                        reterr, ESRCH,
+                        "This host has no cgroup v2, so nobody can tell whether a unit runs: name the guest's process, with --pid-file");
+        if (r <= 0)
                 return error_setf(reterr, ESRCH, "No process of unit %.200s runs", group);
         snprintf(ret, CLAIM_LIFE_SIZE, UNIT "%s", group);
         return 0;

@@ -18,7 +18,8 @@
  * this program may not see it. */
 int life_of_process(uint64_t pid, char *ret, Error *reterr);
 
-/* group: the unit's ControlGroup. -EINVAL, and -ESRCH with words when no process is in it. */
+/* group: the unit's ControlGroup. -EINVAL, and -ESRCH with words when no process is in it, or when
+ * the host has no cgroup v2 to tell. */
 int life_of_unit(const char *group, char *ret, Error *reterr);
 
 /* True until it has certainly ended: a zombie has, what cannot be read has not. */

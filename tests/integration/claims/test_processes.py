@@ -21,9 +21,9 @@ class Processes(unittest.TestCase):
         self.scratch = Scratch.of(self)
         self.bus = Bus(self.scratch).start()
 
-    def start_agent(self, driver='linux', placement=None, uri=None):
+    def start_agent(self, driver='linux', placement=None, uri=None, within=()):
         agent = Agent(self.scratch, placement, uri, self.bus, {
-            'DEFAULT': {'compute_driver': driver, 'claim_expiry_time': EXPIRY_SEC, 'update_resources_interval': 1}}).start()
+            'DEFAULT': {'compute_driver': driver, 'claim_expiry_time': EXPIRY_SEC, 'update_resources_interval': 1}}, within).start()
         agent.wait_state('synced' if placement else 'standalone')
         agent.ctl('sync')
         return agent
@@ -94,6 +94,32 @@ class Processes(unittest.TestCase):
         path = '/resource_providers/%s/allocations' % agent.root()
         wait_until(lambda: list(placement.request('GET', path, record=False).json['allocations']) == [consumer], 30,
                    'Placement to have the one that lives')
+
+    def test_without_cgroup_v2(self):
+        """Where a host boots with version 1 alone nobody can tell of a unit; processes are seen as ever."""
+        groups = self.scratch.folder('cgroup')
+        (groups / 'cgroup.controllers').touch()
+        (groups / 'vm.scope').mkdir()
+        (groups / 'vm.scope/cgroup.events').write_text('populated 1\nfrozen 0\n')
+        agent = self.start_agent(within=['unshare', '-m', '--propagation', 'private', 'sh', '-ec',
+                                         'mount --bind "$0" /sys/fs/cgroup; exec "$@"', str(groups)])
+
+        def claim():
+            consumer = str(uuid.uuid4())
+            done = subprocess.run(
+                ['busctl', '--system', 'call', 'org.computeagent.Agent1', '/org/computeagent/Agent1', 'org.computeagent.Agent1', 'Claim',
+                 'sa(sa{st}asas)a{sv}', consumer, '1', '', '1', 'VCPU', '1', '0', '0', '1', 'control-group', 's', '/vm.scope'],
+                env=self.bus.env(), capture_output=True, text=True, timeout=60, check=False)
+            return consumer, done
+        consumer, done = claim()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.wait_confirmed(agent, consumer)
+        for path in (groups / 'cgroup.controllers', groups / 'vm.scope/cgroup.events'):
+            path.unlink()
+        _, done = claim()
+        self.assertIn('This host has no cgroup v2', done.stderr)
+        self.live_and_end(agent)  # longer than a claim without a guest lives
+        self.assertEqual(self.find(agent, consumer)['state'], 'confirmed')
 
     def test_beside_libvirt(self):
         with Libvirtd(demo_host(), self.scratch) as libvirtd:
