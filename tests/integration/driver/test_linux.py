@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The linux driver and the libvirt driver find the same host and make the same providers of it.
 
-Both look at the same made-up /sys; libvirtd is the judge, and hwloc of cells and CPUs. What only libvirt knows is left out of the comparison, by name.
+Both look at the same made-up /sys; libvirtd is the judge, and hwloc of cells and CPUs. What differs is named in DIFFERENCES, row by row
+as in the manual.
 """
 
 import json
@@ -26,24 +27,43 @@ ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
 MDEV = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
 
-HOST_MEMBERS = ('arch', 'nodename', 'memory_kib', 'online_cpus', 'present_cpus', 'disk_total_bytes', 'mdevs', 'problems')
-CELL_MEMBERS = ('id', 'memory_kib', 'pages')
-CPU_MEMBERS = ('id', 'socket_id', 'siblings')
-# names of vendors and products stand in a list of libpciaccess; serial numbers are read where device_spec wants them
-DEVICE_MEMBERS = ('name', 'parent', 'driver', 'address', 'vendor_id', 'product_id', 'class_code', 'numa_node', 'physical_function',
-                  'is_physical_function', 'max_virtual_functions', 'is_vdpa_parent', 'is_vgpu_function', 'mdev_types')
+# The rows of the table of the manual, and the members of what the drivers find that differ: of the host, of a device.
+DIFFERENCES = {
+    'Traits COMPUTE_*, HW_ARCH_*': (['emulators', 'emulators_incomplete', 'libvirt_version'], []),
+    'Traits HW_CPU_*': (['cpu_features', 'features_incomplete'], []),
+    'MEM_ENCRYPTION_CONTEXT': ([], []),  # test_memory_encryption
+    'DISK_GB of images_storage_pool': ([], []),  # test_a_pool_is_libvirts
+    'Guests': (['domains'], []),
+    'Devices with remote_managed': ([], ['has_card_serial']),  # TestTree
+    'Names in discover': (['driver', 'hypervisor', 'hypervisor_version', 'cpu_model'], ['vendor', 'product']),
+}
+OF_HOST = {member for host, _ in DIFFERENCES.values() for member in host}
+OF_DEVICE = {member for _, device in DIFFERENCES.values() for member in device}
 
 
-def pick(members, item):
-    return {key: item.get(key) for key in members}
+def rows_of_manual():
+    """The first cell of each row."""
+    text = (ROOT / 'man/compute-agent.conf.5.tail').read_text()
+    table = text.partition('.TS\n')[2].partition('.TE\n')[0]
+    return re.findall(r'^T\{\n(.*)\n', table, re.M)
+
+
+def without(members, item):
+    return {key: value for key, value in item.items() if key not in members}
 
 
 def comparable(snapshot):
-    ret = pick(HOST_MEMBERS, snapshot)
-    ret['cells'] = [{**pick(CELL_MEMBERS, cell), 'cpus': [pick(CPU_MEMBERS, cpu) for cpu in cell['cpus']]}
-                    for cell in snapshot['cells']]
-    ret['devices'] = {device['name']: pick(DEVICE_MEMBERS, device) for device in snapshot['devices']}
+    ret = without(OF_HOST | {'taken_realtime_usec'}, snapshot)
+    ret['devices'] = {device['name']: without(OF_DEVICE, device) for device in snapshot['devices']}
     return ret
+
+
+def differing(found, told):
+    """The members of DIFFERENCES that do differ."""
+    devices = {device['name']: device for device in told['devices']}
+    ret = {member for member in OF_HOST if found.get(member) != told.get(member)}
+    return ret | {member for device in found['devices'] for member in OF_DEVICE
+                  if device.get(member) != devices[device['name']].get(member)}
 
 
 def sparse_host():
@@ -58,6 +78,9 @@ def card_host():
                 *vgpu_card('0000:c1:00.0', 3, {1428: 'NVIDIA L40S-2Q'})]
     host.pci[-1].current_vgpu_type = 1428
     host.gpus.append(Gpu('0000:42:00.0', 1, types=m10_types(existing=[MDEV])))
+    for device in host.pci:
+        if device.address.startswith('0000:8a:00.0'):
+            device.serial = 'MT1234X00001'
     return host
 
 
@@ -115,11 +138,17 @@ class TestAgrees(unittest.TestCase):
         return json.loads(done.stdout.partition(' ')[2])
 
     def test_snapshots(self):
+        """What the manual says, and nothing else, differs."""
+        differ = set()
         for name, make in HOSTS.items():
             with self.subTest(name), Libvirtd(make(), self.scratch) as libvirtd:
+                libvirtd.define(guest_xml('guest'))
                 told, found = (self.probe(libvirtd, driver) for driver in ('libvirt', 'linux'))
                 self.assertEqual(comparable(found), comparable(told))
                 self.assertEqual(cells_of(found), hwloc_cells(libvirtd.sys, self.scratch.folder('hwloc')))
+                differ |= differing(found, told)
+        self.assertEqual(differ, OF_HOST | OF_DEVICE)
+        self.assertEqual(rows_of_manual(), list(DIFFERENCES))
 
     def test_events(self):
         """What changes silently is seen by the next poll; what else, when udev says so."""
@@ -233,11 +262,7 @@ class TestTree(unittest.TestCase):
     def setUp(self):
         self.scratch = Scratch()
         self.addCleanup(self.scratch.close)
-        host = card_host()
-        for device in host.pci:
-            if device.address.startswith('0000:8a:00.0'):
-                device.serial = 'MT1234X00001'
-        self.libvirtd = Libvirtd(host, self.scratch)
+        self.libvirtd = Libvirtd(card_host(), self.scratch)
         self.libvirtd.start()
         self.placement = Placement(self.scratch)
         self.placement.start()
@@ -273,6 +298,24 @@ class TestTree(unittest.TestCase):
                          {'compute-1_amd_sev': 410, 'compute-1_amd_sev_es': 99})
         (self.libvirtd.sys / 'fs/cgroup/misc.capacity').unlink()
         self.assertEqual(self.run_once('linux', 'false'), before)
+
+    def test_i8_tdx_is_told_by_neither(self):
+        before = self.run_once('libvirt', 'false')
+        (self.libvirtd.sys / 'fs/cgroup/misc.capacity').write_text('tdx 31\n')
+        for driver in ('linux', 'libvirt'):
+            tree = self.run_once(driver, 'false')
+            self.assertEqual(tree, before)
+            self.assertNotIn('MEM_ENCRYPTION_CONTEXT', str(tree))
+
+    def test_a_pool_is_libvirts(self):
+        """Its size stays as libvirt told it, and each cycle says why."""
+        self.libvirtd.virsh('pool-define-as', 'guests', 'dir', '--target', self.scratch.folder('pool'))
+        self.libvirtd.virsh('pool-start', 'guests')
+        self.agent.configure({'libvirt': {'images_storage_pool': 'guests'}, 'DEFAULT': {'instances_path': '/nowhere'}})
+        before = self.run_once('libvirt', 'false')
+        self.assertGreater(before['compute-1']['inventories']['DISK_GB']['total'], 0)
+        self.assertEqual(self.run_once('linux', 'false', code=1), before)
+        self.assertIn('images_storage_pool: the driver "linux" asks no libvirt', self.agent.run('--once').stderr)
 
     def test_claims_are_kept(self):
         """Of a guest that libvirt knows, and the linux driver does not."""

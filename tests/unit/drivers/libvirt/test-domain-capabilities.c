@@ -73,6 +73,19 @@ static void test_sparse(void **state)
         assert_false(bare.sev_es);
 }
 
+/* Intel's guests are none of AMD's. */
+static void test_i8_tdx(void **state)
+{
+        static const char text[] =
+                HEAD "<features><sev supported='no'/><tdx supported='yes'/>"
+                     "<launchSecurity supported='yes'><enum name='sectype'><value>tdx</value>"
+                     "</enum></launchSecurity></features>" TAIL;
+        _cleanup_(snapshot_emulator_done) SnapshotEmulator emulator = { 0 };
+
+        assert_int_equal(domain_capabilities_parse(text, &emulator, NULL), 0);
+        assert_false(emulator.sev || emulator.sev_es || emulator.sev_snp);
+}
+
 /* Containers have no machine types. */
 static void test_no_machine(void **state)
 {
@@ -112,4 +125,4 @@ static void test_refused(void **state)
         }
 }
 
-TEST_MAIN(test_whole, test_sparse, test_no_machine, test_refused)
+TEST_MAIN(test_whole, test_sparse, test_i8_tdx, test_no_machine, test_refused)

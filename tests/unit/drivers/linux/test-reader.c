@@ -337,6 +337,7 @@ static void test_encryption(void **state)
                 { "sev 410\nsev_es 99\ntdx 31\n", "Y\n", true, true, true, 410, 99, 0 },
                 { "sev 410\nsev_es 99\n", "N\n", true, true, false, 410, 99, 0 },
                 { "sev 410\nsev_es 0\n", "Y\n", true, false, false, 410, 0, 0 },
+                { "tdx 31\n", NULL, .sev = false },
                 { "sev many\n", NULL, .n_problems = 1 },
                 { "sev\n", NULL, .n_problems = 1 },
                 { "sev 99999999999999999999\n", NULL, .n_problems = 1 },
