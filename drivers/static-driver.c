@@ -3,13 +3,12 @@
 #include "drivers/static-driver.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/read-file.h"
 #include "drivers/mailbox.h"
 
 #define FILE_SIZE_MAX (64 * 1024 * 1024)
@@ -64,48 +63,15 @@ static int static_get_fd(Driver *driver)
         return mailbox_get_fd(((const StaticState *)driver->state)->mailbox);
 }
 
-/* Regular files only: a FIFO would stop the thread. */
-static int open_file(const char *path, size_t *ret_size, Error *reterr)
-{
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        struct stat st;
-
-        if (fd < 0 || fstat(fd, &st) < 0)
-                return error_setf(reterr, errno, "%s", strerror(errno));
-        if (!S_ISREG(st.st_mode))
-                return error_setf(reterr, EINVAL, "Not a regular file");
-        if (st.st_size > FILE_SIZE_MAX)
-                return error_setf(reterr, EFBIG, "Larger than %d MiB", FILE_SIZE_MAX >> 20);
-        *ret_size = (size_t)st.st_size;
-        return TAKE_FD(fd);
-}
-
 static int read_file(const char *path, char **ret, size_t *ret_size, Error *reterr)
 {
-        _cleanup_close_ int fd = -EBADF;
-        _cleanup_free_ char *text = NULL;
-        size_t size, n = 0;
+        int r = read_file_text(path, FILE_SIZE_MAX, ret, ret_size, NULL);
 
-        fd = open_file(path, &size, reterr);
-        if (fd < 0)
-                return fd;
-        text = malloc(size + 1);
-        if (!text)
-                return error_oom(reterr);
-        while (n < size) {
-                ssize_t got = read(fd, text + n, size - n);
-
-                if (got < 0 && errno == EINTR)
-                        continue;
-                if (got < 0)
-                        return error_setf(reterr, errno, "%s", strerror(errno));
-                if (got == 0)
-                        break;
-                n += (size_t)got;
-        }
-        *ret = TAKE_PTR(text);
-        *ret_size = n;
-        return 0;
+        if (r == -EFBIG)
+                return error_setf(reterr, r, "Larger than %d MiB", FILE_SIZE_MAX >> 20);
+        if (r == -EISDIR || r == -EINVAL)
+                return error_setf(reterr, r, "Not a regular file");
+        return r < 0 ? error_setf(reterr, r, "%s", strerror(-r)) : 0;
 }
 
 static int read_host(const char *path, Snapshot **ret, Error *reterr)

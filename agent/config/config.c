@@ -5,7 +5,7 @@
 #include "agent/config/mdev.h"
 #include "agent/config/search.h"
 #include "agent/config/settings.h"
-#include "agent/state/read-file.h"
+#include "base/read-file.h"
 #include "base/secret.h"
 #include "drivers/driver-config.h"
 

@@ -6,8 +6,8 @@
 
 #include "agent/config/file.h"
 
-#include "agent/state/read-file.h"
 #include "base/array.h"
+#include "base/read-file.h"
 #include "base/text.h"
 
 #include <ctype.h>

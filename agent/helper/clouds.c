@@ -8,8 +8,8 @@
 
 #include "agent/config/file.h"
 #include "agent/config/table.h"
-#include "agent/state/read-file.h"
 #include "agent/state/yaml-text.h"
+#include "base/read-file.h"
 #include "base/text.h"
 
 /* A file that was found, parsed. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/state/read-file.h"
+#include "base/read-file.h"
 
 #define FILE_NAME      "compute_id"
 #define MAX_BYTES_READ 40 /* Nova's */

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/state/read-file.h"
 #include "base/json.h"
+#include "base/read-file.h"
 
 #define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
 

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/state/read-file.h"
 #include "agent/state/state-file.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/read-file.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 

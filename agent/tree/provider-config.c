@@ -6,12 +6,12 @@
 #include <glob.h>
 #include <string.h>
 
-#include "agent/state/read-file.h"
 #include "agent/state/state-file.h"
 #include "agent/tree/provider-merge.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/read-file.h"
 
 struct ProviderConfig {
         char *location;

@@ -4,35 +4,13 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
+
+#include "base/read-file.h"
 
 /* 64 KiB of a stack are nothing, but a thread's may be small: what is read is what is kept. */
 #define CHUNK 4096
-
-ssize_t sysfs_read_bytes(const char *path, void *bytes, size_t size)
-{
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        size_t n = 0;
-
-        if (fd < 0)
-                return -errno;
-        while (n < size) {
-                ssize_t r = read(fd, (char *)bytes + n, size - n);
-
-                if (r < 0 && errno == EINTR)
-                        continue;
-                if (r < 0)
-                        return -errno;
-                if (r == 0)
-                        break;
-                n += (size_t)r;
-        }
-        return (ssize_t)n;
-}
 
 int sysfs_read(const char *path, char **ret)
 {
@@ -40,14 +18,14 @@ int sysfs_read(const char *path, char **ret)
 
         for (;;) {
                 _cleanup_free_ char *text = malloc(size + 1);
-                ssize_t n = text ? sysfs_read_bytes(path, text, size) : -ENOMEM;
+                size_t n;
+                int r = text ? read_file_start(path, text, size, &n, NULL) : -ENOMEM;
 
-                if (n < 0)
-                        return (int)n;
-                if ((size_t)n < size) {
+                if (r < 0)
+                        return r;
+                if (n < size) {
                         text[n] = '\0';
-                        for (n = (ssize_t)strlen(text);
-                             n > 0 && isspace((unsigned char)text[n - 1]);)
+                        for (n = strlen(text); n > 0 && isspace((unsigned char)text[n - 1]);)
                                 text[--n] = '\0';
                         *ret = TAKE_PTR(text);
                         return 0;

@@ -9,11 +9,8 @@
 #define SYSFS_TEXT_MAX 65536 /* bytes of a file */
 
 /* The text of a file, without the white space that it ends with, and up to its first NUL. -EFBIG
- * above SYSFS_TEXT_MAX, -ENOMEM, errno of open() or read(). */
+ * above SYSFS_TEXT_MAX, -ENOMEM, those of read_file_start(). */
 int sysfs_read(const char *path, char **ret);
-
-/* The same of bytes, as many as there are up to size. The number, or a negative errno. */
-ssize_t sysfs_read_bytes(const char *path, void *bytes, size_t size);
 
 /* The file is not there, or its device or driver left, or does not answer: nothing to tell of. */
 bool sysfs_is_gone(int r);

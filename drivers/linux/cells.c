@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/read-file.h"
 #include "base/text.h"
 #include "drivers/linux/reader.h"
 
@@ -283,13 +284,14 @@ int linux_read_cpu_features(LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
         char text[CPUINFO_SIZE + 1], *model, *flags;
-        ssize_t n;
+        size_t n;
+        int r;
 
         snapshot->features_incomplete = true;
         snprintf(reader->path, sizeof(reader->path), "%s/cpuinfo", reader->proc);
-        n = sysfs_read_bytes(reader->path, text, CPUINFO_SIZE);
-        if (n < 0)
-                return linux_note(reader, (int)n, reterr);
+        r = read_file_start(reader->path, text, CPUINFO_SIZE, &n, NULL);
+        if (r < 0)
+                return linux_note(reader, r, reterr);
         text[n] = '\0';
         flags = find_line(text, "flags");
         model = find_line(text, "model name");

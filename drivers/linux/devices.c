@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/read-file.h"
 #include "base/text.h"
 #include "drivers/host/vgpu-types.h"
 #include "drivers/linux/reader.h"
@@ -147,15 +148,16 @@ static int read_functions(LinuxReader *reader, SnapshotDevice *device)
 static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reterr)
 {
         uint8_t vpd[VPD_MAX];
-        ssize_t n;
+        size_t n;
+        int r;
 
         if (!reader->serials)
                 return 0;
-        n = sysfs_read_bytes(linux_path(reader, PCI_DEVICES "/%s/vpd", device->address), vpd,
-                             sizeof(vpd));
-        if (n < 0)
-                return linux_note(reader, (int)n, reterr);
-        device->has_card_serial = linux_vpd_has_serial(vpd, (size_t)n);
+        r = read_file_start(linux_path(reader, PCI_DEVICES "/%s/vpd", device->address), vpd,
+                            sizeof(vpd), &n, NULL);
+        if (r < 0)
+                return linux_note(reader, r, reterr);
+        device->has_card_serial = linux_vpd_has_serial(vpd, n);
         return 0;
 }
 

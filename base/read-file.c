@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/state/read-file.h"
+#include "base/read-file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,8 @@
 
 #include "base/macros.h"
 
-int read_file_start(const char *path, char *text, size_t size, size_t *ret_length, mode_t *ret_mode)
+int read_file_start(const char *path, void *bytes, size_t size, size_t *ret_length,
+                    mode_t *ret_mode)
 {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         struct stat st;
@@ -23,7 +24,7 @@ int read_file_start(const char *path, char *text, size_t size, size_t *ret_lengt
         if (!S_ISREG(st.st_mode))
                 return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
         while (n < size) {
-                ssize_t r = read(fd, text + n, size - n);
+                ssize_t r = read(fd, (char *)bytes + n, size - n);
 
                 if (r < 0 && errno == EINTR)
                         continue;
