@@ -2,6 +2,7 @@
 
 #include "agent/cycle/metrics.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -11,21 +12,32 @@
 
 #define PREFIX "compute_agent_"
 
-static void print_head(FILE *output, const char *name, const char *type, const char *help)
+static const struct {
+        const char *name, *type, *help;
+} kinds[] = {
+#include "agent/cycle/metrics-list.h" /* made of metrics.list */
+};
+
+static void print_head(FILE *output, const char *name)
 {
-        fprintf(output, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
+        size_t i = 0;
+
+        while (i < ARRAY_SIZE(kinds) && strcmp(kinds[i].name, name) != 0)
+                i++;
+        assert(i < ARRAY_SIZE(kinds)); /* each is printed in every cycle */
+        fprintf(output, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, kinds[i].help,
+                name, kinds[i].type);
 }
 
-static void print_number(FILE *output, const char *name, const char *type, const char *help,
-                         uint64_t value)
+static void print_number(FILE *output, const char *name, uint64_t value)
 {
-        print_head(output, name, type, help);
+        print_head(output, name);
         fprintf(output, PREFIX "%s %" PRIu64 "\n", name, value);
 }
 
-static void print_time(FILE *output, const char *name, const char *help, uint64_t usec)
+static void print_time(FILE *output, const char *name, uint64_t usec)
 {
-        print_head(output, name, "gauge", help);
+        print_head(output, name);
         fprintf(output, PREFIX "%s %" PRIu64 ".%06" PRIu64 "\n", name, usec / USEC_PER_SEC,
                 usec % USEC_PER_SEC);
 }
@@ -49,46 +61,31 @@ static void print_state(const Metrics *metrics, FILE *output)
 {
         const TrackerStatus *status = metrics->status;
 
-        print_head(output, "build_info", "gauge", "Constant 1, with the version of the agent.");
+        print_head(output, "build_info");
         fputs(PREFIX "build_info{version=\"" PACKAGE_VERSION "\"} 1\n", output);
-        print_head(output, "state", "gauge",
-                   "1 for what \"computectl status\" says of the host, 0 for the others.");
+        print_head(output, "state");
         for (VerdictState state = 0; state < _VERDICT_STATE_MAX; state++)
                 fprintf(output, PREFIX "state{state=\"%s\"} %d\n", verdict_state_to_text(state),
                         state == metrics->verdict->state);
-        print_head(output, "sync_state", "gauge", "1 for the state that is, 0 for the others.");
+        print_head(output, "sync_state");
         for (SyncState state = 0; state < _SYNC_STATE_MAX; state++)
                 fprintf(output, PREFIX "sync_state{state=\"%s\"} %d\n", sync_state_to_text(state),
                         state == status->sync_state);
-        print_time(output, "sync_state_since_timestamp_seconds",
-                   "Since when the state is what it is.", status->sync_since_usec);
-        print_time(output, "last_sync_timestamp_seconds",
-                   "When Placement was found, or made, equal to the host last; 0 for never.",
-                   status->last_sync_usec);
-        print_time(output, "last_poll_timestamp_seconds",
-                   "When the last good poll of the hypervisor ended; 0 for never.",
-                   status->last_poll_usec);
-        print_number(output, "hypervisor_up", "gauge", "Whether the last poll succeeded.",
+        print_time(output, "sync_state_since_timestamp_seconds", status->sync_since_usec);
+        print_time(output, "last_sync_timestamp_seconds", status->last_sync_usec);
+        print_time(output, "last_poll_timestamp_seconds", status->last_poll_usec);
+        print_number(output, "hypervisor_up",
                      !status->hypervisor_error.code && status->last_poll_usec > 0);
-        print_number(output, "claims_up", "gauge", "Whether claims can be taken.",
-                     metrics->claims_up);
-        print_number(output, "host_cordoned", "gauge", "Whether somebody took the host out of use.",
-                     metrics->host_cordoned);
-        print_number(output, "devices_cordoned", "gauge", "Devices that somebody took out of use.",
-                     metrics->n_devices_cordoned);
-        print_head(output, "nova_mode", "gauge", "1 for what [agent] nova says, 0 for the others.");
+        print_number(output, "claims_up", metrics->claims_up);
+        print_number(output, "host_cordoned", metrics->host_cordoned);
+        print_number(output, "devices_cordoned", metrics->n_devices_cordoned);
+        print_head(output, "nova_mode");
         for (NovaMode mode = 0; mode < _NOVA_MODE_MAX; mode++)
                 fprintf(output, PREFIX "nova_mode{mode=\"%s\"} %d\n", nova_mode_to_text(mode),
                         mode == metrics->nova);
-        print_number(output, "placement_differences", "gauge",
-                     "Requests that would make the tree of nova-compute equal to this host.",
-                     status->n_differences);
-        print_number(output, "reshape_needed", "gauge",
-                     "Whether the tree must change shape under running guests.",
-                     status->reshape_needed);
-        print_number(output, "reshape_failed", "gauge",
-                     "Whether the last reshape failed, and the old shape is kept.",
-                     status->reshape_error.code != 0);
+        print_number(output, "placement_differences", status->n_differences);
+        print_number(output, "reshape_needed", status->reshape_needed);
+        print_number(output, "reshape_failed", status->reshape_error.code != 0);
 }
 
 /* Status 0: there was no answer. */
@@ -96,8 +93,7 @@ static void print_responses(const ReporterStatistics *statistics, FILE *output)
 {
         const RequestCounts *counts = statistics->counts;
 
-        print_head(output, "placement_responses_total", "counter",
-                   "Requests to Placement by what became of them; status 0 for no answer.");
+        print_head(output, "placement_responses_total");
         for (size_t i = 0; counts && i < counts->n_items; i++)
                 fprintf(output,
                         PREFIX
@@ -111,35 +107,23 @@ static void print_counts(const Metrics *metrics, FILE *output)
 {
         const ReporterStatistics *statistics = metrics->statistics;
 
-        print_number(output, "cycles_total", "counter", "Cycles from poll to publication.",
-                     metrics->status->n_cycles);
-        print_number(output, "placement_requests_total", "counter", "HTTP requests to Placement.",
-                     statistics->n_requests);
-        print_number(output, "placement_writes_total", "counter",
-                     "Those requests that could change something.", statistics->n_writes);
-        print_number(output, "placement_conflicts_total", "counter",
-                     "Requests that lost to another writer, and were done again.",
-                     statistics->n_conflicts);
-        print_number(output, "placement_retries_total", "counter",
-                     "Requests that were sent again after an error of the server.",
-                     statistics->n_retries);
+        print_number(output, "cycles_total", metrics->status->n_cycles);
+        print_number(output, "placement_requests_total", statistics->n_requests);
+        print_number(output, "placement_writes_total", statistics->n_writes);
+        print_number(output, "placement_conflicts_total", statistics->n_conflicts);
+        print_number(output, "placement_retries_total", statistics->n_retries);
         print_responses(statistics, output);
-        print_number(output, "providers", "gauge", "Resource providers of this host.",
-                     metrics->tree ? metrics->tree->n_providers : 0);
-        print_number(output, "claims", "gauge", "Claims that live.", metrics->n_claims);
-        print_number(output, "domains", "gauge", "Domains that the hypervisor has.",
-                     metrics->snapshot ? metrics->snapshot->n_domains : 0);
+        print_number(output, "providers", metrics->tree ? metrics->tree->n_providers : 0);
+        print_number(output, "claims", metrics->n_claims);
+        print_number(output, "domains", metrics->snapshot ? metrics->snapshot->n_domains : 0);
 }
 
 static void print_contest(const Metrics *metrics, FILE *output)
 {
         const Contest *contest = metrics->contest;
 
-        print_number(output, "placement_undone_total", "counter",
-                     "Parts of the tree that somebody else changed though the host had not.",
-                     contest ? contest->n_undone : 0);
-        print_head(output, "placement_undone", "gauge",
-                   "How often a part of the tree was undone, where that goes on.");
+        print_number(output, "placement_undone_total", contest ? contest->n_undone : 0);
+        print_head(output, "placement_undone");
         for (size_t i = 0; contest && i < contest->n_parts; i++) {
                 const ContestPart *part = &contest->parts[i];
 
@@ -158,20 +142,14 @@ static void print_owed_numbers(const Metrics *metrics, FILE *output)
 {
         const ClaimsOwed *owed = &metrics->owed;
 
-        print_head(output, "placement_owed", "gauge",
-                   "What is still to be reported to Placement of claims: writes, removals, moves.");
+        print_head(output, "placement_owed");
         fprintf(output, PREFIX "placement_owed{action=\"write\"} %zu\n", owed->n_writes);
         fprintf(output, PREFIX "placement_owed{action=\"remove\"} %zu\n", owed->n_removals);
         fprintf(output, PREFIX "placement_owed{action=\"move\"} %zu\n", owed->n_moves);
-        print_number(output, "claims_unheld", "gauge",
-                     "Claims of guests that are not in Placement and will not be reported.",
-                     owed->n_unheld);
+        print_number(output, "claims_unheld", owed->n_unheld);
         print_time(output, "last_audit_timestamp_seconds",
-                   "When Placement, claims and guests were compared last; 0 for never.",
                    metrics->audit ? metrics->audit->ended_usec : 0);
-        print_number(output, "audit_findings", "gauge",
-                     "What the last audit found and nothing healed.",
-                     metrics->audit ? metrics->audit->n_open : 0);
+        print_number(output, "audit_findings", metrics->audit ? metrics->audit->n_open : 0);
 }
 
 typedef uint64_t (*Amount)(const Metrics *metrics, const Provider *provider,
@@ -201,10 +179,9 @@ static uint64_t get_used(const Metrics *metrics, const Provider *provider,
         return tree_usage(metrics->view, &provider->uuid, record->resource_class);
 }
 
-static void print_inventories(const Metrics *metrics, FILE *output, const char *name,
-                              const char *help, Amount amount)
+static void print_inventories(const Metrics *metrics, FILE *output, const char *name, Amount amount)
 {
-        print_head(output, name, "gauge", help);
+        print_head(output, name);
         for (size_t i = 0; metrics->tree && i < metrics->tree->n_providers; i++) {
                 const Provider *provider = metrics->tree->providers[i];
 
@@ -222,8 +199,7 @@ static void print_inventories(const Metrics *metrics, FILE *output, const char *
 
 static void print_device_health(const Metrics *metrics, FILE *output)
 {
-        print_head(output, "device_up", "gauge",
-                   "Whether a device that this host is expected to have is there, and offered.");
+        print_head(output, "device_up");
         for (size_t i = 0; metrics->devices && i < metrics->devices->n_devices; i++) {
                 const LedgerDevice *device = &metrics->devices->devices[i];
 
@@ -256,8 +232,7 @@ static void print_consumer(const Claim *claim, size_t i, FILE *output)
 
 static void print_device_consumers(const Metrics *metrics, FILE *output)
 {
-        print_head(output, "device_claimed_units", "gauge",
-                   "What a consumer has of a device: 1 for all of it, or its mediated devices.");
+        print_head(output, "device_claimed_units");
         for (size_t i = 0; metrics->claims && i < metrics->claims->n_claims; i++)
                 for (size_t j = 0; j < metrics->claims->claims[i]->n_devices; j++)
                         print_consumer(metrics->claims->claims[i], j, output);
@@ -265,8 +240,7 @@ static void print_device_consumers(const Metrics *metrics, FILE *output)
 
 static void print_devices(const Metrics *metrics, FILE *output)
 {
-        print_head(output, "mdev_available_instances", "gauge",
-                   "Mediated devices of a type that a device can still make.");
+        print_head(output, "mdev_available_instances");
         for (size_t i = 0; metrics->snapshot && i < metrics->snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &metrics->snapshot->devices[i];
 
@@ -287,14 +261,10 @@ void metrics_print(const Metrics *metrics, FILE *output)
         print_counts(metrics, output);
         print_owed_numbers(metrics, output);
         print_contest(metrics, output);
-        print_inventories(metrics, output, "inventory_units", "What a provider has of a class.",
-                          get_total);
-        print_inventories(metrics, output, "inventory_reserved_units",
-                          "What of it is not for guests.", get_reserved);
-        print_inventories(metrics, output, "inventory_capacity_units",
-                          "What can be promised of it.", get_capacity);
-        print_inventories(metrics, output, "inventory_used_units", "What claims hold of it.",
-                          get_used);
+        print_inventories(metrics, output, "inventory_units", get_total);
+        print_inventories(metrics, output, "inventory_reserved_units", get_reserved);
+        print_inventories(metrics, output, "inventory_capacity_units", get_capacity);
+        print_inventories(metrics, output, "inventory_used_units", get_used);
         print_devices(metrics, output);
         print_device_health(metrics, output);
         print_device_consumers(metrics, output);

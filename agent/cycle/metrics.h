@@ -2,7 +2,7 @@
 #pragma once
 
 /* What the daemon counts, in Prometheus's text format, in a file for node_exporter's textfile
- * collector. Names are listed in compute-agentd(8). Counters begin anew with a reload. */
+ * collector. Names and their words stand in metrics.list. Counters begin anew with a reload. */
 
 #include "agent/cycle/verdict.h"
 #include "agent/tree/device-ledger.h"

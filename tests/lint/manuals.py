@@ -12,9 +12,10 @@ from sources import main, need
 
 FINDING = re.compile(r'mandoc: [^:]+:(\d+):\d+: (?P<text>.*)')
 MADE = {
-    'compute-agent.conf.5': ('conf.awk', 'systemd/compute-agent.conf'),
-    'compute-agent-messages.7': ('messages.awk', 'systemd/compute-agent.catalog'),
-    'org.computeagent.Agent1.5': ('interface.awk', 'systemd/org.computeagent.Agent1.xml'),
+    'compute-agentd.8': ('agent/cycle/metrics.awk', 'agent/cycle/metrics.list'),
+    'compute-agent.conf.5': ('man/conf.awk', 'systemd/compute-agent.conf'),
+    'compute-agent-messages.7': ('man/messages.awk', 'systemd/compute-agent.catalog'),
+    'org.computeagent.Agent1.5': ('man/interface.awk', 'systemd/org.computeagent.Agent1.xml'),
 }
 OPTION = re.compile(r'(?:BOOL|NUMBER|WORD|TEXT|PATH|LIST)\(\s*"(\w+)",\s*"(\w+)"|'
                     r'(RESERVED|RATIO|SECRET|KEYSTONE)\("(\w+)"|\{ OPTION\("(\w+)", "(\w+)"|'
@@ -26,7 +27,7 @@ def make(root, name):
     script, source = MADE[name]
     head = 'head=%s' % (root / 'man' / (name + '.head'))
     tail = 'tail=%s' % (root / 'man' / (name + '.tail'))
-    return subprocess.run(['awk', '-v', head, '-v', tail, '-f', str(root / 'man' / script),
+    return subprocess.run(['awk', '-v', 'make=manual', '-v', head, '-v', tail, '-f', str(root / script),
                            str(root / source)], env={'LC_ALL': 'C', 'PATH': '/usr/bin:/bin'},
                           stdout=subprocess.PIPE, check=True).stdout.decode()
 

@@ -8,7 +8,7 @@ import unittest
 import uuid
 from pathlib import Path
 
-from tests.env.agent import Agent
+from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
 from tests.env.fakesys import demo_host
 from tests.env.faults import server_error
@@ -17,7 +17,7 @@ from tests.env.placement import Placement
 from tests.env.proxy import Proxy
 from tests.env.scratch import Scratch, wait_until
 
-DOC = Path(__file__).resolve().parents[3] / 'doc'
+RULES, CASES = build_folder() / 'doc/compute-agent.rules.yml', Path(__file__).resolve().parents[2] / 'fixtures/compute-agent.rules.test.yml'
 CONSUMER = '0a3fd8c2-1f2b-4a53-8a0a-35b6a3a6f0d1'
 
 
@@ -37,7 +37,7 @@ class Metrics(unittest.TestCase):
         wait_until(cls.file.exists, 20, 'the metrics')
 
     def names(self):
-        return set(re.findall(r'^# TYPE (\w+)', self.file.read_text(), re.M))
+        return re.findall(r'^# TYPE (\w+)', self.file.read_text(), re.M)
 
     def test_promtool_has_nothing_to_say(self):
         self.assertEqual(promtool('check', 'metrics', input=self.file.read_text()), (0, ''))
@@ -53,30 +53,35 @@ class Metrics(unittest.TestCase):
         self.agent.ctl('release', claim['id'])
 
     def test_the_rules_are_good(self):
-        code, text = promtool('check', 'rules', DOC / 'compute-agent.rules.yml')
+        code, text = promtool('check', 'rules', RULES)
         self.assertEqual(code, 0, text)
 
     def test_each_alert_is_raised_when_it_should_and_not_on_a_host_that_is_well(self):
-        rules, cases = DOC / 'compute-agent.rules.yml', DOC.parent / 'tests/fixtures/compute-agent.rules.test.yml'
-        text = cases.read_text()
-        for alert in re.findall(r'alert: (\w+)', rules.read_text()):
+        text = CASES.read_text()
+        for alert in re.findall(r'alert: (\w+)', RULES.read_text()):
             self.assertIn('alertname: %s\n' % alert, text)
             self.assertIn('eval_time: 100m, alertname: %s, exp_alerts: []' % alert, text)
         file = self.scratch.folder('rules') / 'test.yml'
-        file.write_text(text.replace('RULES', str(rules)))
+        file.write_text(text.replace('RULES', str(RULES)))
         code, text = promtool('test', 'rules', file)
         self.assertEqual(code, 0, text)
 
-    def test_rules_and_dashboard_know_no_other_names(self):
-        dashboard = (DOC / 'compute-agent-dashboard.json').read_text()
-        json.loads(dashboard)
-        rules = (DOC / 'compute-agent.rules.yml').read_text()
-        used = set(re.findall(r'\bcompute_agent_\w+', dashboard + rules))
-        self.assertLessEqual(used, self.names())
+    def test_those_of_the_list_are_there_and_no_others(self):
+        manual = (build_folder() / 'man/compute-agentd.8').read_text()
+        self.assertEqual(re.findall(r'^\.B compute_agent_(\w+)', manual, re.M), [name[14:] for name in self.names()])
 
-    def test_the_manual_lists_them(self):
-        manual = (DOC.parent / 'man/compute-agentd.8').read_text()
-        self.assertEqual(set(re.findall(r'\bcompute_agent_\w+', manual)), self.names())
+    def test_a_panel_and_an_alert_may_name_only_what_there_is(self):
+        for make, line in (('dashboard', 'panel s T\nquery x = compute_agent_b'), ('rules', 'alert A info 1m\nexpr compute_agent_b')):
+            done = subprocess.run(['awk', '-v', 'make=' + make, '-f', CASES.parents[2] / 'agent/cycle/metrics.awk'], text=True,
+                                  input='metric a gauge\nhelp A.\n%s == 0\n' % line, capture_output=True, check=False, timeout=20)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('compute_agent_b is no metric', done.stderr)
+
+    def test_the_dashboard_asks_for_what_there_is(self):
+        panels = json.loads((build_folder() / 'doc/compute-agent-dashboard.json').read_text())['panels']
+        self.assertEqual([panel['id'] for panel in panels], list(range(1, len(panels) + 1)))
+        asked = ' '.join(target['expr'] for panel in panels for target in panel['targets'])
+        self.assertEqual(set(re.findall(r'compute_agent_\w+', asked)), set(re.findall(r'(compute_agent_\w+)\{instance=~"\$instance"\}', asked)))
 
 
 class WithPlacement(unittest.TestCase):

@@ -54,6 +54,9 @@ class TestInstalled(InstalledCase):
                      'usr/share/dbus-1/system.d/org.computeagent.Agent1.conf',
                      'usr/share/dbus-1/interfaces/org.computeagent.Agent1.xml',
                      'usr/share/doc/compute-agent/README.md',
+                     'usr/share/doc/compute-agent/compute-agent.rules.yml',
+                     'usr/share/doc/compute-agent/compute-agent-dashboard.json',
+                     'usr/share/man/man8/compute-agentd.8',
                      'usr/share/doc/compute-agent/examples/compute-agent.conf'):
             self.assertTrue((self.root / name).is_file(), name)
         self.assertEqual(list(self.root.glob('etc/**/*.conf')), [])
