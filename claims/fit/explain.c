@@ -221,13 +221,14 @@ static int explain_total(const FitProblem *problem, size_t resource_class, Error
 static int explain_classes(const FitProblem *problem, Error *reterr)
 {
         for (size_t i = 0; i < problem->n_classes; i++)
-                if (!class_exists(problem, i)) {
-                        error_setf(reterr, ENOENT,
-                                   "No provider of this host has resource class %s%s",
-                                   problem->classes[i],
-                                   problem->n_providers == 0
-                                           ? ": the host's providers are not known yet"
-                                           : "");
+                if (problem->n_providers == 0) {
+                        error_setf(
+                                reterr, ENOENT,
+                                "The host was not polled yet, so it is not known what it has: \"computectl status\" says why");
+                        return FIT_E_UNKNOWN_CLASS;
+                } else if (!class_exists(problem, i)) {
+                        error_setf(reterr, ENOENT, "No provider of this host has resource class %s",
+                                   problem->classes[i]);
                         return FIT_E_UNKNOWN_CLASS;
                 }
         return 0;

@@ -295,11 +295,29 @@ static int read_body(const KeystoneConfig *config, bool wants_endpoint,
 
 /* Refusals */
 
+/* What of the scope may be mistyped. */
+static const char *describe_scope(const KeystoneConfig *config, char *text, size_t size)
+{
+        const char *project =
+                keystone_is_set(config->project_id) ? config->project_id : config->project_name;
+        const char *domain =
+                keystone_is_set(config->domain_id) ? config->domain_id : config->domain_name;
+
+        if (keystone_is_set(project))
+                snprintf(text, size, "the project %.60s", project);
+        else if (keystone_is_set(domain))
+                snprintf(text, size, "the domain %.60s", domain);
+        else
+                snprintf(text, size, "the scope");
+        return text;
+}
+
 /* Keystone says nothing more in its answer, for whoever guesses would learn by it. */
 static int judge_unauthorized(const KeystoneConfig *config, ReporterAuth kind, int status,
                               Error *reterr)
 {
         const char *what, *name;
+        char scope[80];
 
         keystone_describe_user(config, kind, &what, &name);
         if (kind == REPORTER_AUTH_V3APPLICATIONCREDENTIAL)
@@ -310,8 +328,8 @@ static int judge_unauthorized(const KeystoneConfig *config, ReporterAuth kind, i
         else
                 error_setf(
                         reterr, EACCES,
-                        "Keystone refuses the %s %.60s (%d): password or domain is wrong, the account is locked or disabled, or it has no role in that scope",
-                        what, name, status);
+                        "Keystone refuses the %s %.60s (%d) and does not say why: its name, domain or password is mistyped, or %s is; or the account is locked, disabled, or has no role there",
+                        what, name, status, describe_scope(config, scope, sizeof(scope)));
         return REPORT_E_UNAUTHORIZED;
 }
 

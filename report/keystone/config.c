@@ -141,8 +141,9 @@ static int check_password(const KeystoneConfig *config, const char **ret_option,
         if (r < 0)
                 return r;
         if (!keystone_is_set(config->password))
-                return miss(ret_option, REPORTER_AUTH_PASSWORD, reterr,
-                            "password, or the credential placement-password");
+                return miss(
+                        ret_option, REPORTER_AUTH_PASSWORD, reterr,
+                        "password, or the credential placement-password (the service sees a new one after a restart)");
         if (!is_utf8(config->password))
                 return refuse(ret_option, "password", reterr, "it is not UTF-8");
         return check_scope(config, REPORTER_AUTH_PASSWORD, ret_option, reterr);
@@ -156,7 +157,7 @@ static int check_credential(const KeystoneConfig *config, const char **ret_optio
         if (!keystone_is_set(config->application_credential_secret))
                 return miss(
                         ret_option, kind, reterr,
-                        "application_credential_secret, or the credential placement-application-credential-secret");
+                        "application_credential_secret, or the credential placement-application-credential-secret (the service sees a new one after a restart)");
         if (!is_utf8(config->application_credential_secret))
                 return refuse(ret_option, "application_credential_secret", reterr,
                               "it is not UTF-8");

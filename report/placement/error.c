@@ -90,18 +90,33 @@ static void read_fault(const HttpResponse *response, Fault *ret)
 #define REQUEST_FORMAT       "%s %.*s"
 #define REQUEST_ARGUMENTS(r) (r)->method, (int)strcspn((r)->path, "?"), (r)->path
 
+/* Each Placement lists its providers: one that does not is asked below a path that is not its own.
+ */
+static bool is_everywhere(const PlacementRequest *request)
+{
+        return strcspn(request->path, "?") == strlen("/resource_providers") &&
+               strncmp(request->path, "/resource_providers", strlen("/resource_providers")) == 0;
+}
+
 /* An answer that no Placement gives. */
 static int judge_stranger(const PlacementRequest *request, const HttpResponse *response,
                           Error *reterr)
 {
-        error_setf(
-                reterr, EBADMSG,
-                "Placement answers " REQUEST_FORMAT
-                " with %d and %s instead of its own JSON: something between answers for it, or the endpoint of [placement] is wrong",
-                REQUEST_ARGUMENTS(request), response->status,
-                response->body_size == 0            ? "no body"
-                : response->content_type[0] != '\0' ? response->content_type
-                                                    : "a body");
+        if (response->status == 404 && is_everywhere(request))
+                error_setf(
+                        reterr, ENOENT,
+                        "There is no Placement at the endpoint (404 to " REQUEST_FORMAT
+                        "): check the path of endpoint_override in [placement], or without it that of the catalogue (\"openstack endpoint list --service placement\")",
+                        REQUEST_ARGUMENTS(request));
+        else
+                error_setf(
+                        reterr, EBADMSG,
+                        "Placement answers " REQUEST_FORMAT
+                        " with %d and %s instead of its own JSON: something between answers for it, or the endpoint of [placement] is wrong",
+                        REQUEST_ARGUMENTS(request), response->status,
+                        response->body_size == 0            ? "no body"
+                        : response->content_type[0] != '\0' ? response->content_type
+                                                            : "a body");
         return REPORT_E_UNAVAILABLE;
 }
 
@@ -115,8 +130,10 @@ static int judge_unauthorized(Error *reterr)
 
 static int judge_forbidden(const PlacementRequest *request, Error *reterr)
 {
-        const char *role = strcmp(request->path, "/reshaper") == 0 ? "the role service"
-                                                                   : "the role admin or service";
+        const char *role =
+                strcmp(request->path, "/reshaper") == 0
+                        ? "the role service"
+                        : "the role service, or admin where Placement is older than that role";
 
         error_setf(reterr, EPERM,
                    "Placement forbids " REQUEST_FORMAT " (403): the user of [placement] needs %s",
@@ -157,7 +174,7 @@ static int outcome_of_conflict(PlacementCode code)
 static int judge_refusal(const PlacementRequest *request, const HttpResponse *response,
                          const Fault *fault, Error *reterr)
 {
-        if (!fault->found)
+        if (!fault->found || (response->status == 404 && is_everywhere(request)))
                 return judge_stranger(request, response, reterr);
         error_setf(reterr, EREMOTEIO, "Placement refuses " REQUEST_FORMAT " (%d): %s",
                    REQUEST_ARGUMENTS(request), response->status,

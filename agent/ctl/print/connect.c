@@ -77,6 +77,8 @@ static int judge_read(const json_t *connect, json_t *findings)
                         findings, "role", "bad",
                         !has_keystone(connect)
                                 ? "Check that token is the one that Placement's configuration has"
+                        : has_role(connect, "service")
+                                ? "The user has the role service, so this Placement is older than that role, or has a policy of its own: \"openstack role add --user USER --project PROJECT admin\""
                                 : "Grant it: \"openstack role add --user USER --project PROJECT service\" (or admin, where Placement is older than the role service)",
                         "%s", error);
         if (error[0])

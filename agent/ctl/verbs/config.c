@@ -155,11 +155,10 @@ int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Erro
         size_t n = 0;
         int r = config_load(&loaded, config, on_warning, output, reterr);
 
-        /* Credentials are systemd's, and there only as long as the service runs. */
+        /* Credentials are systemd's, and given to the service alone. */
         if (r < 0 && strstr(reterr->text, "credential placement-") &&
             !getenv("CREDENTIALS_DIRECTORY"))
-                return error_prefixf(reterr, r,
-                                     "The service is stopped, so its credentials were not checked");
+                return error_prefixf(reterr, r, "Credentials of the service were not checked");
         if (r < 0)
                 return r;
         check_state_path(loaded->state_path, output);

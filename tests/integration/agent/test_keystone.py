@@ -170,9 +170,24 @@ class TestRefusals(KeystoneCase):
     def test_a_missing_role_is_named(self):
         agent, words = self.start_refused(username='nobody')
         self.assertIn('(403)', words)
-        self.assertIn('needs the role', words)
+        self.assertIn('needs the role service, or admin where Placement is older', words)
         self.assertEqual(self.n_tokens('nobody'), 1)
         self.assertEqual(self.placement.tree(agent.root()), {})
+
+    def test_what_is_mistyped_of_user_or_project(self):
+        # Keystone answers 401 to each.
+        for changes in ({'username': 'agnet'}, {'project_name': 'servcie'}, {'user_domain_name': 'Defualt'}):
+            agent, words = self.start_refused(**changes)
+            agent.stop()
+            self.assertIn('Keystone refuses the user %s (401) and does not say why: its name, domain or password is mistyped, or the project %s is' %
+                          (changes.get('username', 'agent'), changes.get('project_name', 'service')), words)
+
+    def test_a_placement_that_lets_this_role_read_alone(self):
+        policy = self.placement.folder / 'policy.yaml'
+        self.addCleanup(policy.write_text, policy.read_text())
+        policy.write_text('placement:resource_providers:create: "role:nobody_has_it"\n')
+        _, words = self.start_refused()
+        self.assertIn('Placement forbids POST /resource_providers (403): the user of [placement] needs the role service, or admin', words)
 
     def test_no_placement_in_that_region(self):
         _, words = self.start_refused(region_name='RegionNine')
@@ -189,6 +204,14 @@ class TestRefusals(KeystoneCase):
         agent.wait_state('synced', 60)
 
     def test_a_configuration_that_cannot_work_ends_with_78(self):
+        agent = self.start_synced()
+        agent.configure({'placement': {'password': None}})
+        for verb in (['check-config', '--config', agent.config], ['reload']):
+            done = agent.ctl(*verb, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('or the credential placement-password (the service sees a new one after a restart), which is not set', done.stderr)
+            self.assertNotIn('stopped', done.stderr)
+        agent.stop()
         for changes, place in (({'username': None}, 'auth_type'),
                                ({'system_scope': 'all'}, 'system_scope'),
                                ({'auth_url': None}, 'auth_type')):
@@ -433,6 +456,12 @@ class TestDoctor(KeystoneCase):
                 ({'auth_url': self.keystone.url + '/nowhere'}, 'keystone', 'no Keystone at')):
             found = self.findings(self.make_agent(**changes))
             self.assert_finding(found, check, 'bad', words)
+
+    def test_a_wrong_path_is_named(self):
+        # Below the first Placement itself answers, below the second Keystone.
+        for endpoint in (self.placement.endpoint + '/nowhere', self.keystone.url + '/nowhere'):
+            found = self.findings(self.make_agent(endpoint_override=endpoint))
+            self.assert_finding(found, 'endpoint', 'bad', 'There is no Placement at the endpoint (404 to GET /resource_providers): check the path')
 
     def test_nobody_listens_where_the_catalogue_says(self):
         self.keystone.set_endpoint('http://127.0.0.1:1/placement')

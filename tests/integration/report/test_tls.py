@@ -109,7 +109,7 @@ class TestTls(ReportCase):
         endpoint = self.serve(certificate)
         line = self.publish(big_tree(), endpoint=endpoint, cafile='/nowhere/ca.pem')
         self.assertEqual(line['outcome'], 'unreachable')
-        self.assertIn('cafile', line['error'])
+        self.assertIn('the file of cafile in [placement] is none, or the service\'s user may not read it', line['error'])
         line = self.publish(big_tree(), endpoint=endpoint, cafile=certificate[0],
                             certfile='/nowhere/cert.pem')
         self.assertEqual(line['outcome'], 'unreachable')

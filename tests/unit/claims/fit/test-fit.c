@@ -62,8 +62,8 @@ static void test_unsuffixed(void **state)
                 { GPUS, NULL, "CUSTOM_X=1", FIT_E_UNKNOWN_CLASS,
                   "No provider of this host has resource class CUSTOM_X" },
                 { "", NULL, "VCPU=1", FIT_E_UNKNOWN_CLASS,
-                  "No provider of this host has resource class VCPU: the host's providers are not "
-                  "known yet" },
+                  "The host was not polled yet, so it is not known what it has: \"computectl status\" "
+                  "says why" },
                 /* the root before others that have more */
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=2", FIT_DONE, "VCPU=2 on host" },
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=3", FIT_DONE, "VCPU=3 on cell" },

@@ -49,7 +49,7 @@ static void test_statuses(void **state)
                 { 401, "Authentication required", REPORT_E_UNAUTHORIZED, PLACEMENT_CODE_NONE,
                   "auth_type" },
                 { 403, FAULT("placement.undefined_code", "no"), REPORT_E_FORBIDDEN,
-                  PLACEMENT_CODE_UNDEFINED, "admin or service" },
+                  PLACEMENT_CODE_UNDEFINED, "or admin where Placement is older" },
                 { 404, "<html>nginx</html>", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE,
                   "endpoint" },
                 { 404, FAULT("placement.undefined_code", "gone"), REPORT_E_REFUSED,
@@ -191,6 +191,25 @@ static void test_long_detail_is_cut(void **state)
         assert_true(strlen(error.text) < ERROR_TEXT_MAX);
 }
 
+/* Every Placement has a list of providers, whatever else is new or gone. */
+static void test_a_path_that_is_no_placement_s(void **state)
+{
+        static const char *const bodies[] = { "<html>", FAULT("placement.undefined_code", "gone") };
+        Error error;
+
+        for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+                PlacementVerdict verdict =
+                        judge("/resource_providers?in_tree=x", 404, "", bodies[i], &error);
+
+                assert_int_equal(verdict.outcome, REPORT_E_UNAVAILABLE);
+                assert_non_null(strstr(
+                        error.text,
+                        "There is no Placement at the endpoint (404 to PUT /resource_providers)"));
+                (void)judge("/resource_providers/u/traits", 404, "", bodies[i], &error);
+                assert_null(strstr(error.text, "no Placement at the endpoint"));
+        }
+}
+
 static void test_reshaper_role(void **state)
 {
         Error error = ERROR_NULL;
@@ -200,5 +219,5 @@ static void test_reshaper_role(void **state)
         assert_null(strstr(error.text, "admin"));
 }
 
-TEST_MAIN(test_statuses, test_hostile_bodies, test_odd_members, test_detail_is_tidied,
-          test_long_detail_is_cut, test_reshaper_role)
+TEST_MAIN(test_a_path_that_is_no_placement_s, test_statuses, test_hostile_bodies, test_odd_members,
+          test_detail_is_tidied, test_long_detail_is_cut, test_reshaper_role)

@@ -82,4 +82,25 @@ static void test_table(void **state)
         }
 }
 
-TEST_MAIN(test_table)
+/* Who has the role already is not told to give it. */
+static void test_which_role_is_advised(void **state)
+{
+        static const char format[] =
+                "{\"keystone\":true,\"roles\":[\"%s\"],\"placement_error\":\"no\",\"placement_outcome\":\"forbidden\"}";
+        static const char *const cases[][2] = { { "reader", "--project PROJECT service\"" },
+                                                { "service", "--project PROJECT admin\"" } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *connect = NULL, *findings = json_array();
+                char text[200];
+
+                snprintf(text, sizeof(text), format, cases[i][0]);
+                connect = json_loads(text, 0, NULL);
+                assert_non_null(connect);
+                assert_int_equal(ctl_connect_judge(connect, findings), 0);
+                assert_non_null(
+                        strstr(ctl_json_text(json_array_get(findings, 1), "advice"), cases[i][1]));
+        }
+}
+
+TEST_MAIN(test_table, test_which_role_is_advised)
