@@ -6,34 +6,55 @@
 #include "tests/fixtures/report.h"
 #include "tests/shims/fail-alloc.h"
 
-/* What is known in every case, unless it says otherwise. */
-typedef struct Known {
+/* What is compared, what is known, and what comes of it. Knows no class and no trait until told. */
+typedef struct Planning {
+        ProviderTree *mirror, *desired;
         StringSet classes, traits, missing;
-} Known;
+        bool may_batch;
+        Plan *plan;
+        Error error;
+} Planning;
 
-static void add_words(StringSet *set, const char *text)
+static Planning planning_of(const char *mirror, const char *desired)
 {
-        _cleanup_free_ char *copy = strdup(text);
-        char *rest = copy, *word;
-
-        while ((word = strtok_r(rest, " ", &rest)))
-                assert_true(string_set_add(set, word) >= 0);
+        return (Planning){ .mirror = fixture_tree(mirror), .desired = fixture_tree(desired) };
 }
 
-static void known_done(Known *known)
+static void planning_done(Planning *planning)
 {
-        string_set_done(&known->classes);
-        string_set_done(&known->traits);
-        string_set_done(&known->missing);
+        provider_tree_free(planning->mirror);
+        provider_tree_free(planning->desired);
+        string_set_done(&planning->classes);
+        string_set_done(&planning->traits);
+        string_set_done(&planning->missing);
+        plan_free(planning->plan);
 }
 
-static PlanKnowledge knowledge_of(const Known *known)
+static void know_some(Planning *planning)
+{
+        assert_true(string_set_add(&planning->classes, "CUSTOM_KNOWN") >= 0);
+        assert_true(string_set_add(&planning->traits, "CUSTOM_OLD") >= 0);
+        assert_true(string_set_add(&planning->traits, "HW_A") >= 0);
+        assert_true(string_set_add(&planning->missing, "HW_MISSING") >= 0);
+}
+
+static PlanKnowledge knowledge_of(const Planning *planning)
 {
         return (PlanKnowledge){
-                .known_classes = &known->classes,
-                .known_traits = &known->traits,
-                .missing_traits = &known->missing,
+                .known_classes = &planning->classes,
+                .known_traits = &planning->traits,
+                .missing_traits = &planning->missing,
+                .may_batch = planning->may_batch,
         };
+}
+
+/* allocations: NULL, or those of a reshape. */
+static int make(Planning *planning, const Allocations *allocations)
+{
+        const PlanKnowledge knowledge = knowledge_of(planning);
+
+        return plan_make(planning->desired, planning->mirror, allocations, &knowledge,
+                         &planning->plan, &planning->error);
 }
 
 /* "0 create-provider host; 1 put-inventories host (0)" */
@@ -63,6 +84,19 @@ static void assert_ordered(const Plan *plan)
         for (size_t i = 0; i < plan->n_steps; i++)
                 for (size_t j = 0; j < plan->steps[i].n_after; j++)
                         assert_true(plan->steps[i].after[j] < i);
+}
+
+/* What plan_make() returned, and the steps of the plan. */
+static void expect_steps(const Planning *planning, int r, const char *expected, size_t i)
+{
+        _cleanup_free_ char *steps = NULL;
+
+        if (r < 0)
+                fail_msg("case %zu: %s", i, planning->error.text);
+        assert_ordered(planning->plan);
+        steps = describe(planning->plan);
+        if (strcmp(steps, expected) != 0)
+                fail_msg("case %zu: \"%s\"", i, steps);
 }
 
 static void test_table(void **state)
@@ -135,24 +169,11 @@ static void test_table(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
-                _cleanup_(provider_tree_freep) ProviderTree *desired =
-                        fixture_tree(cases[i].desired);
-                _cleanup_(known_done) Known known = { 0 };
-                _cleanup_(plan_freep) Plan *plan = NULL;
-                _cleanup_free_ char *steps = NULL;
-                PlanKnowledge knowledge = knowledge_of(&known);
-                Error error;
+                _cleanup_(planning_done) Planning planning =
+                        planning_of(cases[i].mirror, cases[i].desired);
 
-                add_words(&known.classes, "CUSTOM_KNOWN");
-                add_words(&known.traits, "CUSTOM_OLD HW_A");
-                add_words(&known.missing, "HW_MISSING");
-                if (plan_make(desired, mirror, NULL, &knowledge, &plan, &error) < 0)
-                        fail_msg("case %zu: %s", i, error.text);
-                assert_ordered(plan);
-                steps = describe(plan);
-                if (strcmp(steps, cases[i].steps) != 0)
-                        fail_msg("case %zu: \"%s\"", i, steps);
+                know_some(&planning);
+                expect_steps(&planning, make(&planning, NULL), cases[i].steps, i);
         }
 }
 
@@ -180,45 +201,32 @@ static void test_groundwork_table(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
-                _cleanup_(provider_tree_freep) ProviderTree *desired =
-                        fixture_tree(cases[i].desired);
-                _cleanup_(known_done) Known known = { 0 };
-                _cleanup_(plan_freep) Plan *plan = NULL;
-                _cleanup_free_ char *steps = NULL;
-                PlanKnowledge knowledge = knowledge_of(&known);
-                Error error;
+                _cleanup_(planning_done) Planning planning =
+                        planning_of(cases[i].mirror, cases[i].desired);
+                const PlanKnowledge knowledge = knowledge_of(&planning);
 
-                add_words(&known.classes, "CUSTOM_KNOWN");
-                add_words(&known.traits, "CUSTOM_OLD HW_A");
-                add_words(&known.missing, "HW_MISSING");
-                if (plan_make_groundwork(desired, mirror, &knowledge, &plan, &error) < 0)
-                        fail_msg("case %zu: %s", i, error.text);
-                assert_ordered(plan);
-                assert_false(plan_has_batch(plan));
-                steps = describe(plan);
-                if (strcmp(steps, cases[i].steps) != 0)
-                        fail_msg("case %zu: \"%s\"", i, steps);
+                know_some(&planning);
+                expect_steps(&planning,
+                             plan_make_groundwork(planning.desired, planning.mirror, &knowledge,
+                                                  &planning.plan, &planning.error),
+                             cases[i].steps, i);
+                assert_false(plan_has_batch(planning.plan));
         }
 }
 
 static void test_left_out_traits(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("");
-        _cleanup_(provider_tree_freep) ProviderTree *desired =
-                fixture_tree("host +HW_MISSING +HW_A +no-trait | b +HW_MISSING");
-        _cleanup_(known_done) Known known = { 0 };
-        _cleanup_(plan_freep) Plan *plan = NULL;
-        PlanKnowledge knowledge = knowledge_of(&known);
+        _cleanup_(planning_done) Planning planning =
+                planning_of("", "host +HW_MISSING +HW_A +no-trait | b +HW_MISSING");
 
-        add_words(&known.missing, "HW_MISSING");
-        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
-        assert_int_equal(plan->left_out_traits.n_items, 2);
-        assert_string_equal(plan->left_out_traits.items[0], "HW_MISSING");
-        assert_string_equal(plan->left_out_traits.items[1], "no-trait");
+        know_some(&planning);
+        assert_int_equal(make(&planning, NULL), 0);
+        assert_int_equal(planning.plan->left_out_traits.n_items, 2);
+        assert_string_equal(planning.plan->left_out_traits.items[0], "HW_MISSING");
+        assert_string_equal(planning.plan->left_out_traits.items[1], "no-trait");
         /* The bodies come from the plan's copy; the caller's tree is as it was. */
-        assert_int_equal(plan->desired->providers[0]->traits.n_items, 1);
-        assert_int_equal(desired->providers[0]->traits.n_items, 3);
+        assert_int_equal(planning.plan->desired->providers[0]->traits.n_items, 1);
+        assert_int_equal(planning.desired->providers[0]->traits.n_items, 3);
 }
 
 static void test_refused(void **state)
@@ -231,35 +239,23 @@ static void test_refused(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
-                _cleanup_(provider_tree_freep) ProviderTree *desired =
-                        fixture_tree(cases[i].desired);
-                _cleanup_(known_done) Known known = { 0 };
-                PlanKnowledge knowledge = knowledge_of(&known);
-                Plan *plan = NULL;
-                Error error = ERROR_NULL;
+                _cleanup_(planning_done) Planning planning =
+                        planning_of(cases[i].mirror, cases[i].desired);
 
-                assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, &error),
-                                 -EINVAL);
-                assert_non_null(strstr(error.text, cases[i].words));
-                assert_null(plan);
+                assert_int_equal(make(&planning, NULL), -EINVAL);
+                assert_non_null(strstr(planning.error.text, cases[i].words));
+                assert_null(planning.plan);
         }
 }
 
 static void test_rename_is_refused(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("host");
-        _cleanup_(provider_tree_freep) ProviderTree *desired = NULL;
-        _cleanup_(known_done) Known known = { 0 };
-        PlanKnowledge knowledge = knowledge_of(&known);
+        _cleanup_(planning_done) Planning planning = planning_of("host", "");
         Uuid uuid = fixture_uuid("host");
-        Plan *plan = NULL;
-        Error error = ERROR_NULL;
 
-        assert_int_equal(provider_tree_new(&desired), 0);
-        assert_int_equal(provider_tree_add(desired, &uuid, "other", NULL, NULL, NULL), 0);
-        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, &error), -EINVAL);
-        assert_non_null(strstr(error.text, "cannot become other"));
+        assert_int_equal(provider_tree_add(planning.desired, &uuid, "other", NULL, NULL, NULL), 0);
+        assert_int_equal(make(&planning, NULL), -EINVAL);
+        assert_non_null(strstr(planning.error.text, "cannot become other"));
 }
 
 static void add_consumer(Allocations *allocations, const char *name, const char *provider,
@@ -305,31 +301,22 @@ static void test_reshape_table(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
-                _cleanup_(provider_tree_freep) ProviderTree *desired =
-                        fixture_tree(cases[i].desired);
+                _cleanup_(planning_done) Planning planning =
+                        planning_of(cases[i].mirror, cases[i].desired);
                 _cleanup_(allocations_freep) Allocations *allocations = NULL;
-                _cleanup_(known_done) Known known = { 0 };
-                _cleanup_(plan_freep) Plan *plan = NULL;
-                _cleanup_free_ char *steps = NULL;
-                PlanKnowledge knowledge = knowledge_of(&known);
                 char reshaped[200] = "";
-                Error error;
 
                 assert_int_equal(allocations_new(&allocations), 0);
                 if (cases[i].holder)
                         add_consumer(allocations, "guest", cases[i].holder, "VCPU");
-                if (plan_make(desired, mirror, allocations, &knowledge, &plan, &error) < 0)
-                        fail_msg("case %zu: %s", i, error.text);
-                assert_ordered(plan);
-                steps = describe(plan);
-                if (strcmp(steps, cases[i].steps) != 0)
-                        fail_msg("case %zu: \"%s\"", i, steps);
-                for (size_t j = 0; j < plan->n_reshaped; j++) {
-                        const Provider *provider = provider_tree_find(desired, &plan->reshaped[j]);
+                expect_steps(&planning, make(&planning, allocations), cases[i].steps, i);
+                for (size_t j = 0; j < planning.plan->n_reshaped; j++) {
+                        const Provider *provider =
+                                provider_tree_find(planning.desired, &planning.plan->reshaped[j]);
 
                         if (!provider)
-                                provider = provider_tree_find(mirror, &plan->reshaped[j]);
+                                provider = provider_tree_find(planning.mirror,
+                                                              &planning.plan->reshaped[j]);
                         if (j > 0)
                                 strcat(reshaped, " ");
                         strcat(reshaped, provider->name);
@@ -368,58 +355,37 @@ static void test_batch_table(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
-                _cleanup_(provider_tree_freep) ProviderTree *desired =
-                        fixture_tree(cases[i].desired);
-                _cleanup_(known_done) Known known = { 0 };
-                _cleanup_(plan_freep) Plan *plan = NULL;
-                _cleanup_free_ char *steps = NULL;
-                PlanKnowledge knowledge = knowledge_of(&known);
-                Error error;
+                _cleanup_(planning_done) Planning planning =
+                        planning_of(cases[i].mirror, cases[i].desired);
 
-                knowledge.may_batch = true;
-                if (plan_make(desired, mirror, NULL, &knowledge, &plan, &error) < 0)
-                        fail_msg("case %zu: %s", i, error.text);
-                assert_ordered(plan);
-                steps = describe(plan);
-                if (strcmp(steps, cases[i].steps) != 0)
-                        fail_msg("case %zu: \"%s\"", i, steps);
-                assert_int_equal(plan->n_reshaped, cases[i].n_reshaped);
-                assert_true(plan_has_batch(plan) == (cases[i].n_reshaped > 0));
+                planning.may_batch = true;
+                expect_steps(&planning, make(&planning, NULL), cases[i].steps, i);
+                assert_int_equal(planning.plan->n_reshaped, cases[i].n_reshaped);
+                assert_true(plan_has_batch(planning.plan) == (cases[i].n_reshaped > 0));
         }
 }
 
 static void test_reshape_with_a_name_that_is_taken(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *mirror =
-                fixture_tree("host VCPU=8 | gpu<host VGPU=1");
-        _cleanup_(provider_tree_freep) ProviderTree *desired =
-                fixture_tree("host VCPU=8 | gpu#2<host VGPU=1");
+        _cleanup_(planning_done) Planning planning =
+                planning_of("host VCPU=8 | gpu<host VGPU=1", "host VCPU=8 | gpu#2<host VGPU=1");
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        _cleanup_(known_done) Known known = { 0 };
-        PlanKnowledge knowledge = knowledge_of(&known);
-        Plan *plan = NULL;
-        Error error = ERROR_NULL;
 
         assert_int_equal(allocations_new(&allocations), 0);
         add_consumer(allocations, "guest", "gpu#2", "VGPU");
-        assert_int_equal(plan_make(desired, mirror, allocations, &knowledge, &plan, &error),
-                         -EINVAL);
-        assert_non_null(strstr(error.text, "after the reshape"));
+        assert_int_equal(make(&planning, allocations), -EINVAL);
+        assert_non_null(strstr(planning.error.text, "after the reshape"));
 }
 
 static void test_ratio_is_a_float(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("host VCPU=8");
-        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("host VCPU=8");
-        _cleanup_(known_done) Known known = { 0 };
-        _cleanup_(plan_freep) Plan *plan = NULL;
-        PlanKnowledge knowledge = knowledge_of(&known);
+        _cleanup_(planning_done) Planning planning = planning_of("host VCPU=8", "host VCPU=8");
 
-        provider_find_inventory(mirror->providers[0], "VCPU")->allocation_ratio = 1.10000002384;
-        provider_find_inventory(desired->providers[0], "VCPU")->allocation_ratio = 1.1;
-        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
-        assert_int_equal(plan->n_steps, 0);
+        provider_find_inventory(planning.mirror->providers[0], "VCPU")->allocation_ratio =
+                1.10000002384;
+        provider_find_inventory(planning.desired->providers[0], "VCPU")->allocation_ratio = 1.1;
+        assert_int_equal(make(&planning, NULL), 0);
+        assert_int_equal(planning.plan->n_steps, 0);
 }
 
 static void test_summaries(void **state)
@@ -439,45 +405,33 @@ static void test_summaries(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
-                _cleanup_(provider_tree_freep) ProviderTree *desired =
-                        fixture_tree(cases[i].desired);
-                _cleanup_(known_done) Known known = { 0 };
-                _cleanup_(plan_freep) Plan *plan = NULL;
-                PlanKnowledge knowledge = knowledge_of(&known);
+                _cleanup_(planning_done) Planning planning =
+                        planning_of(cases[i].mirror, cases[i].desired);
 
-                assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
-                assert_int_equal(plan->n_steps, 1);
-                assert_string_equal(plan->steps[0].summary, cases[i].summary);
+                assert_int_equal(make(&planning, NULL), 0);
+                assert_int_equal(planning.plan->n_steps, 1);
+                assert_string_equal(planning.plan->steps[0].summary, cases[i].summary);
         }
 }
 
 static void test_summary_of_other_fields(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("host VCPU=8");
-        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("host VCPU=8");
-        _cleanup_(known_done) Known known = { 0 };
-        _cleanup_(plan_freep) Plan *plan = NULL;
-        PlanKnowledge knowledge = knowledge_of(&known);
-        Inventory *inventory = provider_find_inventory(desired->providers[0], "VCPU");
+        _cleanup_(planning_done) Planning planning = planning_of("host VCPU=8", "host VCPU=8");
+        Inventory *inventory = provider_find_inventory(planning.desired->providers[0], "VCPU");
 
         inventory->reserved = 2;
         inventory->allocation_ratio = 4;
         inventory->max_unit = 8;
-        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
-        assert_string_equal(plan->steps[0].summary,
+        assert_int_equal(make(&planning, NULL), 0);
+        assert_string_equal(planning.plan->steps[0].summary,
                             "VCPU 8 reserved 2 (was 0) ratio 4 (was 1) units 1–8 by 1 (was "
                             "1–2147483647 by 1)");
 }
 
 static void test_json_and_paths(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("old");
-        _cleanup_(provider_tree_freep) ProviderTree *desired =
-                fixture_tree("host CUSTOM_C=1 +CUSTOM_T @x");
-        _cleanup_(known_done) Known known = { 0 };
-        _cleanup_(plan_freep) Plan *plan = NULL;
-        PlanKnowledge knowledge = knowledge_of(&known);
+        _cleanup_(planning_done) Planning planning =
+                planning_of("old", "host CUSTOM_C=1 +CUSTOM_T @x");
         _cleanup_json_ json_t *json = NULL;
         Uuid host = fixture_uuid("host"), old = fixture_uuid("old");
         const char *const expected[][2] = {
@@ -490,8 +444,8 @@ static void test_json_and_paths(void **state)
                 { "DELETE", old.text },
         };
 
-        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
-        json = plan_to_json(plan);
+        assert_int_equal(make(&planning, NULL), 0);
+        json = plan_to_json(planning.plan);
         assert_int_equal(json_array_size(json), ARRAY_SIZE(expected));
         for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
                 const json_t *step = json_array_get(json, i);
@@ -524,28 +478,22 @@ static void test_words(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
-                _cleanup_(provider_tree_freep) ProviderTree *desired =
-                        fixture_tree(cases[i].desired);
-                _cleanup_(known_done) Known known = { 0 };
-                _cleanup_(plan_freep) Plan *plan = NULL;
-                PlanKnowledge knowledge = knowledge_of(&known);
+                _cleanup_(planning_done) Planning planning =
+                        planning_of(cases[i].mirror, cases[i].desired);
                 char words[512], little[8];
 
-                assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
-                assert_string_equal(plan_describe(plan, words, sizeof(words)), cases[i].words);
-                assert_true(strlen(plan_describe(plan, little, sizeof(little))) < sizeof(little));
+                assert_int_equal(make(&planning, NULL), 0);
+                assert_string_equal(plan_describe(planning.plan, words, sizeof(words)),
+                                    cases[i].words);
+                assert_true(strlen(plan_describe(planning.plan, little, sizeof(little))) <
+                            sizeof(little));
         }
 }
 
 /* A big tree is planned in no time: no step may cost the square of the size. */
 static void test_many_providers(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree("");
-        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("host VCPU=8");
-        _cleanup_(known_done) Known known = { 0 };
-        _cleanup_(plan_freep) Plan *plan = NULL;
-        PlanKnowledge knowledge = knowledge_of(&known);
+        _cleanup_(planning_done) Planning planning = planning_of("", "host VCPU=8");
         Uuid root = fixture_uuid("host");
 
         for (unsigned i = 0; i < 500; i++) {
@@ -556,46 +504,43 @@ static void test_many_providers(void **state)
 
                 snprintf(name, sizeof(name), "gpu%u", i);
                 uuid = fixture_uuid(name);
-                assert_int_equal(provider_tree_add(desired, &uuid, name, &root, &provider, NULL),
-                                 0);
+                assert_int_equal(
+                        provider_tree_add(planning.desired, &uuid, name, &root, &provider, NULL),
+                        0);
                 assert_int_equal(provider_set_inventory(provider, "VGPU", &inventory), 0);
                 assert_int_equal(string_set_add(&provider->traits, "CUSTOM_T"), 1);
         }
-        assert_int_equal(plan_make(desired, mirror, NULL, &knowledge, &plan, NULL), 0);
+        assert_int_equal(make(&planning, NULL), 0);
         /* One trait, 501 creations, 501 inventories, 500 sets of traits. */
-        assert_int_equal(plan->n_steps, 1 + 501 + 501 + 500);
-        assert_ordered(plan);
+        assert_int_equal(planning.plan->n_steps, 1 + 501 + 501 + 500);
+        assert_ordered(planning.plan);
 }
 
 /* Every allocation in turn: an error, and nothing left behind (the sanitizers see it). */
 static void test_out_of_memory(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *mirror =
-                fixture_tree("host VCPU=8 VGPU=4 +HW_A @x | old<host VGPU=1 | older<old");
-        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree(
+        _cleanup_(planning_done) Planning planning = planning_of(
+                "host VCPU=8 VGPU=4 +HW_A @x | old<host VGPU=1 | older<old",
                 "host VCPU=9 +HW_B +HW_MISSING +CUSTOM_T @y | a<host CUSTOM_C=4 | b<a VGPU=1");
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        _cleanup_(known_done) Known known = { 0 };
-        PlanKnowledge knowledge = knowledge_of(&known);
 
-        add_words(&known.missing, "HW_MISSING");
+        assert_true(string_set_add(&planning.missing, "HW_MISSING") >= 0);
         assert_int_equal(allocations_new(&allocations), 0);
         add_consumer(allocations, "guest", "b", "VGPU");
         for (unsigned with = 0; with < 2; with++)
                 for (unsigned at = 0;; at++) {
-                        _cleanup_(plan_freep) Plan *plan = NULL;
                         int r;
 
                         fail_alloc_at(at);
-                        r = plan_make(desired, mirror, with ? allocations : NULL, &knowledge, &plan,
-                                      NULL);
+                        r = make(&planning, with ? allocations : NULL);
                         if (!fail_alloc_done()) {
                                 assert_int_equal(r, 0);
                                 assert_true(at > 50);
+                                planning.plan = plan_free(planning.plan);
                                 break;
                         }
                         assert_int_equal(r, -ENOMEM);
-                        assert_null(plan);
+                        assert_null(planning.plan);
                 }
 }
 
