@@ -262,9 +262,8 @@ int consumer_copy(Consumer **ret, const Consumer *consumer)
 int allocations_copy(Allocations **ret, const Allocations *allocations)
 {
         _cleanup_(allocations_freep) Allocations *copy = NULL;
-        int r;
+        int r = allocations_new(&copy);
 
-        r = allocations_new(&copy);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < allocations->n_consumers; i++) {

@@ -270,9 +270,8 @@ static Provider *copy_of(const ProviderTree *copy, const ProviderTree *tree,
 int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
 {
         _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
-        int r;
+        int r = provider_tree_new(&copy);
 
-        r = provider_tree_new(&copy);
         if (r < 0)
                 return r;
         copy->providers = calloc(tree->n_providers + 1, sizeof(Provider *));

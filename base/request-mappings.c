@@ -59,12 +59,3 @@ bool request_mappings_contain(const RequestMappings *mappings, const char *suffi
         find(mappings, suffix, provider, &found);
         return found;
 }
-
-bool request_mappings_have(const RequestMappings *mappings, const char *suffix)
-{
-        bool found;
-        size_t position = find(mappings, suffix, &UUID_NULL, &found);
-
-        return position < mappings->n_items &&
-               strcmp(mappings->items[position].suffix, suffix) == 0;
-}

@@ -25,7 +25,6 @@ void request_mappings_done(RequestMappings *mappings);
 /* Adds a pair (the suffix is copied); once more is no error. -ENOMEM. */
 int request_mappings_add(RequestMappings *mappings, const char *suffix, const Uuid *provider);
 
-/* Is the pair there? Is the group there at all? */
+/* Is the pair there? */
 bool request_mappings_contain(const RequestMappings *mappings, const char *suffix,
                               const Uuid *provider);
-bool request_mappings_have(const RequestMappings *mappings, const char *suffix);

@@ -348,9 +348,8 @@ static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Cl
                       Error *reterr)
 {
         _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
-        int r;
+        int r = claims_load_view(claims, reterr);
 
-        r = claims_load_view(claims, reterr);
         if (r < 0)
                 return r;
         r = collect(&adoption, reterr);
@@ -404,9 +403,8 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
 {
         _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
         const char *uncounted;
-        int r;
+        int r = claims_load_view(claims, reterr);
 
-        r = claims_load_view(claims, reterr);
         if (r < 0)
                 return r;
         r = collect(&adoption, reterr);

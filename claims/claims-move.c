@@ -11,12 +11,10 @@ static int move_once(Claims *claims, const ProviderTree *tree, const StoreShift 
                      size_t n_shifts, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *wanted = NULL;
-        int r;
+        int r = claims_load_view(claims, reterr);
 
-        r = claims_load_view(claims, reterr);
-        if (r < 0)
-                return r;
-        r = host_view_merge(&wanted, claims->view, tree, reterr);
+        if (r >= 0)
+                r = host_view_merge(&wanted, claims->view, tree, reterr);
         if (r < 0)
                 return r;
         return claims_raced(claims->store->engine->shift(claims->store, claims->view, wanted,

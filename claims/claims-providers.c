@@ -48,12 +48,10 @@ static int withhold_all_renamed(const Claims *claims, HostView *view)
 static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *wanted = NULL;
-        int r;
+        int r = claims_load_view(claims, reterr);
 
-        r = claims_load_view(claims, reterr);
-        if (r < 0)
-                return r;
-        r = host_view_merge(&wanted, claims->view, tree, reterr);
+        if (r >= 0)
+                r = host_view_merge(&wanted, claims->view, tree, reterr);
         if (r < 0)
                 return r;
         if (withhold_all_renamed(claims, wanted) < 0)
@@ -94,9 +92,8 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
         _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         size_t root;
-        int r;
+        int r = claims_load_view(claims, reterr);
 
-        r = claims_load_view(claims, reterr);
         if (r < 0)
                 return r;
         /* Which devices there are is known with the first poll. */
@@ -125,9 +122,8 @@ static int place_unplaced(Claims *claims, Error *reterr)
         for (;;) {
                 _cleanup_(store_unplaced_done) StoreUnplaced claim = { 0 };
                 ClaimAttempts attempts = { .claims = claims };
-                int r;
+                int r = claims->store->engine->next_unplaced(claims->store, after, &claim, reterr);
 
-                r = claims->store->engine->next_unplaced(claims->store, after, &claim, reterr);
                 if (r != 0)
                         return r < 0 ? r : 0;
                 while (claims_attempt(&attempts, reterr))

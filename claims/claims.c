@@ -306,9 +306,8 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
                 .reported = order->placing->reported,
                 .layout = &fit.layout,
         };
-        int r;
+        int r = check_closed(claims, reterr);
 
-        r = check_closed(claims, reterr);
         if (r == 0)
                 r = claims_load_view(claims, reterr);
         if (r == 0)
@@ -333,10 +332,9 @@ static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         const ClaimRequest *request = order->request;
         _cleanup_(claim_freep) Claim *held = NULL;
-        int r;
+        int r = claims->store->engine->find(claims->store, &request->consumer,
+                                            request->resize_target, &held, reterr);
 
-        r = claims->store->engine->find(claims->store, &request->consumer, request->resize_target,
-                                        &held, reterr);
         if (r == STORE_E_NOT_FOUND)
                 return claim_new_one(claims, order, ret, reterr);
         if (r != 0)
@@ -355,9 +353,8 @@ int claims_claim_placed(Claims *claims, const ClaimRequest *request, const Claim
                         .placing = placing,
                         .effort = fit_effort_begin(CLAIM_PATIENCE_USEC) };
         ClaimAttempts attempts = { .claims = claims };
-        int r;
+        int r = claim_request_check(request, reterr);
 
-        r = claim_request_check(request, reterr);
         if (r < 0)
                 return r;
         order.text = text = claim_request_format(&request->resources);
@@ -383,9 +380,8 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
         const ClaimRequest checked = { .consumer = uuid_make_random(), .resources = *request };
         _cleanup_(taken_done) Taken taken = { 0 };
         FitEffort effort = fit_effort_begin(patience_usec);
-        int r;
+        int r = claim_request_check(&checked, reterr);
 
-        r = claim_request_check(&checked, reterr);
         if (r < 0)
                 return r;
         r = claims_load_view(claims, reterr);
@@ -408,9 +404,8 @@ static int not_found(int64_t id, Error *reterr)
 static int explain_missing(Claims *claims, int64_t id, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int r;
+        int r = claims->store->engine->get(claims->store, id, &claim, reterr);
 
-        r = claims->store->engine->get(claims->store, id, &claim, reterr);
         if (r < 0)
                 return claims_finish(r);
         if (r == 0 && claim->state == CLAIM_STATE_CONFIRMED) {

@@ -542,11 +542,10 @@ static int compare_amount(const Claim *claim, const HostDomain *domain, const ch
 static int compare(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
                    ReconcileProblems *problems)
 {
-        int r;
+        int r = compare_amount(claim, domain, "VCPUs",
+                               claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"), domain->vcpus,
+                               problems);
 
-        r = compare_amount(claim, domain, "VCPUs",
-                           claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"), domain->vcpus,
-                           problems);
         if (r == 0)
                 r = compare_amount(claim, domain, "MiB of memory", claim_sum(claim, "MEMORY_MB"),
                                    domain->memory_mb, problems);

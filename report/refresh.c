@@ -123,9 +123,8 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
 static int take_list(Refresh *refresh, const json_t *body, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
-        int r;
+        int r = placement_read_tree(body, &providers, reterr);
 
-        r = placement_read_tree(body, &providers, reterr);
         if (r >= 0)
                 r = check_root(refresh, &providers, reterr);
         if (r != REPORT_DONE)

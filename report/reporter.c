@@ -158,9 +158,8 @@ static int make_session(Reporter *reporter, const ReporterConfig *config, Error 
 
 static int make_deferred(Reporter *reporter)
 {
-        int r;
+        int r = sd_event_add_defer(reporter->event, &reporter->deferred, on_deferred, reporter);
 
-        r = sd_event_add_defer(reporter->event, &reporter->deferred, on_deferred, reporter);
         return r < 0 ? r : sd_event_source_set_enabled(reporter->deferred, SD_EVENT_OFF);
 }
 

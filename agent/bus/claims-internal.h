@@ -20,10 +20,6 @@ int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 void bus_claims_note(const BusCaller *caller, ClaimService *service, Claims *claims,
                      ClaimEvent event, int64_t id, const char *reason, const char *what);
 
-/* The start of a method: its arguments, as sd_bus_message_read() takes them, then the same. */
-int bus_claims_begin(sd_bus_message *call, ClaimService *service, Claims **ret, sd_bus_error *error,
-                     const char *types, ...);
-
 /* Reads groups and options. A malformed message is -EINVAL with words; what sd-bus itself says goes
  * through. */
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);

@@ -46,8 +46,9 @@ int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
                                  claim_service_error(service)->text);
 }
 
-int bus_claims_begin(sd_bus_message *call, ClaimService *service, Claims **ret, sd_bus_error *error,
-                     const char *types, ...)
+/* The start of a method: its arguments, as sd_bus_message_read() takes them, then the same. */
+static int begin(sd_bus_message *call, ClaimService *service, Claims **ret, sd_bus_error *error,
+                 const char *types, ...)
 {
         va_list ap;
         int r;
@@ -325,7 +326,7 @@ int bus_confirm(sd_bus_message *call, const BusCaller *caller, ClaimService *ser
         int64_t id;
         int r;
 
-        r = bus_claims_begin(call, service, &claims, error, "x", &id);
+        r = begin(call, service, &claims, error, "x", &id);
         if (r < 0)
                 return r;
         r = claims_confirm(claims, id, &words);
@@ -344,7 +345,7 @@ int bus_extend(sd_bus_message *call, const BusCaller *caller, ClaimService *serv
         int64_t id;
         int r;
 
-        r = bus_claims_begin(call, service, &claims, error, "xt", &id, &expires_usec);
+        r = begin(call, service, &claims, error, "xt", &id, &expires_usec);
         if (r < 0)
                 return r;
         r = claims_extend(claims, id, expires_usec, &words);
@@ -399,7 +400,7 @@ int bus_abort(sd_bus_message *call, const BusCaller *caller, ClaimService *servi
         int64_t id;
         int r;
 
-        r = bus_claims_begin(call, service, &claims, error, "xs", &id, &reason);
+        r = begin(call, service, &claims, error, "xs", &id, &reason);
         if (r < 0)
                 return r;
         claims_set_author(claims, &caller->author);

@@ -229,29 +229,31 @@ void claim_queue_set_look(ClaimQueue *queue, ClaimQueueLook look)
         queue->shared.look = look;
 }
 
-static void refuse(int result, ClaimQueueDone done, void *userdata, const Error *error)
+/* Starts the task, unless it waits for its turn. task NULL: there was no memory for it. */
+static void ask(ClaimTask *task, bool waits, ClaimQueueDone done, void *userdata)
 {
-        done(result, NULL, false, error, userdata);
+        Error error = ERROR_NULL;
+
+        if (!task) {
+                done(error_oom(&error), NULL, false, &error, userdata);
+                return;
+        }
+        task->answer = done;
+        task->userdata = userdata;
+        task->waits = waits;
+        if (!waits)
+                start(task);
 }
 
 void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                        void *userdata)
 {
         bool waits = find_task(queue, &request->consumer);
-        Error error = ERROR_NULL;
-        ClaimTask *task;
+        ClaimTask *task = add_task(queue, CLAIM_TASK_CLAIM, &request->consumer, on_asked_done);
 
-        task = add_task(queue, CLAIM_TASK_CLAIM, &request->consumer, on_asked_done);
-        if (!task) {
-                refuse(error_oom(&error), done, userdata, &error);
-                return;
-        }
-        task->request = request;
-        task->answer = done;
-        task->userdata = userdata;
-        task->waits = waits;
-        if (!waits)
-                start(task);
+        if (task)
+                task->request = request;
+        ask(task, waits, done, userdata);
 }
 
 static void on_look_done(ClaimTask *task, int result, const Claim *claim, bool is_new,
@@ -268,16 +270,10 @@ void claim_queue_look(ClaimQueue *queue, const ClaimRequest *request, ClaimQueue
 {
         const Uuid nobody = uuid_make_random();
         ClaimTask *task = add_task(queue, CLAIM_TASK_LOOK, &nobody, on_look_done);
-        Error error = ERROR_NULL;
 
-        if (!task) {
-                refuse(error_oom(&error), done, userdata, &error);
-                return;
-        }
-        task->request = request;
-        task->answer = done;
-        task->userdata = userdata;
-        start(task);
+        if (task)
+                task->request = request;
+        ask(task, false, done, userdata);
 }
 
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
@@ -285,24 +281,17 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
 {
         bool waits = find_task(queue, from) || find_task(queue, to);
         ClaimTask *task = add_task(queue, CLAIM_TASK_MOVE, from, on_asked_done);
-        Error error = ERROR_NULL;
 
         if (task && to_type && !(task->moving.move.to_type = strdup(to_type))) {
                 drop_task(queue, task);
                 task = NULL;
         }
-        if (!task) {
-                refuse(error_oom(&error), done, userdata, &error);
-                return;
+        if (task) {
+                task->moving.move.from = *from;
+                task->moving.move.to = *to;
+                task->moving.move.by = by;
         }
-        task->moving.move.from = *from;
-        task->moving.move.to = *to;
-        task->moving.move.by = by;
-        task->answer = done;
-        task->userdata = userdata;
-        task->waits = waits;
-        if (!waits)
-                start(task);
+        ask(task, waits, done, userdata);
 }
 
 /* Settling. */

@@ -69,6 +69,15 @@ int claim_new(Claim **ret)
         return 0;
 }
 
+static void device_done(ClaimDevice *device)
+{
+        free(device->suffix);
+        free(device->name);
+        free(device->address);
+        free(device->mdev_type);
+        *device = (ClaimDevice){ 0 };
+}
+
 Claim *claim_free(Claim *claim)
 {
         if (!claim)
@@ -78,7 +87,7 @@ Claim *claim_free(Claim *claim)
                 free(claim->provider_names[i]);
         }
         for (size_t i = 0; i < claim->n_devices; i++)
-                claim_device_done(&claim->devices[i]);
+                device_done(&claim->devices[i]);
         layout_done(&claim->layout);
         free(claim->devices);
         free(claim->allocations);
@@ -146,15 +155,6 @@ int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, con
         return request_mappings_add(&claim->mappings, suffix, provider);
 }
 
-void claim_device_done(ClaimDevice *device)
-{
-        free(device->suffix);
-        free(device->name);
-        free(device->address);
-        free(device->mdev_type);
-        *device = (ClaimDevice){ 0 };
-}
-
 int claim_add_device(Claim *claim, const ClaimDevice *device)
 {
         ClaimDevice copy = { .provider = device->provider, .mdev = device->mdev };
@@ -167,7 +167,7 @@ int claim_add_device(Claim *claim, const ClaimDevice *device)
         copy.address = strdup(device->address);
         copy.mdev_type = strdup(device->mdev_type);
         if (!copy.suffix || !copy.name || !copy.address || !copy.mdev_type) {
-                claim_device_done(&copy);
+                device_done(&copy);
                 return -ENOMEM;
         }
         claim->devices[claim->n_devices++] = copy;

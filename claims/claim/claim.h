@@ -154,9 +154,6 @@ int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, con
 /* Adds a copy of a device. -ENOMEM. */
 int claim_add_device(Claim *claim, const ClaimDevice *device);
 
-/* Frees what the struct owns. */
-void claim_device_done(ClaimDevice *device);
-
 /* True when the claim has that whole PCI device. */
 bool claim_has_pci(const Claim *claim, const char *address);
 

@@ -344,9 +344,8 @@ int host_view_merge(HostView **ret, const HostView *seen, const ProviderTree *tr
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
         ProviderTree *merged;
-        int r;
+        int r = merge_trees(&merged, seen, tree, reterr);
 
-        r = merge_trees(&merged, seen, tree, reterr);
         if (r < 0)
                 return r;
         r = host_view_new(&view, merged);

@@ -65,19 +65,3 @@ int layout_copy(Layout *ret, const Layout *layout)
         copy = LAYOUT_INIT;
         return 0;
 }
-
-bool layout_in_cell(const Layout *layout, unsigned host_cell)
-{
-        for (size_t i = 0; i < layout->n_cells; i++)
-                if (layout->cells[i].host_cell == host_cell)
-                        return true;
-        return false;
-}
-
-bool layout_has_cpu(const Layout *layout, unsigned cpu)
-{
-        for (size_t i = 0; i < layout->n_cpus; i++)
-                if (cpu_set_contains(&layout->cpus[i].cpus, cpu))
-                        return true;
-        return cpu_set_contains(&layout->held, cpu);
-}

@@ -41,7 +41,3 @@ int layout_reserve(Layout *ret, size_t n_cells, size_t n_cpus);
 /* The next one of the reserved ones, zeroed. */
 LayoutCell *layout_add_cell(Layout *layout);
 LayoutCpu *layout_add_cpu(Layout *layout);
-
-/* Does any of it lie in that host cell, or use that host CPU? */
-bool layout_in_cell(const Layout *layout, unsigned host_cell);
-bool layout_has_cpu(const Layout *layout, unsigned cpu);

@@ -255,9 +255,8 @@ static const FitItem *find_hopeless(const FitProblem *problem)
 int fit_explain(const FitProblem *problem, Error *reterr)
 {
         const FitItem *hopeless;
-        int r;
+        int r = explain_classes(problem, reterr);
 
-        r = explain_classes(problem, reterr);
         if (r != 0)
                 return r;
         hopeless = find_hopeless(problem);

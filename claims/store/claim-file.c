@@ -142,9 +142,8 @@ static int check_pages(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
         const char *text;
-        int r;
+        int r = sqlite_prepare(sqlite, "PRAGMA quick_check(1)", &statement, reterr);
 
-        r = sqlite_prepare(sqlite, "PRAGMA quick_check(1)", &statement, reterr);
         if (r < 0)
                 return r;
         r = sqlite_step(sqlite, statement, reterr);
@@ -161,9 +160,8 @@ static int check_pages(Sqlite *sqlite, Error *reterr)
 
 static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
 {
-        int r;
+        int r = schema_read_version(sqlite, ret_version, reterr);
 
-        r = schema_read_version(sqlite, ret_version, reterr);
         if (r < 0)
                 return r;
         if (*ret_version > SCHEMA_NEWEST)
@@ -218,9 +216,8 @@ static int open_and_read_version(const ClaimFile *file, bool has_log, Sqlite **r
 static int create_schema(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
-        int r;
+        int r = sqlite_begin_write(sqlite, reterr);
 
-        r = sqlite_begin_write(sqlite, reterr);
         if (r < 0)
                 return r;
         transaction = sqlite;
@@ -300,9 +297,8 @@ static int upgrade_step(const ClaimFile *file, Sqlite *sqlite, int64_t version, 
 {
         _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
         int64_t now;
-        int r;
+        int r = sqlite_begin_write(sqlite, reterr);
 
-        r = sqlite_begin_write(sqlite, reterr);
         if (r < 0)
                 return r;
         transaction = sqlite;
@@ -327,9 +323,8 @@ static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error
 {
         _cleanup_free_ char *copy = NULL;
         int64_t before, after;
-        int r;
+        int r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", &before, reterr);
 
-        r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", &before, reterr);
         if (r < 0)
                 return r;
         for (int64_t step = version; step < SCHEMA_NEWEST; step++) {
@@ -357,9 +352,8 @@ static int try_open(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify,
         ClaimsOpened opened = CLAIMS_OPENED;
         int64_t version;
         bool has_log;
-        int r;
+        int r = prepare_file(file, &has_log, reterr);
 
-        r = prepare_file(file, &has_log, reterr);
         if (r < 0)
                 return r;
         r = open_and_read_version(file, has_log, &sqlite, &version, reterr);
@@ -447,9 +441,8 @@ static int open_locked(const ClaimFile *file, Sqlite **ret, ClaimFileVerify veri
 {
         _cleanup_free_ char *name = NULL;
         Error damage = ERROR_NULL;
-        int r;
+        int r = try_open(file, ret, verify, context, &damage);
 
-        r = try_open(file, ret, verify, context, &damage);
         if (r == -EUCLEAN) {
                 r = read_through(file, &damage);
                 if (r == 0)

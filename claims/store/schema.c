@@ -357,9 +357,8 @@ int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
 static int check_owner(Sqlite *sqlite, bool *ret_empty, Error *reterr)
 {
         int64_t application_id, n_tables, n_versions;
-        int r;
+        int r = sqlite_query_integer(sqlite, "PRAGMA application_id", &application_id, reterr);
 
-        r = sqlite_query_integer(sqlite, "PRAGMA application_id", &application_id, reterr);
         if (r < 0)
                 return r;
         r = sqlite_query_integer(sqlite, "SELECT count(*) FROM sqlite_master", &n_tables, reterr);
@@ -385,9 +384,8 @@ int schema_read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
 {
         int64_t version;
         bool empty;
-        int r;
+        int r = check_owner(sqlite, &empty, reterr);
 
-        r = check_owner(sqlite, &empty, reterr);
         if (r < 0)
                 return r;
         if (empty) {

@@ -46,9 +46,8 @@ static int column_text(SqliteStore *store, sqlite3_stmt *statement, int column, 
 {
         const char *text;
         char *copy;
-        int r;
+        int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
 
-        r = sqlite_column(store->sqlite, statement, column, &text, reterr);
         if (r < 0 || (*ret && strcmp(text, *ret) == 0)) /* most are empty, as they were made */
                 return r;
         copy = strdup(text);
@@ -239,7 +238,7 @@ int sqlite_store_read_part(SqliteStore *store, struct SqlitePart *part, Statemen
         return r;
 }
 
-void sqlite_store_parts_done(SqliteParts *parts)
+static void parts_done(SqliteParts *parts)
 {
         statement_resetp(&parts->devices.statement);
         statement_resetp(&parts->cells.statement);
@@ -261,7 +260,7 @@ static int read_parts(SqliteStore *store, SqliteParts *parts, Claim *claim, Erro
 /* Reads all claims of a query. */
 static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
-        _cleanup_(sqlite_store_parts_done) SqliteParts parts = { 0 };
+        _cleanup_(parts_done) SqliteParts parts = { 0 };
         Claim *claim = NULL; /* of the list */
         int r;
 
@@ -289,9 +288,8 @@ static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *l
 static int read_one(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r;
+        int r = read_claims(store, statement, &list, reterr);
 
-        r = read_claims(store, statement, &list, reterr);
         if (r < 0)
                 return r;
         if (list.n_claims == 0)
@@ -305,10 +303,9 @@ int sqlite_store_find(Store *base, const Uuid *consumer, bool resize_target, Cla
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r;
+        int r = sqlite_store_query(store, STATEMENT_FIND, &statement, reterr, "si", consumer->text,
+                                   (int64_t)resize_target);
 
-        r = sqlite_store_query(store, STATEMENT_FIND, &statement, reterr, "si", consumer->text,
-                               (int64_t)resize_target);
         if (r < 0)
                 return r;
         return read_one(store, statement, ret, reterr);
@@ -317,9 +314,8 @@ int sqlite_store_find(Store *base, const Uuid *consumer, bool resize_target, Cla
 static int get_from(SqliteStore *store, StatementId from, int64_t id, Claim **ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r;
+        int r = sqlite_store_query(store, from, &statement, reterr, "i", id);
 
-        r = sqlite_store_query(store, from, &statement, reterr, "i", id);
         if (r < 0)
                 return r;
         return read_one(store, statement, ret, reterr);
@@ -476,9 +472,8 @@ int sqlite_store_taken(Store *base, Taken *ret, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r;
+        int r = sqlite_store_query(store, STATEMENT_TAKEN, &statement, reterr, "");
 
-        r = sqlite_store_query(store, STATEMENT_TAKEN, &statement, reterr, "");
         if (r < 0)
                 return r;
         while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
@@ -493,12 +488,8 @@ int sqlite_store_count(Store *base, uint64_t *ret, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r;
+        int r = sqlite_store_get_row(store, STATEMENT_COUNT, &statement, reterr, "");
 
-        r = sqlite_store_query(store, STATEMENT_COUNT, &statement, reterr, "");
-        if (r < 0)
-                return r;
-        r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
@@ -575,12 +566,9 @@ int sqlite_store_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, E
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         const char *consumer;
         StoreUnplaced claim = { 0 };
-        int r;
+        int r = sqlite_store_get_row(store, STATEMENT_NEXT_UNPLACED, &statement, reterr, "i",
+                                     after);
 
-        r = sqlite_store_query(store, STATEMENT_NEXT_UNPLACED, &statement, reterr, "i", after);
-        if (r < 0)
-                return r;
-        r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)

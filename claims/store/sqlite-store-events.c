@@ -67,10 +67,8 @@ int sqlite_store_last_event(Store *base, int64_t *ret, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, STATEMENT_LAST_EVENT, &statement, reterr, "");
+        int r = sqlite_store_get_row(store, STATEMENT_LAST_EVENT, &statement, reterr, "");
 
-        if (r >= 0)
-                r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         *ret = r == SQLITE_STEP_ROW ? sqlite3_column_int64(statement, 0) : 0;

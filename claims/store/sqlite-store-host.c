@@ -18,9 +18,8 @@ static int column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, 
                        Error *reterr)
 {
         const char *text;
-        int r;
+        int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
 
-        r = sqlite_column(store->sqlite, statement, column, &text, reterr);
         if (r < 0)
                 return r;
         if (uuid_from_text(text, ret) < 0)
@@ -31,12 +30,8 @@ static int column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, 
 static int read_integer(SqliteStore *store, StatementId id, int64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r;
+        int r = sqlite_store_get_row(store, id, &statement, reterr, "");
 
-        r = sqlite_store_query(store, id, &statement, reterr, "");
-        if (r < 0)
-                return r;
-        r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
@@ -61,9 +56,8 @@ static int add_provider(SqliteStore *store, ProviderTree *tree, sqlite3_stmt *st
 {
         Uuid uuid, parent = UUID_NULL;
         const char *name;
-        int r;
+        int r = column_uuid(store, statement, 1, &uuid, reterr);
 
-        r = column_uuid(store, statement, 1, &uuid, reterr);
         if (r < 0)
                 return r;
         if (sqlite3_column_type(statement, 3) != SQLITE_NULL) {
@@ -150,9 +144,8 @@ static int read_rows(SqliteStore *store, HostView *view, const IdIndex *ids, Sta
                      ReadRow read_row, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r;
+        int r = sqlite_store_query(store, id, &statement, reterr, "");
 
-        r = sqlite_store_query(store, id, &statement, reterr, "");
         if (r < 0)
                 return r;
         while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
@@ -182,9 +175,8 @@ static int read_inventory(SqliteStore *store, HostView *view, size_t index, sqli
                 .allocation_ratio = sqlite3_column_double(statement, 7),
         };
         const char *resource_class;
-        int r;
+        int r = sqlite_column(store->sqlite, statement, 1, &resource_class, reterr);
 
-        r = sqlite_column(store->sqlite, statement, 1, &resource_class, reterr);
         if (r < 0)
                 return r;
         r = provider_set_inventory(view->tree->providers[index], resource_class, &inventory);
@@ -197,9 +189,8 @@ static int read_trait(SqliteStore *store, HostView *view, size_t index, sqlite3_
                       Error *reterr)
 {
         const char *trait;
-        int r;
+        int r = sqlite_column(store->sqlite, statement, 1, &trait, reterr);
 
-        r = sqlite_column(store->sqlite, statement, 1, &trait, reterr);
         if (r < 0)
                 return r;
         r = string_set_add(&view->tree->providers[index]->traits, trait);
@@ -210,9 +201,8 @@ static int read_aggregate(SqliteStore *store, HostView *view, size_t index, sqli
                           Error *reterr)
 {
         const char *aggregate;
-        int r;
+        int r = sqlite_column(store->sqlite, statement, 1, &aggregate, reterr);
 
-        r = sqlite_column(store->sqlite, statement, 1, &aggregate, reterr);
         if (r < 0)
                 return r;
         r = string_set_add(&view->tree->providers[index]->aggregates, aggregate);
@@ -231,9 +221,8 @@ static int read_usage(SqliteStore *store, HostView *view, size_t index, sqlite3_
 {
         int64_t used = sqlite3_column_int64(statement, 2);
         const char *resource_class;
-        int r;
+        int r = sqlite_column(store->sqlite, statement, 1, &resource_class, reterr);
 
-        r = sqlite_column(store->sqlite, statement, 1, &resource_class, reterr);
         if (r < 0)
                 return r;
         if (used <= 0 || !resource_class_valid(resource_class))
@@ -255,9 +244,8 @@ static int read_view(SqliteStore *store, HostView **ret, Error *reterr)
                 { STATEMENT_READ_AGGREGATES, read_aggregate },
                 { STATEMENT_READ_USAGES, read_usage },
         };
-        int r;
+        int r = read_providers(store, &view, reterr);
 
-        r = read_providers(store, &view, reterr);
         if (r < 0)
                 return r;
         if (index_ids(view, &ids) < 0)
@@ -304,9 +292,8 @@ static int read_changes(SqliteStore *store, HostView **view, Error *reterr)
 {
         HostView *fresh;
         int64_t epoch;
-        int r;
+        int r = read_integer(store, STATEMENT_READ_EPOCH, &epoch, reterr);
 
-        r = read_integer(store, STATEMENT_READ_EPOCH, &epoch, reterr);
         if (r < 0)
                 return r;
         if (*view && (*view)->epoch == epoch) {
@@ -372,9 +359,8 @@ int sqlite_store_bump(SqliteStore *store, const HostProvider *provider, Error *r
 static int write_inventories(SqliteStore *store, int64_t id, const Provider *provider,
                              Error *reterr)
 {
-        int r;
+        int r = sqlite_store_run(store, STATEMENT_DELETE_INVENTORIES, NULL, reterr, "i", id);
 
-        r = sqlite_store_run(store, STATEMENT_DELETE_INVENTORIES, NULL, reterr, "i", id);
         for (size_t i = 0; r >= 0 && i < provider->n_inventories; i++) {
                 const InventoryRecord *record = &provider->inventories[i];
                 const Inventory *inventory = &record->inventory;
@@ -391,9 +377,8 @@ static int write_inventories(SqliteStore *store, int64_t id, const Provider *pro
 static int write_set(SqliteStore *store, int64_t id, const StringSet *set, StatementId delete,
                      StatementId insert, Error *reterr)
 {
-        int r;
+        int r = sqlite_store_run(store, delete, NULL, reterr, "i", id);
 
-        r = sqlite_store_run(store, delete, NULL, reterr, "i", id);
         for (size_t i = 0; r >= 0 && i < set->n_items; i++)
                 r = sqlite_store_run(store, insert, NULL, reterr, "is", id, set->items[i]);
         return r;
@@ -401,9 +386,8 @@ static int write_set(SqliteStore *store, int64_t id, const StringSet *set, State
 
 static int write_details(SqliteStore *store, int64_t id, const Provider *provider, Error *reterr)
 {
-        int r;
+        int r = write_inventories(store, id, provider, reterr);
 
-        r = write_inventories(store, id, provider, reterr);
         if (r < 0)
                 return r;
         r = write_set(store, id, &provider->traits, STATEMENT_DELETE_TRAITS, STATEMENT_INSERT_TRAIT,
@@ -531,9 +515,8 @@ int sqlite_store_write_host(Store *base, const HostView *seen, const HostView *w
                             Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int r;
+        int r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = sqlite_store_write_changes(store, seen, wanted, reterr);

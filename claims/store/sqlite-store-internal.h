@@ -78,7 +78,7 @@ typedef enum StatementId {
         STATEMENT_READ_ALL_PINS,
         STATEMENT_SET_BOOT,
         STATEMENT_SET_STANDING,
-        STATEMENT_FORGET_TOLD,
+        STATEMENT_FORGET_REPORTED,
         STATEMENT_FORGET_REMOVALS,
         STATEMENT_LIST_PENDING,
         STATEMENT_NEXT_WRITE,
@@ -119,6 +119,10 @@ int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error
  * _cleanup_(statement_resetp). */
 int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
                        const char *types, ...);
+
+/* The same, with its first step done: a SqliteStep. */
+int sqlite_store_get_row(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                         const char *types, ...);
 
 /* A write transaction: begin joins the turn that was taken; end commits when result is 0 and rolls
  * back otherwise. Yields result, or the commit's error. */
@@ -169,7 +173,7 @@ int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *re
 
 /* What lies beside the claims, in rows by claim: while claims are read by ascending numbers each
  * query goes on where it was, so that thousands of claims cost one query and not one each. Zeroed
- * before the first claim; sqlite_store_parts_done() ends the queries. */
+ * before the first claim. */
 typedef struct SqliteParts {
         struct SqlitePart {
                 sqlite3_stmt *statement;
@@ -185,7 +189,6 @@ typedef int (*SqliteReadRow)(SqliteStore *store, Claim *claim, sqlite3_stmt *sta
  * on (?1) by ascending numbers, or of an ended claim's; the number is its last column. */
 int sqlite_store_read_part(SqliteStore *store, struct SqlitePart *part, StatementId id,
                            Claim *claim, SqliteReadRow read_row, Error *reterr);
-void sqlite_store_parts_done(SqliteParts *parts);
 
 int sqlite_store_read_layout(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr);
 

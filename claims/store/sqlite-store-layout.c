@@ -83,10 +83,8 @@ int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layo
 int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, STATEMENT_HAS_CELLS, &statement, reterr, "i", id);
+        int r = sqlite_store_get_row(store, STATEMENT_HAS_CELLS, &statement, reterr, "i", id);
 
-        if (r == 0)
-                r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         *ret = r == SQLITE_STEP_ROW;
@@ -152,11 +150,10 @@ static int read_pin(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, E
 int sqlite_store_read_layout(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr)
 {
         bool ended = claim->state == CLAIM_STATE_RELEASED;
-        int r;
+        int r = sqlite_store_read_part(store, &parts->cells,
+                                       ended ? STATEMENT_READ_ENDED_CELLS : STATEMENT_READ_CELLS,
+                                       claim, read_cell, reterr);
 
-        r = sqlite_store_read_part(store, &parts->cells,
-                                   ended ? STATEMENT_READ_ENDED_CELLS : STATEMENT_READ_CELLS, claim,
-                                   read_cell, reterr);
         /* Most claims say nothing about where they are, and cost no more than this. */
         if (r < 0 || claim->layout.n_cells == 0)
                 return r;

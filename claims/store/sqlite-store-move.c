@@ -14,12 +14,9 @@ static int read_row(SqliteStore *store, const StoreShift *shift, char **ret_grou
                     uint64_t *ret_used, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, STATEMENT_READ_SHARE, &statement, reterr, "iss",
-                                   shift->claim, shift->from.text, shift->from_class);
+        int r = sqlite_store_get_row(store, STATEMENT_READ_SHARE, &statement, reterr, "iss",
+                                     shift->claim, shift->from.text, shift->from_class);
 
-        if (r < 0)
-                return r;
-        r = sqlite_step(store->sqlite, statement, reterr);
         if (r <= 0)
                 return r < 0 ? r : STORE_E_NOT_FOUND;
         *ret_group = strdup((const char *)sqlite3_column_text(statement, 0));
@@ -31,11 +28,9 @@ static int read_used(SqliteStore *store, int64_t claim, const Uuid *provider,
                      const char *resource_class, const char *group, uint64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, STATEMENT_READ_PART, &statement, reterr, "isss", claim,
-                                   provider->text, resource_class, group);
+        int r = sqlite_store_get_row(store, STATEMENT_READ_PART, &statement, reterr, "isss", claim,
+                                     provider->text, resource_class, group);
 
-        if (r >= 0)
-                r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         *ret = r > 0 ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
@@ -83,9 +78,8 @@ static int move_row(SqliteStore *store, const StoreShift *shift, uint64_t amount
 static int move_one(SqliteStore *store, const StoreShift *shift, Error *reterr)
 {
         uint64_t left = shift->amount, moved;
-        int r;
+        int r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", shift->claim);
 
-        r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", shift->claim);
         while (r == 0 && left > 0) {
                 r = move_row(store, shift, left, &moved, reterr);
                 if (r == STORE_E_NOT_FOUND)
@@ -103,9 +97,8 @@ int sqlite_store_shift(Store *base, const HostView *seen, const HostView *wanted
         const EventNote note = { .kind = EVENT_RESHAPED,
                                  .reason = "it follows what the host's providers became" };
         SqliteStore *store = (SqliteStore *)base;
-        int r;
+        int r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = sqlite_store_write_changes(store, seen, wanted, reterr);

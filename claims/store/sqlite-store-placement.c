@@ -11,9 +11,8 @@ int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, Claim
                               const ClaimReported *reported, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed, r;
+        int changed, r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
@@ -33,7 +32,7 @@ int sqlite_store_forget_reported(Store *base, Error *reterr)
 
         if (r < 0)
                 return r;
-        r = sqlite_store_run(store, STATEMENT_FORGET_TOLD, NULL, reterr, "");
+        r = sqlite_store_run(store, STATEMENT_FORGET_REPORTED, NULL, reterr, "");
         if (r == 0)
                 r = sqlite_store_run(store, STATEMENT_FORGET_REMOVALS, NULL, reterr, "");
         return sqlite_store_end(store, r, reterr);
@@ -58,10 +57,8 @@ int sqlite_store_count_owed(Store *base, ClaimsOwed *ret, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, STATEMENT_COUNT_OWED, &statement, reterr, "");
+        int r = sqlite_store_get_row(store, STATEMENT_COUNT_OWED, &statement, reterr, "");
 
-        if (r >= 0)
-                r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
@@ -95,12 +92,9 @@ int sqlite_store_next_removal(Store *base, int64_t after, const Uuid *consumer, 
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         ClaimRemoval removal;
-        int r;
+        int r = sqlite_store_get_row(store, STATEMENT_NEXT_REMOVAL, &statement, reterr, "is", after,
+                                     consumer ? consumer->text : "");
 
-        r = sqlite_store_query(store, STATEMENT_NEXT_REMOVAL, &statement, reterr, "is", after,
-                               consumer ? consumer->text : "");
-        if (r >= 0)
-                r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
@@ -140,9 +134,8 @@ int sqlite_store_begin_move(Store *base, const Uuid *from, const Uuid *to, const
                             int64_t *ret_id, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed, r;
+        int changed, r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = has_claim(base, to, reterr);
@@ -167,11 +160,8 @@ int sqlite_store_next_move(Store *base, int64_t after, ClaimMove *ret, Error *re
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         ClaimMove move = { 0 };
         const char *type;
-        int r;
+        int r = sqlite_store_get_row(store, STATEMENT_NEXT_MOVE, &statement, reterr, "i", after);
 
-        r = sqlite_store_query(store, STATEMENT_NEXT_MOVE, &statement, reterr, "i", after);
-        if (r >= 0)
-                r = sqlite_step(store->sqlite, statement, reterr);
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)

@@ -216,7 +216,7 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
                                    " told_elsewhere = iif(?5 = '', told_elsewhere, ?5),"
                                    " told_until = iif(?5 = '', told_until, ?6)"
                                    " WHERE id = ?1 AND standing = ?2",
-        [STATEMENT_FORGET_TOLD] = "UPDATE claims SET told_elsewhere = ''",
+        [STATEMENT_FORGET_REPORTED] = "UPDATE claims SET told_elsewhere = ''",
         [STATEMENT_FORGET_REMOVALS] = "UPDATE removals SET told_elsewhere = ''",
         [STATEMENT_LIST_PENDING] = "SELECT " CLAIM_COLUMNS " WHERE c.standing = 'pending'"
                                    " AND c." IS_UNDER_WAY " ORDER BY c.id",

@@ -23,24 +23,44 @@ static int prepare(SqliteStore *store, StatementId id, Error *reterr)
         return sqlite_prepare(store->sqlite, sqlite_store_sql[id], &store->statements[id], reterr);
 }
 
-int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
-                       const char *types, ...)
+static int bindv(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                 const char *types, va_list ap)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        va_list ap;
-        int r;
+        int r = prepare(store, id, reterr);
 
-        r = prepare(store, id, reterr);
         if (r < 0)
                 return r;
         statement = store->statements[id];
-        va_start(ap, types);
         r = sqlite_bindv(store->sqlite, statement, reterr, types, ap);
-        va_end(ap);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(statement);
         return 0;
+}
+
+int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                       const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = bindv(store, id, ret, reterr, types, ap);
+        va_end(ap);
+        return r;
+}
+
+int sqlite_store_get_row(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                         const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = bindv(store, id, ret, reterr, types, ap);
+        va_end(ap);
+        return r < 0 ? r : sqlite_step(store->sqlite, *ret, reterr);
 }
 
 int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error *reterr,
@@ -50,12 +70,8 @@ int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error
         va_list ap;
         int r;
 
-        r = prepare(store, id, reterr);
-        if (r < 0)
-                return r;
-        statement = store->statements[id];
         va_start(ap, types);
-        r = sqlite_bindv(store->sqlite, statement, reterr, types, ap);
+        r = bindv(store, id, &statement, reterr, types, ap);
         va_end(ap);
         if (r < 0)
                 return r;
@@ -206,9 +222,8 @@ static int insert_claim(SqliteStore *store, const StoreClaim *claim, const HostV
                         const Fit *fit, Claim **ret, Error *reterr)
 {
         int64_t id;
-        int r;
+        int r = insert_row(store, claim, &id, reterr);
 
-        r = insert_row(store, claim, &id, reterr);
         if (r != 0)
                 return r;
         r = bump_providers(store, view, fit, reterr);
@@ -244,9 +259,8 @@ static int insert(Store *base, const StoreClaim *claim, const HostView *view, co
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_freep) Claim *stored = NULL;
-        int r;
+        int r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = insert_claim(store, claim, view, fit, &stored, reterr);
@@ -280,9 +294,8 @@ static int place(Store *base, const StoreUnplaced *claim, const HostView *view, 
                  Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int r;
+        int r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = place_claim(store, claim, view, fit, reterr);
@@ -316,9 +329,8 @@ static int settle(Store *base, int64_t id, const Uuid *consumer, const HostView 
                   const Fit *fit, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int r;
+        int r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = settle_claim(store, id, consumer, view, fit, reterr);
@@ -335,9 +347,8 @@ static int confirm(Store *base, int64_t id, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int changed, r;
+        int changed, r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = sqlite_store_run(store, STATEMENT_CONFIRM, &changed, reterr, "i", id);
@@ -369,9 +380,8 @@ static int set_life(Store *base, int64_t id, const char *life, Error *reterr)
 static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed, r;
+        int changed, r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = sqlite_store_run(store, STATEMENT_EXTEND, &changed, reterr, "ii", id,
@@ -391,9 +401,8 @@ static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice
                  size_t n_devices, const Layout *layout, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed, r;
+        int changed, r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = sqlite_store_run(store, STATEMENT_SET_BOOT, &changed, reterr, "is", id, boot_id);
@@ -411,9 +420,8 @@ static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const Ev
                      uint64_t ended_usec, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int changed, r;
+        int changed, r = store->store.engine->get(&store->store, id, &claim, reterr);
 
-        r = store->store.engine->get(&store->store, id, &claim, reterr);
         if (r != 0)
                 return r;
         r = sqlite_store_run(store, STATEMENT_END_CLAIM, &changed, reterr, "iisi", id,
@@ -443,9 +451,8 @@ static int release(Store *base, int64_t id, bool only_claimed, const EventAuthor
 {
         const EventNote note = { .kind = EVENT_RELEASED, .by = by, .reason = reason };
         SqliteStore *store = (SqliteStore *)base;
-        int r;
+        int r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = end_claim(store, id, only_claimed, &note, ended_usec, reterr);
@@ -456,9 +463,8 @@ static int withdraw(Store *base, int64_t id, const char *reason, uint64_t ended_
 {
         const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
         SqliteStore *store = (SqliteStore *)base;
-        int changed, r;
+        int changed, r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
@@ -477,13 +483,9 @@ static int withdraw(Store *base, int64_t id, const char *reason, uint64_t ended_
 static int next_expired(SqliteStore *store, uint64_t now_usec, int64_t *ret_id, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r;
+        int r = sqlite_store_get_row(store, STATEMENT_NEXT_EXPIRED, &statement, reterr, "i",
+                                     (int64_t)now_usec);
 
-        r = sqlite_store_query(store, STATEMENT_NEXT_EXPIRED, &statement, reterr, "i",
-                               (int64_t)now_usec);
-        if (r < 0)
-                return r;
-        r = sqlite_step(store->sqlite, statement, reterr);
         if (r == SQLITE_STEP_ROW)
                 *ret_id = sqlite3_column_int64(statement, 0);
         return r;
@@ -538,9 +540,8 @@ static int expire(Store *base, uint64_t now_usec, const char *reason, uint64_t *
 static int probe(Store *base, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int r;
+        int r = sqlite_store_begin(store, reterr);
 
-        r = sqlite_store_begin(store, reterr);
         if (r < 0)
                 return r;
         /* There and back again: SQLite writes no page for a row that stays as it is. */
@@ -634,9 +635,8 @@ static int read_everything(SqliteStore *store, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r;
+        int r = sqlite_store_load_view(&store->store, &view, reterr);
 
-        r = sqlite_store_load_view(&store->store, &view, reterr);
         if (r >= 0)
                 r = sqlite_store_list(&store->store, CLAIMS_ALL, NULL, &list, reterr);
         return r < 0 ? r : read_events(store, reterr);

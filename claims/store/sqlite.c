@@ -276,9 +276,8 @@ int sqlite_column(Sqlite *sqlite, sqlite3_stmt *statement, int column, const cha
 int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *reterr)
 {
         _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
-        int r;
+        int r = sqlite_prepare(sqlite, sql, &statement, reterr);
 
-        r = sqlite_prepare(sqlite, sql, &statement, reterr);
         if (r < 0)
                 return r;
         r = sqlite_step(sqlite, statement, reterr);
@@ -295,9 +294,8 @@ int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *r
 int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
 {
         int moved = 0;
-        int r;
+        int r = sqlite_exec(sqlite, "BEGIN IMMEDIATE", reterr);
 
-        r = sqlite_exec(sqlite, "BEGIN IMMEDIATE", reterr);
         if (r == -EBUSY || (r == 0 && sqlite->impatient))
                 set_patience(sqlite, r == 0);
         if (r < 0)

@@ -429,10 +429,9 @@ static void on_settled(void *userdata)
 static int make_loop(HttpClient *client)
 {
         HttpLoop *loop;
-        int r;
+        int r = http_loop_new(&loop, client->event, client->config.max_connections, on_ended,
+                              on_settled, client);
 
-        r = http_loop_new(&loop, client->event, client->config.max_connections, on_ended,
-                          on_settled, client);
         if (r < 0)
                 return r;
         http_loop_free(client->loop);
@@ -469,9 +468,8 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
 {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
         _cleanup_(http_client_freep) HttpClient *client = NULL;
-        int r;
+        int r = check_config(config, reterr);
 
-        r = check_config(config, reterr);
         if (r < 0)
                 return r;
         pthread_once(&once, init_curl);

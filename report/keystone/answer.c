@@ -282,9 +282,8 @@ static int read_body(const KeystoneConfig *config, bool wants_endpoint,
 {
         _cleanup_json_ json_t *body = NULL;
         const json_t *token;
-        int r;
+        int r = json_parse(response->body, response->body_size, &body, reterr);
 
-        r = json_parse(response->body, response->body_size, &body, reterr);
         token = json_object_get(body, "token");
         if (r == 0)
                 r = read_token(token, response, ret, reterr);

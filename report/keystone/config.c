@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-const char *keystone_kind_to_text(ReporterAuth kind)
+static const char *kind_to_text(ReporterAuth kind)
 {
         return kind == REPORTER_AUTH_V3APPLICATIONCREDENTIAL ? "v3applicationcredential"
                                                              : "password";
@@ -23,8 +23,8 @@ static int miss(const char **ret_option, ReporterAuth kind, Error *reterr, const
 {
         if (ret_option)
                 *ret_option = "auth_type";
-        return error_setf(reterr, EINVAL, "%s needs %s, which is not set",
-                          keystone_kind_to_text(kind), what);
+        return error_setf(reterr, EINVAL, "%s needs %s, which is not set", kind_to_text(kind),
+                          what);
 }
 
 static int check_url(const KeystoneConfig *config, ReporterAuth kind, const char **ret_option,

@@ -35,9 +35,6 @@ typedef struct KeystoneConfig {
                                               * not set: internal, public */
 } KeystoneConfig;
 
-/* "password" or "v3applicationcredential". */
-const char *keystone_kind_to_text(ReporterAuth kind);
-
 static inline bool keystone_is_set(const char *text)
 {
         return text && text[0] != '\0';

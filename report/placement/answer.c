@@ -99,9 +99,8 @@ int placement_read_providers(const json_t *body, PlacementProviders *ret, Error 
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
         json_t *array;
         size_t n;
-        int r;
+        int r = json_read_array(body, "resource_providers", &array, reterr);
 
-        r = json_read_array(body, "resource_providers", &array, reterr);
         if (r < 0)
                 return r;
         n = json_array_size(array);
@@ -211,9 +210,8 @@ int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *rete
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
         _cleanup_free_ PlacementProvider *sorted = NULL;
         _cleanup_free_ size_t *levels = NULL, *parents = NULL;
-        int r;
+        int r = placement_read_providers(body, &providers, reterr);
 
-        r = placement_read_providers(body, &providers, reterr);
         if (r < 0)
                 return r;
         levels = calloc(MAX(providers.n_items, (size_t)1), sizeof(size_t));
@@ -260,9 +258,8 @@ int placement_read_inventories(const json_t *body, Provider *provider, Error *re
         Provider copy = { 0 };
         const char *resource_class;
         json_t *object, *record;
-        int r;
+        int r = json_read_object(body, "inventories", &object, reterr);
 
-        r = json_read_object(body, "inventories", &object, reterr);
         if (r >= 0)
                 r = check_size(json_object_size(object), "inventories", reterr);
         if (r < 0)

@@ -108,7 +108,8 @@ static int read_owner(const json_t *body, Consumer *consumer, Error *reterr)
                        : 0;
 }
 
-int placement_read_holdings(const json_t *body, Consumer *consumer, Error *reterr)
+/* {"allocations": {"<provider>": {"resources": {…}}}}: adds to what the consumer holds. */
+static int read_holdings(const json_t *body, Consumer *consumer, Error *reterr)
 {
         json_t *object, *holding;
         const char *key;
@@ -135,7 +136,7 @@ int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, E
 
         if (consumer_new(&consumer, uuid) < 0)
                 return error_oom(reterr);
-        r = placement_read_holdings(body, consumer, reterr);
+        r = read_holdings(body, consumer, reterr);
         if (r >= 0 && consumer->n_allocations > 0)
                 r = read_owner(body, consumer, reterr);
         if (r < 0)
@@ -155,7 +156,7 @@ int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *r
         if (allocations_ensure(ret, uuid, &consumer) < 0)
                 return error_oom(reterr);
         r = read_owner(body, consumer, reterr);
-        return r < 0 ? r : placement_read_holdings(body, consumer, reterr);
+        return r < 0 ? r : read_holdings(body, consumer, reterr);
 }
 
 /* {"<provider>": {"resources": {"VCPU": 2}}} */

@@ -34,9 +34,6 @@ int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *r
 /* The same as a consumer by itself; one that holds nothing has generation -1. */
 int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr);
 
-/* {"allocations": {"<provider>": {"resources": {…}}}}: adds to what the consumer holds. */
-int placement_read_holdings(const json_t *body, Consumer *consumer, Error *reterr);
-
 /* {"<consumer>": {…}} of all, as POST /allocations and POST /reshaper take them. A new reference,
  * NULL when out of memory. */
 json_t *placement_consumers_to_json(const Allocations *allocations, bool with_types);

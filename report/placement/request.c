@@ -302,9 +302,8 @@ int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
 {
         json_t *inventories, *consumers, *body = NULL;
         bool with_types;
-        int r;
+        int r = placement_check_consumers(allocations, &with_types, reterr);
 
-        r = placement_check_consumers(allocations, &with_types, reterr);
         if (r < 0)
                 return r;
         inventories = reshape_inventories_to_json(items, n_items);

@@ -77,20 +77,28 @@ static int add_trait(RequestGroup *group, const char *text, Error *reterr)
         return 0;
 }
 
+/* The group of "SUFFIX:REST", or of "REST" the one without a suffix. */
+static int find_group(ResourceRequest *request, const char *text, RequestGroup **ret,
+                      const char **ret_rest, Error *reterr)
+{
+        _cleanup_free_ char *suffix = NULL;
+        const char *colon = strchr(text, ':');
+        int r = colon ? split_suffix(text, colon, &suffix, reterr) : 0;
+
+        *ret_rest = colon ? colon + 1 : text;
+        return r < 0 ? r : resource_request_group(request, suffix ? suffix : "", ret, reterr);
+}
+
 int ctl_request_add_traits(ResourceRequest *request, const char *text, Error *reterr)
 {
-        _cleanup_free_ char *suffix = NULL, *traits = NULL;
-        const char *colon = strchr(text, ':');
+        _cleanup_free_ char *traits = NULL;
         RequestGroup *group;
         char *rest, *trait;
-        int r;
+        int r = find_group(request, text, &group, &text, reterr);
 
-        if (colon && (r = split_suffix(text, colon, &suffix, reterr)) < 0)
-                return r;
-        r = resource_request_group(request, suffix ? suffix : "", &group, reterr);
         if (r < 0)
                 return r;
-        rest = traits = strdup(colon ? colon + 1 : text);
+        rest = traits = strdup(text);
         if (!traits)
                 return error_oom(reterr);
         while ((trait = strsep(&rest, ","))) {
@@ -117,20 +125,14 @@ int ctl_request_add_subtree(ResourceRequest *request, const char *text, Error *r
 
 int ctl_request_add_tree(ResourceRequest *request, const char *text, Error *reterr)
 {
-        _cleanup_free_ char *suffix = NULL;
-        const char *colon = strchr(text, ':');
         RequestGroup *group;
-        int r;
+        int r = find_group(request, text, &group, &text, reterr);
 
-        if (colon && (r = split_suffix(text, colon, &suffix, reterr)) < 0)
-                return r;
-        r = resource_request_group(request, suffix ? suffix : "", &group, reterr);
         if (r < 0)
                 return r;
-        if (uuid_from_text(colon ? colon + 1 : text, &group->in_tree) < 0)
-                return error_setf(reterr, EINVAL, "\"%.60s\" is not a provider's uuid",
-                                  colon ? colon + 1 : text);
-        return 0;
+        return uuid_from_text(text, &group->in_tree) < 0
+                       ? error_setf(reterr, EINVAL, "\"%.60s\" is not a provider's uuid", text)
+                       : 0;
 }
 
 static bool parse_number(const char *text, uint64_t *ret)

@@ -171,40 +171,6 @@ static void test_cpus_are_held_once(void **state)
         assert_store_sane(fixture->path);
 }
 
-static void test_who(void **state)
-{
-        static const NumaOptions shared = { .cpu_policy = "shared" }, none = { 0 };
-        Fixture *fixture = *state;
-        _cleanup_(claim_freep) Claim *a = NULL, *b = NULL;
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        static const struct {
-                bool cpu;
-                unsigned number;
-                const char *who;
-        } cases[] = { { false, 0, "a" }, { false, 1, "b" }, { false, 9, "" }, { true, 2, "a" },
-                      { true, 3, "" },   { true, 6, "b" },  { true, 7, "b" }, { true, 99, "" } };
-
-        start(fixture, "host VCPU=4 PCPU=8 MEMORY_MB=8192");
-        assert_int_equal(claim_laid_out(fixture, "a", "PCPU=1,MEMORY_MB=1", &none, &a), 0);
-        assert_int_equal(claim_laid_out(fixture, "b", "VCPU=1,MEMORY_MB=1", &shared, &b), 0);
-        assert_int_equal(fixture_claim(fixture, "c", "VCPU=1", NULL), 0);
-        assert_int_equal(claims_list_some(fixture->claims, 0, &list, NULL), 0);
-        assert_int_equal(list.n_claims, 3);
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                Uuid expected = make_uuid(cases[i].who);
-
-                for (size_t j = 0; j < list.n_claims; j++) {
-                        const Layout *layout = &list.claims[j]->layout;
-                        bool found = cases[i].cpu ? layout_has_cpu(layout, cases[i].number)
-                                                  : layout_in_cell(layout, cases[i].number);
-
-                        assert_int_equal(found,
-                                         cases[i].who[0] &&
-                                                 uuid_equal(&list.claims[j]->consumer, &expected));
-                }
-        }
-}
-
 /* H5: whole devices, each once, and none that a guest has already. */
 static void test_pci(void **state)
 {
@@ -354,5 +320,5 @@ static void test_a_list_has_each_ones_own(void **state)
 }
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_claim,
-                test_placed_hugepages, test_cpus_are_held_once, test_who, test_pci, test_adopt,
+                test_placed_hugepages, test_cpus_are_held_once, test_pci, test_adopt,
                 test_check_again, test_a_list_has_each_ones_own)
