@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-#define CPU_SET_MAX 65536 /* logical numbers are below this */
+#define CPU_SET_MAX 16384 /* logical numbers are below this; Linux has 8192, libvirt this */
 
 typedef struct CpuSet {
         uint64_t *words; /* bit n of word n / 64 */
