@@ -32,26 +32,30 @@ int uuid_from_text(const char *text, Uuid *ret)
         return 0;
 }
 
+Uuid uuid_from_bytes(const unsigned char bytes[static 16])
+{
+        Uuid uuid;
+
+        uuid_unparse_lower(bytes, uuid.text);
+        return uuid;
+}
+
 Uuid uuid_make_random(void)
 {
         uuid_t bytes;
-        Uuid uuid;
 
         uuid_generate_random(bytes);
-        uuid_unparse_lower(bytes, uuid.text);
-        return uuid;
+        return uuid_from_bytes(bytes);
 }
 
 Uuid uuid_make_child(const Uuid *parent, const char *name)
 {
         uuid_t space, bytes;
-        Uuid uuid;
 
         if (uuid_parse(parent->text, space) < 0)
                 uuid_clear(space);
         uuid_generate_sha1(bytes, space, name, strlen(name));
-        uuid_unparse_lower(bytes, uuid.text);
-        return uuid;
+        return uuid_from_bytes(bytes);
 }
 
 bool uuid_empty(const Uuid *uuid)

@@ -17,6 +17,9 @@ typedef struct Uuid {
 /* Parses any case, with dashes (8-4-4-4-12). -EINVAL, *ret untouched, when it is something else. */
 int uuid_from_text(const char *text, Uuid *ret);
 
+/* Of its sixteen bytes, the first of the text first. */
+Uuid uuid_from_bytes(const unsigned char bytes[static 16]);
+
 /* A random one (version 4). */
 Uuid uuid_make_random(void);
 

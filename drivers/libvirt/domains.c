@@ -10,8 +10,6 @@
 #include "drivers/libvirt/domain.h"
 #include "drivers/libvirt/error.h"
 
-#define STATE_UNKNOWN (-1)
-
 typedef struct DomainPoll {
         virConnectPtr connection;
         PollCache *cache;
@@ -19,43 +17,33 @@ typedef struct DomainPoll {
         size_t n_allocated;
 } DomainPoll;
 
-static DomainState translate_state(virDomainPtr handle, int state)
+/* As of the listing. A crashed guest may have been preserved, with all it has. */
+static bool is_active(virDomainPtr handle)
 {
-        switch (state) {
-        case VIR_DOMAIN_RUNNING:
-        case VIR_DOMAIN_BLOCKED:
-                return DOMAIN_RUNNING;
-        case VIR_DOMAIN_SHUTOFF:
-                return DOMAIN_SHUTOFF;
-        default:
-                /* a crashed guest may have been preserved, with all it has: active ones have an id
-                 */
-                return virDomainGetID(handle) == (unsigned)-1 ? DOMAIN_SHUTOFF : DOMAIN_PAUSED;
-        }
+        return virDomainGetID(handle) != (unsigned)-1;
 }
 
-/* What is listed as off is that; the rest is asked for. */
-static int read_state(virDomainPtr handle, int *state)
+static DomainState translate_state(virDomainPtr handle, int state)
 {
-        return *state == VIR_DOMAIN_SHUTOFF ? 0 : virDomainGetState(handle, state, NULL, 0);
+        if (!is_active(handle) || state == VIR_DOMAIN_SHUTOFF)
+                return DOMAIN_SHUTOFF;
+        return state == VIR_DOMAIN_RUNNING || state == VIR_DOMAIN_BLOCKED ? DOMAIN_RUNNING
+                                                                          : DOMAIN_PAUSED;
 }
 
 /* As much as can be known of one that cannot be read. It is not kept: the next poll tries again. */
-static int add_unread(DomainPoll *poll, virDomainPtr handle, int state, const char *uuid)
+static int add_unread(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid)
 {
         Snapshot *snapshot = poll->snapshot;
-        SnapshotDomain domain = { .unread = true };
+        SnapshotDomain domain = { .uuid = *uuid, .unread = true };
         const char *name = virDomainGetName(handle);
-        virDomainInfo info;
+        virDomainInfo info = { .state = VIR_DOMAIN_NOSTATE };
 
-        if (uuid_from_text(uuid, &domain.uuid) < 0)
-                return 0;
         if (virDomainGetInfo(handle, &info) == 0) {
-                state = info.state;
                 domain.vcpus = info.nrVirtCpu;
                 domain.memory_kib = info.maxMem;
         }
-        domain.state = state == STATE_UNKNOWN ? DOMAIN_PAUSED : translate_state(handle, state);
+        domain.state = translate_state(handle, info.state);
         domain.name = strdup(name ? name : "");
         if (!domain.name || array_grow(&snapshot->domains, sizeof(SnapshotDomain),
                                        snapshot->n_domains, &poll->n_allocated) < 0) {
@@ -66,51 +54,56 @@ static int add_unread(DomainPoll *poll, virDomainPtr handle, int state, const ch
         return 0;
 }
 
-static int leave_out(DomainPoll *poll, virDomainPtr handle, int state, const char *uuid, int r,
-                     Error *error, Error *reterr)
+static int leave_out(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid, int r, Error *error,
+                     Error *reterr)
 {
         const char *name = virDomainGetName(handle);
 
-        error_prefixf(error, r, "Guest %.60s (%s) cannot be read", name ? name : "?", uuid);
+        error_prefixf(error, r, "Guest %.60s (%s) cannot be read", name ? name : "?", uuid->text);
         r = libvirt_leave_out(poll->connection, poll->snapshot, r, error, reterr);
-        if (r == 0 && add_unread(poll, handle, state, uuid) < 0)
+        if (r == 0 && add_unread(poll, handle, uuid) < 0)
                 r = error_oom(reterr);
         return r;
 }
 
 /* 1 when it was read, 0 when it is gone. */
-static int read_domain(DomainPoll *poll, virDomainPtr handle, int state, const char *uuid,
+static int read_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
                        const SnapshotDomain **ret, Error *reterr)
 {
+        int state = VIR_DOMAIN_SHUTOFF;
         _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
         _cleanup_free_ char *xml = NULL;
         int r;
 
-        if (read_state(handle, &state) < 0 || !(xml = virDomainGetXMLDesc(handle, 0)))
+        if ((is_active(handle) && virDomainGetState(handle, &state, NULL, 0) < 0) ||
+            !(xml = virDomainGetXMLDesc(handle, 0)))
                 return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Domain");
         r = domain_parse(xml, &domain, reterr);
         if (r < 0)
                 return r;
         domain.state = translate_state(handle, state);
-        return poll_cache_put_domain(poll->cache, uuid, &domain, ret) < 0 ? error_oom(reterr) : 1;
+        return poll_cache_put_domain(poll->cache, uuid->text, &domain, ret) < 0 ? error_oom(reterr)
+                                                                                : 1;
 }
 
-/* state is libvirt's, or STATE_UNKNOWN. */
-static int poll_domain(DomainPoll *poll, virDomainPtr handle, int state, Error *reterr)
+static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
-        char uuid[VIR_UUID_STRING_BUFLEN];
+        unsigned char bytes[VIR_UUID_BUFLEN];
         const SnapshotDomain *domain;
         Error error = ERROR_NULL;
+        Uuid uuid;
         int r = 1;
 
-        if (virDomainGetUUIDString(handle, uuid) < 0)
+        /* the text of libvirt's own takes a third of what there is to do for a guest */
+        if (virDomainGetUUID(handle, bytes) < 0)
                 return libvirt_error(reterr, "Cannot get the uuid of a domain");
-        domain = poll_cache_find_domain(poll->cache, uuid);
-        if (!domain || (state != STATE_UNKNOWN && domain->state != translate_state(handle, state)))
-                r = read_domain(poll, handle, state, uuid, &domain, &error);
+        uuid = uuid_from_bytes(bytes);
+        domain = poll_cache_find_domain(poll->cache, uuid.text);
+        if (!domain || (domain->state != DOMAIN_SHUTOFF) != is_active(handle))
+                r = read_domain(poll, handle, &uuid, &domain, &error);
         if (r < 0)
-                return leave_out(poll, handle, state, uuid, r, &error, reterr);
+                return leave_out(poll, handle, &uuid, r, &error, reterr);
         if (r == 0)
                 return 0;
         if (array_grow(&snapshot->domains, sizeof(SnapshotDomain), snapshot->n_domains,
@@ -121,17 +114,10 @@ static int poll_domain(DomainPoll *poll, virDomainPtr handle, int state, Error *
         return 0;
 }
 
-static int state_of_record(const virDomainStatsRecord *record)
+int libvirt_poll_domains(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
+                         Error *reterr)
 {
-        int state;
-
-        if (virTypedParamsGetInt(record->params, record->nparams, "state.state", &state) != 1)
-                return STATE_UNKNOWN;
-        return state;
-}
-
-static int poll_listed(virConnectPtr connection, DomainPoll *poll, Error *reterr)
-{
+        DomainPoll poll = { .connection = connection, .cache = cache, .snapshot = snapshot };
         virDomainPtr *domains = NULL;
         int n, r = 0;
 
@@ -140,27 +126,9 @@ static int poll_listed(virConnectPtr connection, DomainPoll *poll, Error *reterr
                 return libvirt_error(reterr, "Cannot list the domains");
         for (int i = 0; i < n; i++) {
                 if (r == 0)
-                        r = poll_domain(poll, domains[i], STATE_UNKNOWN, reterr);
+                        r = poll_domain(&poll, domains[i], reterr);
                 virDomainFree(domains[i]);
         }
         free(domains);
-        return r;
-}
-
-int libvirt_poll_domains(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
-                         Error *reterr)
-{
-        DomainPoll poll = { .connection = connection, .cache = cache, .snapshot = snapshot };
-        virDomainStatsRecordPtr *records = NULL;
-        int n, r = 0;
-
-        n = virConnectGetAllDomainStats(connection, VIR_DOMAIN_STATS_STATE, &records, 0);
-        if (n < 0 && libvirt_error_is_unsupported())
-                return poll_listed(connection, &poll, reterr);
-        if (n < 0)
-                return libvirt_error(reterr, "Cannot list the domains");
-        for (int i = 0; i < n && r == 0; i++)
-                r = poll_domain(&poll, records[i]->dom, state_of_record(records[i]), reterr);
-        virDomainStatsRecordListFree(records);
         return r;
 }

@@ -16,7 +16,7 @@
 #include "drivers/libvirt/node-device.h"
 
 #define POLL_CACHE_LIFE_USEC   (10 * 60 * USEC_PER_SEC)
-#define POLL_CACHE_REFRESH_MAX 8
+#define POLL_CACHE_REFRESH_MAX 4
 #define POLL_CACHE_MARKS_MAX   4096 /* more changes than this at once: everything is read anew */
 
 typedef struct PollCache PollCache;

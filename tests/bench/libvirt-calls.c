@@ -49,9 +49,6 @@ WRAP(0, int, virConnectListAllNodeDevices,
      (virConnectPtr c, virNodeDevicePtr **devices, unsigned flags), (c, devices, flags))
 WRAP(0, int, virConnectListAllDomains, (virConnectPtr c, virDomainPtr **domains, unsigned flags),
      (c, domains, flags))
-WRAP(0, int, virConnectGetAllDomainStats,
-     (virConnectPtr c, unsigned stats, virDomainStatsRecordPtr **records, unsigned flags),
-     (c, stats, records, flags))
 WRAP(1, virNodeDevicePtr, virNodeDeviceLookupByName, (virConnectPtr c, const char *name), (c, name))
 WRAP(1, char *, virNodeDeviceGetXMLDesc, (virNodeDevicePtr device, unsigned flags), (device, flags))
 WRAP(1, int, virDomainGetState, (virDomainPtr domain, int *state, int *reason, unsigned flags),

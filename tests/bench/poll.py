@@ -23,7 +23,7 @@ from tests.env.libvirtd import Libvirtd, guest_xml
 from tests.env.scratch import Scratch
 
 
-REFRESHED = 8  # POLL_CACHE_REFRESH_MAX
+REFRESHED = 4  # POLL_CACHE_REFRESH_MAX
 
 
 def big_host(devices):

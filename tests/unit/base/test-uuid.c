@@ -78,6 +78,15 @@ static void test_random(void **state)
         assert_int_equal(a.text[14], '4');
 }
 
+static void test_bytes(void **state)
+{
+        static const unsigned char bytes[16] = { 0xab, 1, 2,  3,  4,  5,  6,  7,
+                                                 8,    9, 10, 11, 12, 13, 14, 0xff };
+        const Uuid uuid = uuid_from_bytes(bytes);
+
+        assert_string_equal(uuid.text, "ab010203-0405-0607-0809-0a0b0c0d0eff");
+}
+
 static void test_order(void **state)
 {
         static const Uuid none = UUID_NULL;
@@ -94,4 +103,4 @@ static void test_order(void **state)
         assert_false(uuid_equal(&none, &low));
 }
 
-TEST_MAIN(test_parse_table, test_child_table, test_random, test_order)
+TEST_MAIN(test_parse_table, test_child_table, test_random, test_bytes, test_order)

@@ -244,9 +244,11 @@ static void test_guests_that_are_off_are_read_in_turn(void **state)
         PollCache *cache = *state;
 
         expect_read(cache, DRIVER_POLL_CHANGES, "abcdefghijklmnopqrst");
-        expect_read(cache, DRIVER_POLL_CHANGES, "abdefghi");
-        expect_read(cache, DRIVER_POLL_CHANGES, "jklmnopq");
-        expect_read(cache, DRIVER_POLL_CHANGES, "abdefrst");
+        expect_read(cache, DRIVER_POLL_CHANGES, "abde");
+        expect_read(cache, DRIVER_POLL_CHANGES, "fghi");
+        expect_read(cache, DRIVER_POLL_CHANGES, "jklm");
+        expect_read(cache, DRIVER_POLL_CHANGES, "nopq");
+        expect_read(cache, DRIVER_POLL_CHANGES, "arst");
         expect_read(cache, DRIVER_POLL_GUESTS, "abdefghijklmnopqrst");
         expect_read(cache, DRIVER_POLL_ALL, "abcdefghijklmnopqrst");
 }
