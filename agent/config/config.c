@@ -281,7 +281,7 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
         if (auth == REPORTER_AUTH_ADMIN_TOKEN && !config->placement_token)
                 return error_setf(
                         reterr, EINVAL,
-                        "%s: [placement] token is not set, nor is there a credential placement-token (the service sees a new one after a restart); auth_type = admin_token needs it",
+                        "%s: [placement] token is not set, nor is there a credential placement-token (LoadCredential= of the unit, which counts from the next restart on); auth_type = admin_token needs it",
                         place);
         return 0;
 }

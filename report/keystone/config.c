@@ -143,7 +143,7 @@ static int check_password(const KeystoneConfig *config, const char **ret_option,
         if (!keystone_is_set(config->password))
                 return miss(
                         ret_option, REPORTER_AUTH_PASSWORD, reterr,
-                        "password, or the credential placement-password (the service sees a new one after a restart)");
+                        "password, or the credential placement-password (LoadCredential= of the unit, which counts from the next restart on)");
         if (!is_utf8(config->password))
                 return refuse(ret_option, "password", reterr, "it is not UTF-8");
         return check_scope(config, REPORTER_AUTH_PASSWORD, ret_option, reterr);
@@ -157,7 +157,7 @@ static int check_credential(const KeystoneConfig *config, const char **ret_optio
         if (!keystone_is_set(config->application_credential_secret))
                 return miss(
                         ret_option, kind, reterr,
-                        "application_credential_secret, or the credential placement-application-credential-secret (the service sees a new one after a restart)");
+                        "application_credential_secret, or the credential placement-application-credential-secret (LoadCredential= of the unit, which counts from the next restart on)");
         if (!is_utf8(config->application_credential_secret))
                 return refuse(ret_option, "application_credential_secret", reterr,
                               "it is not UTF-8");

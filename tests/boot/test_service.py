@@ -105,11 +105,16 @@ class Start(BootCase):
         everything = self.machine.run('cat', '/proc/%d/environ' % pid,
                                       '/proc/%d/cmdline' % pid).stdout
         self.assertNotIn('admin', everything)
+        note = 'Note: the service does not have this /etc/compute-agent/placement-token yet: it gets it at its next start, if its unit has LoadCredential='
+        self.assertNotIn('Note', self.machine.run('computectl', 'check-config').stderr)
+        self.machine.run('touch', '-d', '+2 seconds', '/etc/compute-agent/placement-token')
+        self.assertIn(note, self.machine.run('computectl', 'check-config').stderr)
         # By hand, and while the service is stopped.
         self.machine.run('systemctl', 'stop', UNIT)
         for argv in (['computectl', 'check-config'], ['computectl', 'identity', 'show'],
                      ['compute-agentd', '--dry-run']):
             self.machine.run(*argv)
+        self.assertIn(note, self.machine.run('computectl', 'check-config').stderr)
         done = self.machine.run('compute-agentd', '--dry-run', check=False, user='compute-agent')
         self.assertIn('token is not set, nor is there a credential', done.stderr)
 

@@ -199,7 +199,10 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->status, "sync_state");
 
-        if (!is_running(facts) || has_reason(facts, "placement"))
+        /* Before the first poll it is the hypervisor that is waited for, and nothing is known of
+         * this. */
+        if (!is_running(facts) || has_reason(facts, "placement") ||
+            strcmp(state, SYNC_STATE_PENDING) == 0)
                 return 0;
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
                 return ctl_doctor_add(findings, "placement", "warning",
@@ -247,9 +250,9 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
         if (!is_running(facts))
                 return 0;
         node = ctl_json_text(facts->status, "node");
-        return ctl_doctor_add(findings, "identity", "ok", NULL, "This host is %s (%s)",
-                              node[0] != '\0' ? node : "not polled yet",
-                              ctl_json_text(facts->status, "root"));
+        return ctl_doctor_add(findings, "identity", "ok", NULL, "%s%s (%s)",
+                              node[0] != '\0' ? "This host is " : "Its root provider is known",
+                              node, ctl_json_text(facts->status, "root"));
 }
 
 /* Nova's scheduler takes no host whose root gives nothing. */

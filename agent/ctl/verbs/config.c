@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "agent/config/file.h"
 #include "agent/config/table.h"
@@ -149,6 +150,29 @@ static void check_state_path(const char *path, FILE *output)
                         path, own);
 }
 
+/* The service gets them from systemd, when it starts and if its unit says so; what a file got since
+ * is not there. */
+static void tell_of_credentials(FILE *output)
+{
+        static const char *const names[] = { "placement-token", "placement-password",
+                                             "placement-application-credential-secret" };
+        const char *folder = getenv("CREDENTIALS_DIRECTORY"); /* of the service, when it runs */
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                char path[256], given[512];
+                struct stat file, copy;
+
+                snprintf(path, sizeof(path), SYSCONFDIR "/compute-agent/%s", names[i]);
+                snprintf(given, sizeof(given), "%s/%s", folder ? folder : "", names[i]);
+                if (stat(path, &file) < 0 ||
+                    (folder && stat(given, &copy) == 0 && copy.st_mtime >= file.st_mtime))
+                        continue;
+                fprintf(output,
+                        "Note: the service does not have this %s yet: it gets it at its next start, if its unit has LoadCredential=%s:%s (\"systemctl edit compute-agent\")\n",
+                        path, names[i], path);
+        }
+}
+
 int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Error *reterr)
 {
         _cleanup_(config_freep) Config *loaded = NULL;
@@ -162,6 +186,7 @@ int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Erro
         if (r < 0)
                 return r;
         check_state_path(loaded->state_path, output);
+        tell_of_credentials(output);
         while (loaded->files[n])
                 n++;
         if (ret_n_files)

@@ -209,7 +209,7 @@ class TestRefusals(KeystoneCase):
         for verb in (['check-config', '--config', agent.config], ['reload']):
             done = agent.ctl(*verb, check=False)
             self.assertEqual(done.returncode, 1)
-            self.assertIn('or the credential placement-password (the service sees a new one after a restart), which is not set', done.stderr)
+            self.assertIn('or the credential placement-password (LoadCredential= of the unit, which counts from the next restart on), which is not set', done.stderr)
             self.assertNotIn('stopped', done.stderr)
         agent.stop()
         for changes, place in (({'username': None}, 'auth_type'),

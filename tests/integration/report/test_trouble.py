@@ -110,7 +110,7 @@ class TestTrouble(ReportCase):
 
     def test_forbidden(self):
         # over one connection, for SQLite lets no two write at once
-        self.check('forbidden', 'admin or service',
+        self.check('forbidden', 'the role service, or admin where Placement is older than that role',
                    faults.server_error(403, method='POST', path='/resource_providers'), connections=1)
 
     def test_too_old(self):

@@ -334,7 +334,7 @@ static const struct {
           "needs it (http://HOST…, https://HOST… or unix:///PATH)" },
         { "[placement]\nauth_type = admin_token\nendpoint = http://h/\n",
           "x.conf:1: [placement] token is not set, nor is there a credential "
-          "placement-token (the service sees a new one after a restart); auth_type = admin_token "
+          "placement-token (LoadCredential= of the unit, which counts from the next restart on); auth_type = admin_token "
           "needs it" },
         { "[placement]\nauth_type = password\nauth_url = http://h/v3\n",
           "x.conf:2: [placement] auth_type: password needs username or user_id, which is not set" },

@@ -41,6 +41,9 @@ static void test_table(void **state)
                 { "{'state': 'ok', 'sync_state': 'left-to-nova'}", "ok", "ok", "ok", "", 0 },
                 { "{'state': 'pending', 'reasons': [" REASON("placement", "pending") "]}", "ok",
                   "ok", "warning", "", 4 },
+                { "{'state': 'pending', 'sync_state': 'pending', 'reasons': [" REASON(
+                          "hypervisor", "pending") "]}",
+                  "ok", "warning", "", "", 4 },
                 { "{'state': 'degraded', 'reasons': [" REASON("placement", "degraded") "]}", "ok",
                   "ok", "bad", "", 4 },
                 { "{'state': 'degraded', 'reasons': [" REASON("hypervisor", "degraded") "]}", "ok",
