@@ -5,7 +5,7 @@
 import { h, patch } from './dom.js';
 import { refusal } from './model.js';
 
-/* question: {title, body: [nodes], reason: whether one is to be given, action: text of the button, isDanger, run(reason): a promise of
+/* question: {title, body: [nodes], reason: whether one is to be given, action: text of the button (none: it only tells), isDanger, run(reason): a promise of
  * what to say when it is done}. told(text) gets that. */
 export function ask(dialog, question, told) {
     let isBusy = false, trouble = '', reason = '';
@@ -40,8 +40,8 @@ export function ask(dialog, question, told) {
             h('small', null, 'It is kept, and shown to others.')) : null,
         trouble ? h('p', { class: 'note degraded', role: 'alert' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '✕'), trouble) : null,
         h('p', { class: 'buttons' },
-            h('button', { type: 'submit', class: question.isDanger ? 'danger' : 'primary', disabled: isBusy }, isBusy ? 'Working …' : question.action),
-            h('button', { type: 'button', onclick: close, disabled: isBusy }, 'Cancel')))]);
+            question.action ? h('button', { type: 'submit', class: question.isDanger ? 'danger' : 'primary', disabled: isBusy }, isBusy ? 'Working …' : question.action) : null,
+            h('button', { type: 'button', onclick: close, disabled: isBusy }, question.action ? 'Cancel' : 'Close')))]);
 
     dialog.oncancel = event => {
         if (isBusy)

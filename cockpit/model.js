@@ -99,6 +99,7 @@ export function verdict(status, now) {
         summary: plain(status?.summary),
         cordoned: plain(status?.host_cordoned),
         standalone: status?.sync_state === 'standalone',
+        retired: status?.sync_state === 'retired',
         reasons: list(status?.reasons).map(reason => ({
             state: STATES[reason.state] ? reason.state : 'unknown',
             ...(STATES[reason.state] ?? UNKNOWN),
@@ -302,6 +303,29 @@ export function claims(document, problemsDocument, now, text = '', max = 100) {
     const rows = all.map(claim => makeClaim(claim, problems, now)).filter(row =>
         !wanted || [`#${row.id}`, row.name, row.consumer, row.holds, row.where, row.words].join(' ').toLowerCase().includes(wanted));
     return { rows: rows.slice(0, max), n: all.length, nFound: rows.length };
+}
+
+/* Who has to move before the host is empty. */
+export function drain(document, max = 20) {
+    const all = list(document?.claims);
+    return { n: all.length, names: all.slice(0, max).map(label) };
+}
+
+/* What Retire would remove, or did, or who is in the way: {isDone, isFree, holders: [], foreign: [], providers: []} */
+export function retire(document) {
+    const holders = list(document?.holders).map(one => [
+        plain(one.guest || one.consumer),
+        one.claim ? `claim #${one.claim}` : '',
+        one.placed ? 'has allocations in Placement' : one.claim ? '' : 'runs here',
+    ].filter(Boolean).join(', '));
+    const foreign = list(document?.foreign).map(plain);
+    return {
+        isDone: Boolean(document?.done),
+        isFree: holders.length === 0 && foreign.length === 0,
+        holders,
+        foreign,
+        providers: list(document?.providers).map(plain),
+    };
 }
 
 /* What happened, the last one first, at most max of them. */

@@ -120,6 +120,55 @@ function askHeal(audit) {
     }, tell);
 }
 
+async function sync() {
+    try {
+        const [error] = await bus.call('Sync');
+        tell(error ? `Polled, but Placement is not equal to this host: ${model.plain(error)}` : 'Polled: all is published.');
+    } catch (error) {
+        tell(model.refusal(error));
+    }
+}
+
+function names(all) {
+    return h('ul', null, all.slice(0, 20).map(one => h('li', null, one)), all.length > 20 ? h('li', null, `and ${all.length - 20} more`) : null);
+}
+
+async function doRetire() {
+    const [text] = await bus.call('Retire');
+    if (!model.retire(JSON.parse(text)).isDone)
+        throw new Error('Somebody came meanwhile: nothing was changed');
+    return 'The host is retired.';
+}
+
+/* Looks first, so that what is asked is what would be done. */
+async function askRetire() {
+    try {
+        const [text] = await bus.call('GetRetire'), found = model.retire(JSON.parse(text));
+        ask(dialog, found.isFree ? {
+            title: 'Retire this host?',
+            body: [h('p', null, 'These providers are removed from Placement. Nothing is published until that is undone:'), names(found.providers)],
+            action: 'Retire',
+            isDanger: true,
+            run: doRetire,
+        } : {
+            title: 'This host cannot be retired yet',
+            body: [found.holders.length > 0 ? [h('p', null, 'Still on this host:'), names(found.holders)] : null,
+                   found.foreign.length > 0 ? [h('p', null, 'Providers that others made, and have to remove:'), names(found.foreign)] : null],
+        }, tell);
+    } catch (error) {
+        tell(model.refusal(error));
+    }
+}
+
+function askUndoRetire() {
+    ask(dialog, {
+        title: 'Report this host to Placement again?',
+        body: [h('p', null, 'It stays cordoned until it is uncordoned.')],
+        action: 'Report it',
+        run: () => bus.call('UndoRetire').then(([error]) => published('The host is not retired any more', error)),
+    }, tell);
+}
+
 async function compare() {
     try {
         const [text] = await bus.call('Audit');
@@ -159,6 +208,16 @@ function drawOperation() {
                     `${model.plain(name)}: ${model.plain(phase)}${total ? `, ${done} of ${total} requests` : ''}`) : null;
 }
 
+/* As "computectl drain", while it goes on. */
+function drawDrain() {
+    const left = model.drain(bus.documents.claims);
+    return h('div', { key: 'drain', id: 'drain' },
+        left.n === 0 ? h('p', null, '✓ No claim is left on this host.') : [
+            h('p', null, left.n === 1 ? '1 claim is left on this host, and has to move:' : `${left.n} claims are left on this host, and have to move:`),
+            h('ul', null, left.names.map(name => h('li', { key: name }, foreign(name)))),
+            left.n > left.names.length ? h('p', null, `and ${left.n - left.names.length} more`) : null]);
+}
+
 function drawVerdict(now) {
     const verdict = model.verdict(bus.documents.status, now);
     return h('section', { key: 'verdict', id: 'verdict', class: `verdict ${verdict.state}` },
@@ -167,8 +226,13 @@ function drawVerdict(now) {
             h('div', null, reason.command ? ['Next: ', h('code', null, reason.command)] : null, reason.advice ? h('small', null, ` ${reason.advice}`) : null)))),
         drawOperation(),
         h('dl', { class: 'facts' }, verdict.facts.map(([name, value]) => h('div', { key: name }, h('dt', null, name), h('dd', null, value)))),
-        h('p', { class: 'buttons' }, verdict.cordoned ? button('Uncordon the host', () => askUncordon('', 'the host', verdict.cordoned))
-                                                      : button('Cordon the host', () => askCordon('', 'the host'))));
+        verdict.cordoned && !verdict.retired ? drawDrain() : null,
+        h('p', { class: 'buttons' },
+            verdict.retired ? button('Undo the retirement', askUndoRetire)
+                : verdict.cordoned ? [button('Uncordon the host', () => askUncordon('', 'the host', verdict.cordoned)),
+                                      verdict.standalone ? null : button('Retire the host …', askRetire)]
+                : button('Cordon the host', () => askCordon('', 'the host')),
+            button('Sync now', sync)));
 }
 
 function drawDevice(device) {

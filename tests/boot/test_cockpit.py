@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.boot.browser import Browser
 from tests.boot.case import BootCase, package
 from tests.boot.machine import UNIT
+from tests.env.scratch import wait_until
 
 DEVICE = '0000:41:00.0'
 HOSTILE = '<img src=x onerror="document.title=1"><b>bold</b> \u202edrawkcab'
@@ -103,6 +104,12 @@ MODEL = [
      [None, 1]),
     ('reshape(moved)', {'moves': [{'consumer': 'c', 'from': ['1 VGPU of old'], 'to': ['1 VGPU of new']}],
                         'problems': [{'consumer': 'd', 'text': 'VGPU: no mdev'}]}),
+    ('[drain(null), drain(claimsDocument)]', [{'n': 0, 'names': []}, {'n': 1, 'names': ['#7 web']}]),
+    ('retire({holders: [{guest: "web", consumer: "c", claim: 7, placed: true}, {guest: "", consumer: "d", claim: 0, placed: false}], foreign: ["sw\\u202e"], providers: []})',
+     {'isDone': False, 'isFree': False, 'holders': ['web, claim #7, has allocations in Placement', 'd, runs here'], 'foreign': [r'sw\u202e'],
+      'providers': []}),
+    ('[retire(null).isFree, retire({done: true, providers: ["h"]})]',
+     [True, {'isDone': True, 'isFree': True, 'holders': [], 'foreign': [], 'providers': ['h']}]),
     ('[reshape(null), refusal({problem: "not-found"}), refusal({name: "a.Error.Busy", message: "later"})]', [None, 'not-found', 'later']),
     ('refusal({name: "org.freedesktop.DBus.Error.AccessDenied", message: "Access denied"}).startsWith("You may not do this: Access denied.")', True),
 ]
@@ -180,7 +187,7 @@ class Operator(Page):
         found = self.browser.evaluate('''import("/cockpit/@localhost/compute-agent/model.js").then(model => {
             const {%s} = model, {%s} = %s, picture = host(hostDocument, tree, claimsDocument);
             return [%s];
-        })''' % ('plain, size, amounts, ago, cpus, cpuText, verdict, host, claims, events, guests, plan, audit, reshape, refusal',
+        })''' % ('plain, size, amounts, ago, cpus, cpuText, verdict, host, claims, events, guests, plan, audit, reshape, refusal, drain, retire',
                  ', '.join(DOCUMENTS), json.dumps(DOCUMENTS), ', '.join(expression for expression, _ in MODEL)))
         for (expression, wanted), value in zip(MODEL, found, strict=True):
             with self.subTest(expression):
@@ -222,6 +229,57 @@ class Operator(Page):
         self.see('#said', text='is uncordoned')
         self.see('button[aria-label="Cordon device %s"]' % DEVICE)
         self.assertEqual(self.cordoned(), [])
+
+    def push_text(self, text):
+        self.browser.wait('(page => !page.querySelector("dialog[open]") && [...page.querySelectorAll("#verdict button")].some(one => one.textContent === %s))'
+                          '(%s.contentDocument)' % (json.dumps(text), FRAME))
+        self.get('[...page.querySelectorAll("#verdict button")].find(one => one.textContent === %s).focus()' % json.dumps(text))
+        self.browser.press('Enter', 13)
+
+    def test_a_host_is_drained_retired_and_taken_back(self):
+        number, consumer = self.claim()
+        self.push_text('Cordon the host')
+        self.see('dialog[open] input')
+        self.browser.type('replaced')
+        self.browser.press('Enter', 13)
+        self.addCleanup(self.machine.run, 'computectl', 'uncordon', check=False)
+        self.addCleanup(self.machine.run, 'computectl', 'retire', '--undo', check=False)
+        self.see('#drain', text='1 claim is left on this host, and has to move:#%s %s' % (number, consumer))
+        self.push_text('Retire the host …')
+        self.see('dialog[open] h2', text='This host cannot be retired yet')
+        self.see('dialog[open] li', text='%s, claim #%s' % (consumer, number))
+        self.assertFalse(self.get('page.querySelector("dialog[open] button[type=submit]")'))
+        self.picture('retire-refused')
+        self.browser.press('Escape', 27)
+        self.machine.run('computectl', 'release', number)
+        self.see('#drain', text='✓ No claim is left on this host.')
+        wait_until(lambda: self.machine.run('computectl', 'retire', '--dry-run', check=False).returncode == 0, 30, 'the end of the last share')
+        self.push_text('Retire the host …')
+        self.see('dialog[open] h2', text='Retire this host?')
+        self.see('dialog[open] li', text=self.machine.ctl_json('status', check=False)['node'])
+        self.picture('retire')
+        self.focus('dialog[open] button[type=submit]')
+        self.browser.press('Enter', 13)
+        self.see('#said', text='The host is retired.')
+        self.assertEqual(self.machine.ctl_json('status', check=False)['sync_state'], 'retired')
+        self.picture('retired')
+        self.push_text('Undo the retirement')
+        self.see('dialog[open] h2', text='Report this host to Placement again?')
+        self.browser.press('Enter', 13)
+        self.see('#said', text='The host is not retired any more')
+        self.push_text('Uncordon the host')
+        self.see('dialog[open] h2', text='Uncordon')
+        self.browser.press('Enter', 13)
+        self.push_text('Cordon the host')
+        self.browser.press('Escape', 27)
+        self.machine.wait_state('synced')
+
+    def test_a_sync_on_request(self):
+        self.machine.run('computectl', 'sync')
+        before = self.machine.ctl_json('status', check=False)['last_poll_usec']
+        self.push_text('Sync now')
+        self.see('#said', text='Polled: all is published.')
+        self.assertGreater(self.machine.ctl_json('status', check=False)['last_poll_usec'], before)
 
     def test_what_differs(self):
         self.push('#differences button')
@@ -305,6 +363,10 @@ class Viewer(Page):
         self.assertEqual(self.machine.ctl_json('status')['host_cordoned'], '')
         self.browser.press('Escape', 27)
         self.push('#differences button')
+        self.see('#said', text='You may not do this: ')
+        self.get('[...page.querySelectorAll("#verdict button")].at(-1).focus()')  # Sync now
+        self.get('page.querySelector("#said").textContent = ""')
+        self.browser.press('Enter', 13)
         self.see('#said', text='You may not do this: ')
 
 
