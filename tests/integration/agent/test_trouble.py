@@ -200,6 +200,13 @@ class TestHypervisor(TroubleCase):
             self.assertGreaterEqual(after - pings, 4)
             self.assertTrue(agent.child.alive())
             wait_until(lambda: agent.status().get('hypervisor_error'), 20, 'the keepalive error')
+            agent.child.signal(signal.SIGHUP)
+            end, longest = time.monotonic() + 4, 0
+            while time.monotonic() < end:
+                begin = time.monotonic()
+                agent.status()
+                longest = max(longest, time.monotonic() - begin)
+            self.assertLess(longest, 1.5)  # a driver that waited for the old one's call took 1.95 s
         wait_until(lambda: not agent.status().get('hypervisor_error'), 40, 'the hypervisor back')
         self.wait_equal(agent)
 

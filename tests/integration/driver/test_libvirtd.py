@@ -60,12 +60,14 @@ class Probe:
     def snapshot(self, since=0, seconds=20):
         return json.loads(self.wait('snapshot', since, seconds)[0])
 
+    def snapshots(self):
+        return [json.loads(line.partition(' ')[2]) for line in self.lines() if line.startswith('snapshot ')]
+
     def wait_snapshot(self, predicate, seconds=20):
         """A snapshot, the latest, for which predicate is true."""
         def look():
-            found = [line for line in self.lines() if line.startswith('snapshot ')]
-            snapshot = json.loads(found[-1].partition(' ')[2]) if found else None
-            return snapshot if snapshot and predicate(snapshot) else None
+            found = self.snapshots()
+            return found[-1] if found and predicate(found[-1]) else None
         return self._wait(look, seconds, 'the snapshot')
 
 
@@ -226,8 +228,11 @@ class TestChanges(LibvirtdCase):
         running.wait_snapshot(lambda host: not by(host['devices'], 'address',
                                                   gpu.address).get('driver'))
         fakesys.bind_driver(self.libvirtd.sys, gpu, 'nvidia', m10_types())
+        begun = len(running.snapshots())
         host = running.wait_snapshot(
-            lambda host: by(host['devices'], 'address', gpu.address).get('mdev_types'), 5)
+            lambda host: by(host['devices'], 'address', gpu.address).get('mdev_types'), 20)
+        without = [host for host in running.snapshots()[begun:] if not by(host['devices'], 'address', gpu.address).get('mdev_types')]
+        self.assertLessEqual(len(without), 1)  # of the poll that ran meanwhile
         device = by(host['devices'], 'address', gpu.address)
         self.assertEqual(device['driver'], 'nvidia')
         self.assertEqual(len(device['mdev_types']), 3)

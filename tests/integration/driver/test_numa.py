@@ -183,6 +183,24 @@ class TestCells(NumaCase):
 
 
 class TestChanges(NumaCase):
+    def test_a_bad_part_costs_itself(self):
+        """A CPU that is online and in no cell, more pages reserved than the kernel got."""
+        agent = self.make(simple_host(2, name='bad'))
+        agent.within = self.libvirtd.enter('-m', '-u', '-p')
+        cpus = self.libvirtd.sys / 'devices/system/cpu'
+        for driver in ('libvirt', 'linux'):
+            for online, reserved, words in (('0-8', 0, 'CPU 8, one of the shared CPUs, is in no cell'),
+                                            ('0-7', 1000, 'reserves 1000 pages of 2048 KiB in cell 1, but it has only 64')):
+                for name in ('online', 'present'):
+                    (cpus / name).write_text(online + '\n')
+                agent.configure({'DEFAULT': {'compute_driver': driver, 'reserved_huge_pages': 'node:1,size:2048,count:%d' % reserved}})
+                done = agent.run('--once')
+                self.assertEqual(done.returncode, 1, (driver, words))
+                self.assertIn(words, done.stderr, driver)
+                self.assertEqual(told(self.placement.tree_by_name(agent.root()), 'bad'), written({
+                    '': (None, ''), '_NUMA0': ('', CELL % 256),
+                    '_NUMA1': ('', 'MEMORY_MB=4096/256 VCPU=4/0 CUSTOM_HUGEPAGES_2M=64/%d' % min(reserved, 64))}), (driver, words))
+
     def test_pages_that_come_and_go(self):
         host = simple_host(2, name='pages')
         agent = self.check(host, {'': (None, ''), '_NUMA0': ('', CELL % 256),
