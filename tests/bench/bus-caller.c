@@ -196,6 +196,7 @@ static const Kind kinds[] = {
         { "host", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "host" },
         { "claims", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "claims" },
         { "history", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "history" },
+        { "events", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "events" },
         { "problems", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "problems" },
         { "plan", BUS_PATH, BUS_INTERFACE, "Describe", NULL, "plan" },
         { "Explain-hard", BUS_PATH, BUS_INTERFACE, "Explain", fill_hard, NULL },

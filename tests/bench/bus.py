@@ -17,7 +17,7 @@ from tests.bench.claims import quantile, run_clients
 from tests.env.crowd import CrowdedAgent
 from tests.env.scratch import Scratch
 
-FREE = ('status', 'tree', 'host', 'claims', 'history', 'problems', 'plan', 'Explain-hard', 'Explain-wide', 'Explain-traits', 'Get',
+FREE = ('status', 'tree', 'host', 'claims', 'history', 'events', 'problems', 'plan', 'Explain-hard', 'Explain-wide', 'Explain-traits', 'Get',
         'GetAll', 'Introspect', 'Set', 'large')
 
 

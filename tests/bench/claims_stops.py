@@ -129,7 +129,7 @@ def measure_all(agent, recorded, facts):
     measure(agent, 'a cycle after a change of the host', edit)
     measure(agent, 'a claim of a VCPU', lambda: claim_and_release(agent, '--resources', 'VCPU=1'))
     measure(agent, 'a claim of a VGPU', lambda: claim_and_release(agent, '--resources', 'VCPU=1,VGPU=1'))
-    for document in ('status', 'tree', 'host', 'claims', 'history', 'problems'):
+    for document in ('status', 'tree', 'host', 'claims', 'history', 'events', 'problems'):
         measure(agent, document, lambda document=document: method(agent, 'Describe', 's', document))
     # It may be refused as too hard, which takes its time as well.
     measure(agent, 'Explain', lambda: method(

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/ctl/print/devices.h"
 #include "agent/ctl/print/json.h"
@@ -248,6 +249,46 @@ void ctl_claims_find(json_t *document, const char *what)
                                        !has(devices, "address", "address", what))
                         (void)json_array_remove(claims, i);
         }
+}
+
+static bool has_place(const json_t *host, bool cpu, unsigned number)
+{
+        const json_t *cell, *item;
+        size_t i, j;
+
+        json_array_foreach(json_object_get(host, "cells"), i, cell)
+                if (!cpu && ctl_json_u64(cell, "id") == number)
+                        return true;
+                else
+                        json_array_foreach(json_object_get(cell, "cpus"), j, item)
+                                if (cpu && ctl_json_u64(item, "id") == number)
+                                        return true;
+        return false;
+}
+
+static bool has_text(const json_t *items, const char *key, const char *text)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(items, i, item)
+                if (strcasecmp(ctl_json_text(item, key), text) == 0)
+                        return true;
+        return false;
+}
+
+bool ctl_host_has(const json_t *host, const char *what)
+{
+        const json_t *devices = json_object_get(host, "devices");
+        unsigned number;
+        bool cpu;
+        Uuid uuid;
+
+        if (parse_place(what, &cpu, &number))
+                return has_place(host, cpu, number);
+        return uuid_from_text(what, &uuid) == 0 || has_text(devices, "name", what) ||
+               has_text(devices, "address", what) ||
+               has_text(json_object_get(host, "domains"), "name", what);
 }
 
 const json_t *ctl_claims_get(const json_t *document, uint64_t id)

@@ -22,6 +22,10 @@ void ctl_claims_keep(json_t *document, const char *name);
  * what is. */
 void ctl_claims_find(json_t *document, const char *what);
 
+/* Whether that may be looked for in claims: a device, guest, cpu:N or cell:N of the host's
+ * document. A UUID always, for those that ended are not in it. */
+bool ctl_host_has(const json_t *host, const char *what);
+
 /* Borrowed, or NULL. */
 const json_t *ctl_claims_get(const json_t *document, uint64_t id);
 

@@ -221,6 +221,20 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
 }
 
 /* Exit code 1 when nobody has it, so that scripts need not read. */
+/* Else what is mistyped would look free. Before the first poll nobody knows. */
+static int check_name(const Ctl *ctl, const char *name, Error *reterr)
+{
+        _cleanup_json_ json_t *host = NULL;
+
+        if (ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL) != 0 ||
+            ctl_host_has(host, name))
+                return 0;
+        return error_setf(
+                reterr, ENODEV,
+                "\"%.60s\" is no device, CPU, cell or guest of this host; \"computectl discover\" and \"computectl claims\" show them",
+                name);
+}
+
 int ctl_verb_who(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -232,6 +246,9 @@ int ctl_verb_who(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         ctl_claims_find(document, ctl->options.arguments[1]);
+        if (!ctl_wants_json(ctl) && json_array_size(json_object_get(document, "claims")) == 0 &&
+            (r = check_name(ctl, ctl->options.arguments[1], reterr)) < 0)
+                return r;
         ctl_page(ctl);
         r = ctl_wants_json(ctl)
                     ? ctl_print_json(ctl, document, reterr)

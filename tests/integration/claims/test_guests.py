@@ -92,9 +92,12 @@ class TestDevices(GuestCase):
         for what in (consumer, device['mdev'], device['address'], device['device']):
             found = agent.ctl_json('who', what)['claims']
             self.assertEqual([c['id'] for c in found], [claim['id']], what)
-        for what in (str(uuid.uuid4()), '0000:ff:00.0', "x' OR 1=1"):
+        for what, words in ((str(uuid.uuid4()), 'No claims.'), ('cpu:0', 'No claims.'), ('cell:0', 'No claims.'),
+                            ('0000:ff:00.0', '"0000:ff:00.0" is no device, CPU, cell or guest'), ('cell:99', 'is no device'),
+                            ('cpu:9999', 'is no device'), ("x' OR 1=1", 'is no device')):
             done = agent.ctl('who', what, check=False)
             self.assertEqual(done.returncode, 1, what)
+            self.assertIn(words, done.stdout + done.stderr)
         agent.ctl('release', claim['id'], '--reason', 'done with it')
         self.assertEqual(agent.ctl('who', device['mdev'], check=False).returncode, 1)
         ended = agent.ctl_json('claims', '--history')['claims'][0]
