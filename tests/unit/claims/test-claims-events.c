@@ -186,22 +186,22 @@ static void test_notes(void **state)
         assert_int_equal(claims_note(fixture->claims, &note, NULL), 0);
         assert_sql(fixture->path, "SELECT devices FROM events WHERE id = 1",
                    "[{\"device\":\"host_0000:41:00.0\"}]");
-        assert_sql(fixture->path,
-                   "SELECT kind || claim_id || length(reason) || (consumer <> '') || devices"
-                   " FROM events WHERE id = 2",
-                   "healed52551[]");
+        assert_sql(
+                fixture->path,
+                "SELECT kind || claim_id || length(reason) || (consumer <> '') || devices FROM events WHERE id = 2",
+                "healed52551[]");
 }
 
 static void insert_events(Fixture *fixture, int n)
 {
         char sql[400];
 
-        snprintf(sql, sizeof(sql),
-                 "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d)"
-                 " INSERT INTO events (usec, kind, uid, author, claim_id, consumer, guest,"
-                 "  allocations, devices, reason) SELECT 32503680000000000, 'cordoned', 0, '', 0,"
-                 "  '', '', '[]', '[]', '' FROM n",
-                 n);
+        snprintf(
+                sql, sizeof(sql),
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d)"
+                " INSERT INTO events (usec, kind, uid, author, claim_id, consumer, guest,"
+                "  allocations, devices, reason) SELECT 32503680000000000, 'cordoned', 0, '', 0,  '', '', '[]', '[]', '' FROM n",
+                n);
         free(run_sql(fixture->path, sql));
 }
 
@@ -231,8 +231,9 @@ static void test_one_transaction(void **state)
         fixture_open(fixture);
         fixture_set_host(fixture, "host VCPU=8");
         claim(fixture, "a");
-        free(run_sql(fixture->path, "CREATE TRIGGER no BEFORE INSERT ON events BEGIN"
-                                    " SELECT RAISE(ABORT, 'no'); END"));
+        free(run_sql(
+                fixture->path,
+                "CREATE TRIGGER no BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END"));
         assert_true(fixture_claim(fixture, "b", "VCPU=1", NULL) < 0);
         assert_true(claims_release(fixture->claims, 1, "", NULL) < 0);
         assert_sql(fixture->path, "SELECT group_concat(id) FROM claims", "1");

@@ -302,8 +302,7 @@ static char *dump(const char *path)
                 "SELECT 'cell usage ' || host_cell || ':' || page_kib || ':' || memory_mb || ':'"
                 " || n_shared FROM cell_usages UNION ALL "
                 "SELECT 'removal ' || claim_id FROM removals UNION ALL "
-                "SELECT 'count ' || claims FROM claim_counts UNION ALL "
-                "SELECT 'trait ' || trait FROM provider_traits ORDER BY 1)");
+                "SELECT 'count ' || claims FROM claim_counts UNION ALL SELECT 'trait ' || trait FROM provider_traits ORDER BY 1)");
 }
 
 static void remove_files(Fixture *fixture)

@@ -68,10 +68,10 @@ static void test_claim(void **state)
         assert_int_equal(claim_laid_out(fixture, "a", "PCPU=2,MEMORY_MB=128", &two, &again), 0);
         assert_int_equal(again->id, claim->id);
         assert_sql(fixture->path, "SELECT group_concat(cpu) FROM claim_pins", "2,8");
-        assert_sql(fixture->path,
-                   "SELECT group_concat(host_cell || ':' || page_kib || ':' || memory_mb) FROM"
-                   " cell_usages",
-                   "0:2048:64,1:2048:64");
+        assert_sql(
+                fixture->path,
+                "SELECT group_concat(host_cell || ':' || page_kib || ':' || memory_mb) FROM cell_usages",
+                "0:2048:64,1:2048:64");
         /* all of it survives, and goes to the history */
         fixture_close(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);

@@ -184,11 +184,11 @@ static void test_devices_go_along(void **state)
         free(run_sql(fixture->path, insert));
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
                 move(fixture, claim->id, steps[i].before, steps[i].after);
-                assert_sql(fixture->path,
-                           "SELECT group_concat(p.name, ' ') FROM (SELECT * FROM claim_devices"
-                           " ORDER BY mdev_uuid) d JOIN resource_providers p"
-                           " ON p.uuid = d.provider_uuid",
-                           steps[i].providers);
+                assert_sql(
+                        fixture->path,
+                        "SELECT group_concat(p.name, ' ') FROM (SELECT * FROM claim_devices"
+                        " ORDER BY mdev_uuid) d JOIN resource_providers p ON p.uuid = d.provider_uuid",
+                        steps[i].providers);
         }
 }
 

@@ -84,10 +84,10 @@ static void test_never_over_commits(void **state)
         assert_int_equal(run_processes(fixture, N_PROCESSES, claim_all), CAPACITY);
         assert_sql(fixture->path, "SELECT count(*) FROM claims", "200");
         assert_sql(fixture->path, "SELECT sum(vcpus) FROM claims", "200");
-        assert_sql(fixture->path,
-                   "SELECT group_concat(resource_class || used, ' ') FROM usages"
-                   " ORDER BY resource_class",
-                   "VCPU200 VGPU200");
+        assert_sql(
+                fixture->path,
+                "SELECT group_concat(resource_class || used, ' ') FROM usages ORDER BY resource_class",
+                "VCPU200 VGPU200");
         assert_store_sane(fixture->path);
 }
 
@@ -225,11 +225,11 @@ static void test_host_changes(void **state)
         fixture_set_host(fixture, HOST);
         fixture_close(fixture);
         run_processes(fixture, N_PROCESSES, tell_or_claim);
-        assert_sql(fixture->path,
-                   "SELECT count(*) FROM usages u LEFT JOIN inventories i"
-                   " USING (resource_provider_id, resource_class)"
-                   " WHERE i.total IS NULL OR u.used > i.total",
-                   "0");
+        assert_sql(
+                fixture->path,
+                "SELECT count(*) FROM usages u LEFT JOIN inventories i"
+                " USING (resource_provider_id, resource_class) WHERE i.total IS NULL OR u.used > i.total",
+                "0");
         assert_store_sane(fixture->path);
 }
 

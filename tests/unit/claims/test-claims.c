@@ -75,8 +75,7 @@ static void test_claim(void **state)
         assert_sql(fixture->path,
                    "SELECT created_at GLOB '20[0-9][0-9]-[01][0-9]-[0-3][0-9]T"
                    "[0-2][0-9]:[0-5][0-9]:[0-6][0-9].[0-9][0-9][0-9][0-9][0-9][0-9]Z'"
-                   " AND abs(strftime('%s', created_at) - created_usec / 1000000) <= 1"
-                   " FROM claims",
+                   " AND abs(strftime('%s', created_at) - created_usec / 1000000) <= 1 FROM claims",
                    "1");
         fixture_close(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
@@ -365,11 +364,11 @@ static void test_providers_written_once(void **state)
                    "gpu_a1 gpu_b1");
         /* one goes, and the other moves below a new one */
         fixture_set_host(fixture, "host VCPU=8; cell<host MEMORY_MB=5; gpu_b<cell VGPU=3 +NVIDIA");
-        assert_sql(fixture->path,
-                   "SELECT group_concat(p.name || '<' || ifnull(a.name, ''), ' ')"
-                   " FROM resource_providers p LEFT JOIN resource_providers a ON a.id = p.parent"
-                   " ORDER BY p.position",
-                   "host< gpu_b<cell cell<host");
+        assert_sql(
+                fixture->path,
+                "SELECT group_concat(p.name || '<' || ifnull(a.name, ''), ' ')"
+                " FROM resource_providers p LEFT JOIN resource_providers a ON a.id = p.parent ORDER BY p.position",
+                "host< gpu_b<cell cell<host");
         fixture_close(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         assert_int_equal(fixture_claim(fixture, "vm", "VGPU=3,MEMORY_MB=5", NULL), CLAIM_DONE);
@@ -426,10 +425,10 @@ static void test_root_replaced(void **state)
         assert_int_equal(provider_set_inventory(root, "VCPU", &inventory), 0);
         assert_int_equal(claims_set_providers(fixture->claims, tree, NULL), 0);
         assert_int_equal(claims_set_providers(fixture->claims, tree, NULL), 0);
-        assert_sql(fixture->path,
-                   "SELECT group_concat(withheld || substr(name, 1, 5), ' ') FROM"
-                   " (SELECT * FROM resource_providers ORDER BY name)",
-                   "1gpu_a 0host");
+        assert_sql(
+                fixture->path,
+                "SELECT group_concat(withheld || substr(name, 1, 5), ' ') FROM (SELECT * FROM resource_providers ORDER BY name)",
+                "1gpu_a 0host");
         assert_int_equal(fixture_used(fixture, "another", "VCPU"), 1);
         assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=4", NULL), CLAIM_E_NO_CAPACITY);
         assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=3", NULL), CLAIM_DONE);

@@ -109,11 +109,9 @@ static void test_root_table(void **state)
                 uint64_t reserved_cpus, reserved_mb, reserved_disk_mb;
                 uint64_t vcpu, memory, disk, disk_reserved; /* 0: no such class */
         } cases[] = {
-                { "\"online_cpus\": \"0-7\", \"memory_kib\": 8388608,"
-                  " \"disk_total_bytes\": 107374182400",
+                { "\"online_cpus\": \"0-7\", \"memory_kib\": 8388608, \"disk_total_bytes\": 107374182400",
                   0, 512, 0, 8, 8192, 100, 0 },
-                { "\"online_cpus\": \"0-7\", \"memory_kib\": 8389631,"
-                  " \"disk_total_bytes\": 107374182399",
+                { "\"online_cpus\": \"0-7\", \"memory_kib\": 8389631, \"disk_total_bytes\": 107374182399",
                   8, 8192, 1025, 8, 8192, 99, 2 },
                 { "\"online_cpus\": \"1\", \"memory_kib\": 1024, \"disk_total_bytes\": 1073741824",
                   0, 0, 1024, 1, 1, 1, 1 },
@@ -169,8 +167,7 @@ static void test_reserved_too_much(void **state)
                 config.reserved_host_memory_mb = cases[i].mb;
                 config.reserved_host_disk_mb = cases[i].disk_mb;
                 update(&config,
-                       "\"online_cpus\": \"0-1\", \"memory_kib\": 1048576,"
-                       " \"disk_total_bytes\": 1073741824",
+                       "\"online_cpus\": \"0-1\", \"memory_kib\": 1048576, \"disk_total_bytes\": 1073741824",
                        tree, NULL, DRIVER_UPDATED_IN_PART, cases[i].words);
                 expect_inventory(root, "VCPU", 2, cases[i].cpus_reserved, 4.0);
                 expect_inventory(root, "MEMORY_MB", 1024, cases[i].mb_reserved, 1.0);
@@ -417,10 +414,10 @@ static void test_name_too_long(void **state)
 
         memset(name, 'x', 1000);
         name[1000] = '\0';
-        snprintf(host, sizeof(host),
-                 "\"devices\": [{\"name\": \"%s\","
-                 " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
-                 name);
+        snprintf(
+                host, sizeof(host),
+                "\"devices\": [{\"name\": \"%s\", \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
+                name);
         update(&config, host, tree, NULL, DRIVER_UPDATED_IN_PART, "1 to 200 characters");
 }
 

@@ -140,8 +140,7 @@ static const Case cases[] = {
         { "no pool", GOOD EMULATORS, set_lvm, FINDING_ERROR, "[libvirt] images_type",
           "images_storage_pool" },
         { "no cells",
-          "\"online_cpus\": \"0\", \"disk_total_bytes\": 107374182400, \"memory_kib\": "
-          "4194304, " EMULATORS,
+          "\"online_cpus\": \"0\", \"disk_total_bytes\": 107374182400, \"memory_kib\": 4194304, " EMULATORS,
           set_numa, FINDING_ERROR, "[compute] numa_in_placement", "reports no NUMA cells" },
         { "too many pages", GOOD EMULATORS, set_many_pages, FINDING_ERROR, "reserved_huge_pages",
           "has only 8" },
@@ -204,8 +203,7 @@ static void test_like_pci_siblings(void **state)
                 { 7, "{\"vendor_id\": \"10de\"}", NULL },
                 { 8, "{\"vendor_id\": \"10de\"}", "8 providers have CUSTOM_PCI_10DE_1EB8" },
                 { 8,
-                  "[{\"address\": \"0000:81:00.0\", \"resource_class\": \"PGPU\"},"
-                  " {\"vendor_id\": \"10de\"}]",
+                  "[{\"address\": \"0000:81:00.0\", \"resource_class\": \"PGPU\"}, {\"vendor_id\": \"10de\"}]",
                   NULL },
                 { 8, "{\"vendor_id\": \"10de\", \"physical_network\": \"net\"}", "No device" },
                 { 8, "{\"vendor_id\": \"8086\"}", "No device of this host matches" },

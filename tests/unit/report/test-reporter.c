@@ -352,10 +352,11 @@ static void test_only_what_moved_is_read(void **state)
         fake_http_clear_log();
         set_list(fixture, 3, 6);
         assert_int_equal(refresh(fixture), 0);
-        assert_string_equal(fake_http_log(), "GET /resource_providers?in_tree=host; "
-                                             "GET /resource_providers/a/inventories; "
-                                             "GET /resource_providers/a/traits; "
-                                             "GET /resource_providers/a/aggregates");
+        assert_string_equal(
+                fake_http_log(),
+                "GET /resource_providers?in_tree=host; "
+                "GET /resource_providers/a/inventories; "
+                "GET /resource_providers/a/traits; GET /resource_providers/a/aggregates");
         fake_http_clear_log();
         set_list(fixture, 3, -1);
         assert_int_equal(refresh(fixture), 0);

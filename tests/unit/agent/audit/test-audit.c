@@ -123,8 +123,7 @@ static void test_table(void **state)
                   NULL },
                 { "another provider, and nothing binds the guest", GUEST " VGPU=1@host_a",
                   GUEST " VGPU=1@host_b", true, true, "provider none",
-                  "its VGPU elsewhere than on host_a, where Placement has it; nothing of its "
-                  "guest is bound" },
+                  "its VGPU elsewhere than on host_a, where Placement has it; nothing of its guest is bound" },
                 { "a claim with less CPUs than its guest", "VCPU=3@host MEMORY_MB=512@host",
                   "VCPU=1@host MEMORY_MB=512@host", true, true, "amount none",
                   "Placement 3; guest g has 2 VCPUs, its claim has 1" },

@@ -37,11 +37,11 @@ static void test_auth_section_refused(void **state)
 
         expect_refused(f, "[placement]\n\nauth_section = gone\n",
                        "x.conf:3: [placement] auth_section: there is no section [gone]");
-        expect_refused(f,
-                       "[placement]\nauth_section = other\n[other]\nauth_type = password\n"
-                       "auth_url = http://k\npassword = x\n",
-                       "x.conf:4: [other] auth_type: password needs username or user_id, which is "
-                       "not set");
+        expect_refused(
+                f,
+                "[placement]\nauth_section = other\n[other]\nauth_type = password\n"
+                "auth_url = http://k\npassword = x\n",
+                "x.conf:4: [other] auth_type: password needs username or user_id, which is not set");
         /* without the reference the section is a stranger's, and one that is empty is none */
         c = load_text(f,
                       "[placement]\nauth_section =\nendpoint_override = http://p\n" SERVICE_USER);

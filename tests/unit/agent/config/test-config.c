@@ -173,8 +173,9 @@ static void test_placement(void **state)
         config_free(c);
         c = load_text(f, "[placement]\nendpoint = https://h/\ninsecure = yes\n");
         assert_true(c->reporter.insecure);
-        assert_string_equal(f->warnings, "x.conf:1: [placement] insecure = true: the server's "
-                                         "certificate is not verified\n");
+        assert_string_equal(
+                f->warnings,
+                "x.conf:1: [placement] insecure = true: the server's certificate is not verified\n");
 }
 
 /* What an operator pastes gives no warning for what the agent knows, nor will know soon. */
@@ -247,82 +248,63 @@ static const struct {
         const char *text, *expected;
 } refused[] = {
         { "[DEFAULT]\n\nstate_path = agent\n",
-          "x.conf:3: [DEFAULT] state_path: \"agent\" is not allowed; allowed is an "
-          "absolute path" },
+          "x.conf:3: [DEFAULT] state_path: \"agent\" is not allowed; allowed is an absolute path" },
         { "[DEFAULT]\nstate_path =\n",
-          "x.conf:2: [DEFAULT] state_path: \"\" is not allowed; allowed is an absolute "
-          "path" },
+          "x.conf:2: [DEFAULT] state_path: \"\" is not allowed; allowed is an absolute path" },
         { "[DEFAULT]\nstate_path = $state_path\n",
-          "x.conf:2: [DEFAULT] state_path: \"$state_path\" is not allowed; allowed is an "
-          "absolute path" },
+          "x.conf:2: [DEFAULT] state_path: \"$state_path\" is not allowed; allowed is an absolute path" },
         { "[DEFAULT]\nclaim_db = /x\n",
-          "x.conf:2: [DEFAULT] claim_db: \"/x\" is not allowed; allowed is the path of a "
-          "file, relative to state_path" },
+          "x.conf:2: [DEFAULT] claim_db: \"/x\" is not allowed; allowed is the path of a file, relative to state_path" },
         { "[DEFAULT]\ninstances_path = $pybasedir/x\n",
-          "x.conf:2: [DEFAULT] instances_path: \"$pybasedir/x\" is not allowed; allowed is "
-          "an absolute path" },
-        { "[DEFAULT]\nhost = a b\n", "x.conf:2: [DEFAULT] host: \"a b\" is not allowed; "
-                                     "allowed is a name of up to 255 "
-                                     "printable characters without spaces" },
+          "x.conf:2: [DEFAULT] instances_path: \"$pybasedir/x\" is not allowed; allowed is an absolute path" },
+        { "[DEFAULT]\nhost = a b\n",
+          "x.conf:2: [DEFAULT] host: \"a b\" is not allowed; "
+          "allowed is a name of up to 255 printable characters without spaces" },
         { "[DEFAULT]\ncompute_driver = fake.FakeDriver\n",
           "x.conf:2: [DEFAULT] compute_driver: \"fake.FakeDriver\" is not allowed; allowed "
           "is libvirt, libvirt.LibvirtDriver, linux or static" },
         { "[DEFAULT]\ndebug = maybe\n",
           "x.conf:2: [DEFAULT] debug: \"maybe\" is not allowed; allowed is true or false" },
         { "[DEFAULT]\nclaim_expiry_time = -1\n",
-          "x.conf:2: [DEFAULT] claim_expiry_time: \"-1\" is not allowed; allowed is a "
-          "whole "
-          "number from 0 to 2147483647" },
+          "x.conf:2: [DEFAULT] claim_expiry_time: \"-1\" is not allowed; allowed is a whole number from 0 to 2147483647" },
         { "[DEFAULT]\nupdate_resources_interval = 2147483648\n",
           "x.conf:2: [DEFAULT] update_resources_interval: \"2147483648\" is not allowed; "
-          "allowed is a whole number of seconds up to 2147483647, 0 for 60, or -1 for "
-          "never" },
+          "allowed is a whole number of seconds up to 2147483647, 0 for 60, or -1 for never" },
         { "[DEFAULT]\nreserved_host_memory_mb = 512 MB\n",
           "x.conf:2: [DEFAULT] reserved_host_memory_mb: \"512 MB\" is not allowed; allowed "
           "is a whole number from 0 to 2147483647" },
         { "[DEFAULT]\ncpu_allocation_ratio = -1\n",
-          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"-1\" is not allowed; allowed is a "
-          "number from 0 to 1000000" },
+          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"-1\" is not allowed; allowed is a number from 0 to 1000000" },
         { "[DEFAULT]\ncpu_allocation_ratio = four\n",
-          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"four\" is not allowed; allowed is a "
-          "number from 0 to 1000000" },
+          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"four\" is not allowed; allowed is a number from 0 to 1000000" },
         { "[DEFAULT]\ninitial_ram_allocation_ratio = 0.0\n",
-          "x.conf:2: [DEFAULT] initial_ram_allocation_ratio: \"0.0\" is not allowed; "
-          "allowed is a number from 0.001 to 1000000" },
+          "x.conf:2: [DEFAULT] initial_ram_allocation_ratio: \"0.0\" is not allowed; allowed is a number from 0.001 to 1000000" },
         { "[agent]\nlog_level = loud\n",
-          "x.conf:2: [agent] log_level: \"loud\" is not allowed; allowed is debug, info, "
-          "notice, warning, err or crit" },
+          "x.conf:2: [agent] log_level: \"loud\" is not allowed; allowed is debug, info, notice, warning, err or crit" },
         { "[agent]\nowner_trait = nova\n",
           "x.conf:2: [agent] owner_trait: \"nova\" is not allowed; allowed is a trait's "
           "name (A-Z, 0-9, _; up to 255), or nothing for none" },
         { "[libvirt]\nconnection_uri = system\n",
-          "x.conf:2: [libvirt] connection_uri: \"system\" is not allowed; allowed is a "
-          "libvirt URI such as qemu:///system" },
+          "x.conf:2: [libvirt] connection_uri: \"system\" is not allowed; allowed is a libvirt URI such as qemu:///system" },
         { "[libvirt]\nkeepalive_interval = 3601\n",
-          "x.conf:2: [libvirt] keepalive_interval: \"3601\" is not allowed; allowed is a "
-          "whole number from 0 to 3600" },
+          "x.conf:2: [libvirt] keepalive_interval: \"3601\" is not allowed; allowed is a whole number from 0 to 3600" },
         { "[libvirt]\nimages_type = rbd\n",
           "x.conf:2: [libvirt] images_type = rbd needs images_storage_pool, the name of the storage pool of "
           "libvirt that has the disks" },
         { "[static]\npath = host.json\n",
-          "x.conf:2: [static] path: \"host.json\" is not allowed; allowed is an absolute "
-          "path" },
+          "x.conf:2: [static] path: \"host.json\" is not allowed; allowed is an absolute path" },
         { "[DEFAULT]\ncompute_driver = static\n",
-          "x.conf:2: compute_driver = static needs [static] path, the JSON file of a "
-          "host" },
+          "x.conf:2: compute_driver = static needs [static] path, the JSON file of a host" },
         { "[placement]\nauth_type = kerberos\n",
           "x.conf:2: [placement] auth_type: \"kerberos\" is not allowed; allowed is none, "
           "admin_token, password or v3applicationcredential" },
         { "[placement]\nendpoint_override = placement:8778\n",
           "x.conf:2: [placement] endpoint_override: \"placement:8778\" is not allowed; "
-          "allowed is unix:///PATH, or http://HOST… or https://HOST… without user name, "
-          "query and fragment" },
+          "allowed is unix:///PATH, or http://HOST… or https://HOST… without user name, query and fragment" },
         { "[placement]\nmax_connections = 0\n",
-          "x.conf:2: [placement] max_connections: \"0\" is not allowed; allowed is a whole "
-          "number from 1 to 64" },
+          "x.conf:2: [placement] max_connections: \"0\" is not allowed; allowed is a whole number from 1 to 64" },
         { "[placement]\ntimeout = 1.5\n", "x.conf:2: [placement] timeout: \"1.5\" is not "
-                                          "allowed; allowed is a whole number "
-                                          "from 1 to 3600" },
+                                          "allowed; allowed is a whole number from 1 to 3600" },
         { "[placement]\nauth_url = unix:///x\n",
           "x.conf:2: [placement] auth_url: \"unix:///x\" is not allowed; allowed is "
           "http://HOST… or https://HOST… without user name, query and fragment" },
@@ -340,25 +322,21 @@ static const struct {
           "x.conf:2: [placement] auth_type: password needs username or user_id, which is not set" },
         { "[placement]\nauth_type = password\nauth_url = http://h/v3\nuser_id = 1\n"
           "password = SECRET\nproject_id = 2\nsystem_scope = all\n",
-          "x.conf:7: [placement] system_scope: a token has one scope, and project_id is set, too: "
-          "keep one of the two" },
+          "x.conf:7: [placement] system_scope: a token has one scope, and project_id is set, too: keep one of the two" },
         { "[placement]\nauth_type = v3applicationcredential\nauth_url = http://h/v3\n"
           "tenant_name = x\napplication_credential_id = 1\n"
           "application_credential_secret = SECRET\n",
           "x.conf:4: [placement] project_name: an application credential has its scope already, "
           "and Keystone refuses another: take this option away" },
         { "[placement]\nauth_url = http://h/\n",
-          "x.conf:1: [placement] auth_type is not set, but auth_url is; allowed is "
-          "password "
-          "or v3applicationcredential" },
+          "x.conf:1: [placement] auth_type is not set, but auth_url is; allowed is password or v3applicationcredential" },
         { "[devices]\nenabled_mdev_types = nvidia-35, ../x\n",
           "x.conf:2: [devices] enabled_mdev_types: \"../x\" is not allowed; allowed is a "
           "list of mdev types such as nvidia-35, with commas between them" },
         { "[pci]\ndevice_spec = {}\ndevice_spec = {\"vendor_id\": 5}\n",
           "x.conf:3: [pci] device_spec: vendor_id must be a string" },
         { "[pci]\nreport_in_placement = yes\ndevice_spec = {\"devname\": \"eth0\"}\n",
-          "x.conf:3: [pci] device_spec: devname \"eth0\": [pci] report_in_placement needs an "
-          "address in place of a name" },
+          "x.conf:3: [pci] device_spec: devname \"eth0\": [pci] report_in_placement needs an address in place of a name" },
         { "[DEFAULT]\nno sense\n", "x.conf:2: not of the form OPTION = VALUE" },
         /* A long value is cut between two characters. */
         { "[DEFAULT]\ndebug = \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"
@@ -502,18 +480,18 @@ static void test_warnings(void **state)
                                                          "[vgpu_x]\n"
                                                          "mdev_class = VGPU\n");
 
-        assert_string_equal(f->warnings,
-                            "x.conf:4: unknown section [glance], ignoring\n"
-                            "x.conf:7: unknown section [neutron], ignoring\n"
-                            "x.conf:3: unknown option [DEFAULT] transport_url, ignoring\n"
-                            "x.conf:9: unknown option [compute] cpu_set, ignoring\n"
-                            "x.conf:11: unknown option [libvirt] virt_kind, ignoring\n"
-                            "x.conf:13: unknown option [mdev_x] address, ignoring\n"
-                            "x.conf:15: unknown option [vgpu_x] mdev_class, ignoring\n"
-                            "x.conf:12: [devices] enabled_mdev_types does not list the type of "
-                            "[mdev_x], ignoring\n"
-                            "x.conf:14: [devices] enabled_mdev_types does not list the type of "
-                            "[vgpu_x], ignoring\n");
+        assert_string_equal(
+                f->warnings,
+                "x.conf:4: unknown section [glance], ignoring\n"
+                "x.conf:7: unknown section [neutron], ignoring\n"
+                "x.conf:3: unknown option [DEFAULT] transport_url, ignoring\n"
+                "x.conf:9: unknown option [compute] cpu_set, ignoring\n"
+                "x.conf:11: unknown option [libvirt] virt_kind, ignoring\n"
+                "x.conf:13: unknown option [mdev_x] address, ignoring\n"
+                "x.conf:15: unknown option [vgpu_x] mdev_class, ignoring\n"
+                "x.conf:12: [devices] enabled_mdev_types does not list the type of "
+                "[mdev_x], ignoring\n"
+                "x.conf:14: [devices] enabled_mdev_types does not list the type of [vgpu_x], ignoring\n");
         config_free(c);
         scratch_write(f->folder, "x.conf", "[foo]\n");
         c = NULL;
@@ -527,8 +505,7 @@ static void test_readable_secret(void **state)
                 const char *expected;
         } cases[] = {
                 { "[placement]\nendpoint = http://h\ntoken = x\n",
-                  "x.conf:3: [placement] token is a secret, and everybody may read the file: take "
-                  "that right away (chmod o-r)\n" },
+                  "x.conf:3: [placement] token is a secret, and everybody may read the file: take that right away (chmod o-r)\n" },
                 { "[placement]\nendpoint = http://h\npassword = x\n",
                   "x.conf:3: [placement] password is a secret, and everybody may read the file: "
                   "take that right away (chmod o-r)\n" },
@@ -738,8 +715,7 @@ static void test_mdev_refused(void **state)
                   "list of PCI addresses (0000:41:00.0) or paths below /sys/devices/" },
                 { TYPES "[mdev_a]\ndevice_addresses = 0000:41:00.0\n"
                         "[mdev_b]\ndevice_addresses = 0000:42:00.0,0000:41:00.0\n",
-                  "x.conf:6: [mdev_b] device_addresses: 0000:41:00.0 is given to the type a "
-                  "already" },
+                  "x.conf:6: [mdev_b] device_addresses: 0000:41:00.0 is given to the type a already" },
                 { TYPES "[mdev_a]\ndevice_addresses = 0000:4A:00.0, 0000:4a:00.0\n",
                   "x.conf:4: [mdev_a] device_addresses: 0000:4a:00.0 is there twice" },
                 { TYPES "[vgpu_a]\ndevice_addresses = x\n",
@@ -749,9 +725,7 @@ static void test_mdev_refused(void **state)
                   "x.conf:4: [mdev_a] mdev_class: \"VCPU\" is not allowed; allowed is VGPU, or "
                   "CUSTOM_ with A-Z, 0-9 and _ (up to 255)" },
                 { TYPES "[mdev_a]\nmax_instances = 0\n",
-                  "x.conf:4: [mdev_a] max_instances: \"0\" is not allowed; allowed is a whole "
-                  "number "
-                  "from 1 to 2147483647" },
+                  "x.conf:4: [mdev_a] max_instances: \"0\" is not allowed; allowed is a whole number from 1 to 2147483647" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

@@ -93,8 +93,7 @@ static const Case cases[] = {
           .n_findings = 2 },
         /* the issue's own host: nothing of it is green */
         { "claims hold more than the host has (and 5 more)",
-          "claims degraded; devices degraded; second reporter degraded; claims warning; "
-          "service warning; devices warning",
+          "claims degraded; devices degraded; second reporter degraded; claims warning; service warning; devices warning",
           .sync = SYNC_SYNCED, .vcpus = 324, .vgpus_gone = 2, .missing = true, .undone = true,
           .owed = { .n_unheld = 320 }, .host_cordoned = "by ann" },
 };
@@ -201,8 +200,7 @@ static void test_words(void **state)
                   "Withheld, so that nobody is promised them: gone (back, and offered again soon)" },
                 { { .sync = SYNC_SYNCED, .undone = true },
                   "Somebody else writes this host's tree, too, and undid this, which is left as "
-                  "the other has it for now: "
-                  "trait HW_A of host: taken away (undone 3 times)" },
+                  "the other has it for now: trait HW_A of host: taken away (undone 3 times)" },
                 { { .sync = SYNC_SYNCED, .owed = { .n_unheld = 2 } },
                   "Placement knows nothing of 2 of 2 claim(s)" },
         };
@@ -230,8 +228,7 @@ static void test_line(void **state)
         judge(&bad, &verdict);
         assert_string_equal(
                 verdict_line(&verdict, text, sizeof(text)),
-                "Placement cannot be used; 3 provider(s), 2 claim(s), 1 not reported yet. "
-                "Placement cannot be used: no route");
+                "Placement cannot be used; 3 provider(s), 2 claim(s), 1 not reported yet. Placement cannot be used: no route");
 }
 
 /* What is to be done where the host cannot be polled is the driver's. */

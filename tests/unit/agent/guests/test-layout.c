@@ -23,8 +23,7 @@ static void test_layouts(void **state)
                 { GUEST(", \"memory_cells\": \"9\""), ";", "" },
                 { GUEST(", \"memory_cells\": \"1\""), "0@1:0-1 0 2;", "" },
                 { GUEST(", \"cpus\": \"0-1\""), "0@0:0-1 0 2; 0=0-1s 1=0-1s", "" },
-                { GUEST(", \"page_kib\": 2048, \"pins\": [{\"vcpu\": 0, \"cpus\": \"6\"},"
-                        " {\"vcpu\": 1, \"cpus\": \"4-5\"}]"),
+                { GUEST(", \"page_kib\": 2048, \"pins\": [{\"vcpu\": 0, \"cpus\": \"6\"}, {\"vcpu\": 1, \"cpus\": \"4-5\"}]"),
                   "0@1:0-1 2048 2; 0=6 1=4-5s", "6" },
                 /* alone on a CPU that is not for that */
                 { GUEST(", \"pins\": [{\"vcpu\": 0, \"cpus\": \"1\"}]"), "0@0:0 0 1; 0=1s", "" },
@@ -32,24 +31,21 @@ static void test_layouts(void **state)
                 { GUEST(", \"cells\": [{\"id\": 0, \"memory_kib\": 1024, \"vcpus\": \"1\","
                         " \"host_cells\": \"1\"}, {\"id\": 1, \"memory_kib\": 1, \"vcpus\": \"0\","
                         " \"host_cells\": \"0\", \"page_kib\": 2048}],"
-                        " \"pins\": [{\"vcpu\": 0, \"cpus\": \"2\"}, {\"vcpu\": 1, \"cpus\": "
-                        "\"7\"}]"),
+                        " \"pins\": [{\"vcpu\": 0, \"cpus\": \"2\"}, {\"vcpu\": 1, \"cpus\": \"7\"}]"),
                   "0@1:1 0 1, 1@0:0 2048 1; 0=2 1=7", "2,7" },
                 /* Nova's guest without a topology, once cpu_shared_set is set: it floats */
                 { GUEST(", \"cpus\": \"0-1,4-5\""), ";", "" },
                 { GUEST(", \"cpus\": \"0-1,4-5\", \"memory_cells\": \"1\""),
                   "0@1:0-1 0 2; 0=0-1,4-5s 1=0-1,4-5s", "" },
                 /* spread over cells: each part is where it is bound */
-                { GUEST(", \"pins\": [{\"vcpu\": 0, \"cpus\": \"2\"}, {\"vcpu\": 1, \"cpus\": "
-                        "\"6\"}]"),
+                { GUEST(", \"pins\": [{\"vcpu\": 0, \"cpus\": \"2\"}, {\"vcpu\": 1, \"cpus\": \"6\"}]"),
                   "0@0:0 0 1, 1@1:1 0 1; 0=2 1=6", "2,6" },
                 { GUEST(", \"cpus\": \"0-1,4-5\", \"pins\": [{\"vcpu\": 1, \"cpus\": \"6\"}]"),
                   "0@1:1 0 1; 0=0-1,4-5s 1=6", "6" },
                 { GUEST(", \"memory_cells\": \"0\", \"pins\": [{\"vcpu\": 1, \"cpus\": \"6\"}]"),
                   "0@0:0 0 2, 1@1:1 0 0; 1=6", "6" },
                 /* one of its cells is anywhere */
-                { GUEST(", \"cells\": [{\"id\": 0, \"vcpus\": \"0\", \"host_cells\": \"1\"},"
-                        " {\"id\": 1, \"vcpus\": \"1\"}]"),
+                { GUEST(", \"cells\": [{\"id\": 0, \"vcpus\": \"0\", \"host_cells\": \"1\"}, {\"id\": 1, \"vcpus\": \"1\"}]"),
                   "0@1:0 0 0;", "" },
         };
         NumaFixture facts;

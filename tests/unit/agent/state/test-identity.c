@@ -193,8 +193,8 @@ static int load_without_rights(const char *state_path)
         r = identity_load(NULL, state_path, &uuid, NULL, &error);
         if (r != -EACCES)
                 return 2;
-        return strstr(error.text, "compute_id cannot be made: Permission denied; make the folder "
-                                  "writable, or put the file")
+        return strstr(error.text,
+                      "compute_id cannot be made: Permission denied; make the folder writable, or put the file")
                        ? 0
                        : 3;
 }

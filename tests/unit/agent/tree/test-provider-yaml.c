@@ -145,29 +145,21 @@ static void test_g2_13_bad_entries(void **state)
                   "CUSTOM_A must be a mapping" },
                 { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {}}]}}",
                   "total of CUSTOM_A is missing" },
-                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
-                  "{total: '5'}}]}}",
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {total: '5'}}]}}",
                   "total must be a whole number" },
-                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
-                  "{total: -5}}]}}",
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {total: -5}}]}}",
                   "total must be a whole number" },
-                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
-                  "{total: 99999999999999999999}}]}}",
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {total: 99999999999999999999}}]}}",
                   "total must be a whole number" },
-                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
-                  "{total: 5, allocation_ratio: 0}}]}}",
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {total: 5, allocation_ratio: 0}}]}}",
                   "allocation_ratio must be" },
-                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
-                  "{total: 5, allocation_ratio: .inf}}]}}",
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {total: 5, allocation_ratio: .inf}}]}}",
                   "allocation_ratio must be" },
-                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
-                  "{total: 5, reserved: 6}}]}}",
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {total: 5, reserved: 6}}]}}",
                   "reserved of CUSTOM_A" },
-                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
-                  "{total: 5, colour: 6}}]}}",
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {total: 5, colour: 6}}]}}",
                   "\"colour\" is no field" },
-                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: "
-                  "{total: 5}}, {CUSTOM_A: {total: 6}}]}}",
+                { "{identification: {name: a}, inventories: {additional: [{CUSTOM_A: {total: 5}}, {CUSTOM_A: {total: 6}}]}}",
                   "CUSTOM_A is there twice" },
                 { "{identification: {name: good}, traits: {additional: [CUSTOM_T]}}",
                   "good has an entry already" },

@@ -65,9 +65,8 @@ static void assert_host(const HostView *view, const char *expected)
 
 static void test_merge(void **state)
 {
-        _cleanup_(host_view_freep) HostView *seen =
-                make_view("host VCPU=1; cell<host; used<cell VGPU=2 +T @A; idle<cell VGPU=1; "
-                          "stays<host VCPU=2");
+        _cleanup_(host_view_freep) HostView *seen = make_view(
+                "host VCPU=1; cell<host; used<cell VGPU=2 +T @A; idle<cell VGPU=1; stays<host VCPU=2");
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host VCPU=2; new<host;"
                                                                       "stays<new VCPU=2");
         _cleanup_(host_view_freep) HostView *merged = NULL, *again = NULL, *later = NULL;

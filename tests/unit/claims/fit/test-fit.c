@@ -62,8 +62,7 @@ static void test_unsuffixed(void **state)
                 { GPUS, NULL, "CUSTOM_X=1", FIT_E_UNKNOWN_CLASS,
                   "No provider of this host has resource class CUSTOM_X" },
                 { "", NULL, "VCPU=1", FIT_E_UNKNOWN_CLASS,
-                  "The host was not polled yet, so it is not known what it has: \"computectl status\" "
-                  "says why" },
+                  "The host was not polled yet, so it is not known what it has: \"computectl status\" says why" },
                 /* the root before others that have more */
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=2", FIT_DONE, "VCPU=2 on host" },
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=3", FIT_DONE, "VCPU=3 on cell" },
@@ -113,8 +112,7 @@ static void test_groups(void **state)
                 { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1", FIT_DONE,
                   "_A VGPU=1 on gpu_a, _B VGPU=1 on gpu_c" },
                 { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1 _C:VGPU=1 _D:VGPU=1 isolate", FIT_E_NO_CAPACITY,
-                  "4 groups ask for VGPU=1 each on providers of their own (isolate), there is room "
-                  "for 3" },
+                  "4 groups ask for VGPU=1 each on providers of their own (isolate), there is room for 3" },
                 { GPUS, NULL, "_A:VGPU=8 _B:VGPU=8 _C:VGPU=8", FIT_E_NO_CAPACITY,
                   "3 groups ask for VGPU=8 each, there is room for 2" },
                 { GPUS, NULL, "_A:VGPU=8 _B:VGPU=7 _C:VGPU=6", FIT_E_NO_CAPACITY,
@@ -238,9 +236,9 @@ static void test_bound(void **state)
         make_request(&request, words);
         r = fit_request(view, "host", &request, &fit, &error);
         assert_int_equal(r, FIT_E_TOO_HARD);
-        assert_string_equal(error.text,
-                            "Too hard: no way to place the 81 groups was found within 3000000 "
-                            "steps");
+        assert_string_equal(
+                error.text,
+                "Too hard: no way to place the 81 groups was found within 3000000 steps");
         assert_true(fit.work > FIT_WORK_MAX && fit.work < FIT_WORK_MAX * 2);
 }
 
@@ -388,11 +386,9 @@ static void test_explain(void **state)
                 { NULL, "DISK_GB=13", FIT_E_NO_CAPACITY, " DISK_GB on host: step_size 7" },
                 { NULL, "CUSTOM_X=1", FIT_E_UNKNOWN_CLASS, "" },
                 { "gpu_b VGPU 3", "VCPU=1 _G:VGPU=2:FAST", FIT_DONE,
-                  " VCPU on host: fits 0; _G VGPU on gpu_a: trait 0;"
-                  " _G VGPU on gpu_b: capacity 1; _G VGPU on gpu_c: fits 0" },
+                  " VCPU on host: fits 0; _G VGPU on gpu_a: trait 0; _G VGPU on gpu_b: capacity 1; _G VGPU on gpu_c: fits 0" },
                 { NULL, "_G:VGPU=1,VCPU=1", FIT_E_NO_CAPACITY,
-                  "_G VGPU on host: class 1; _G VCPU on gpu_a: class 1; _G VCPU on gpu_b: class 1;"
-                  " _G VCPU on gpu_c: class 1" },
+                  "_G VGPU on host: class 1; _G VCPU on gpu_a: class 1; _G VCPU on gpu_b: class 1; _G VCPU on gpu_c: class 1" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -474,9 +470,8 @@ static void test_in_tree(void **state)
 /* E8: a group without resources is there for its traits; the cell that has both is found. */
 static void test_same_subtree(void **state)
 {
-        _cleanup_(host_view_freep) HostView *view =
-                make_view("host; n0<host VCPU=8 +CELL; n1<host VCPU=4 +CELL +FAST; g0<n0 VGPU=1; "
-                          "g1<n1 VGPU=1");
+        _cleanup_(host_view_freep) HostView *view = make_view(
+                "host; n0<host VCPU=8 +CELL; n1<host VCPU=4 +CELL +FAST; g0<n0 VGPU=1; g1<n1 VGPU=1");
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
         _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;

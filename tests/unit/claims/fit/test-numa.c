@@ -96,8 +96,7 @@ static void test_policies(void **state)
                 { { "PCPU=2,MEMORY_MB=512", { 0 } }, FIT_DONE, "0@0:0-1 0 512; 0=2 1=3 |" },
                 { { "VCPU=4,MEMORY_MB=512", { .cpu_policy = "mixed", .dedicated_mask = "^0-1" } },
                   FIT_DONE,
-                  "0@0:0-3 0 512; 0=0-1s 1=0-1s 2=2 3=3 | MEMORY_MB=512 on host, PCPU=2 on "
-                  "host, VCPU=2 on host" },
+                  "0@0:0-3 0 512; 0=0-1s 1=0-1s 2=2 3=3 | MEMORY_MB=512 on host, PCPU=2 on host, VCPU=2 on host" },
                 { { "PCPU=3", { .thread_policy = "isolate" } },
                   FIT_DONE,
                   "0@0:0-2 0 0; 0=2 1=4 2=6" },
@@ -149,18 +148,13 @@ static void test_pages(void **state)
                 /* no overcommit of pages */
                 { { "VCPU=1,MEMORY_MB=3073", { .page_size = "small" } },
                   FIT_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 3073 MiB in small pages, free "
-                  "are "
-                  "3072" },
+                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 3073 MiB in small pages, free are 3072" },
                 { { "VCPU=1,MEMORY_MB=2048", { .page_size = "large" } },
                   FIT_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 2048 MiB in large pages, free "
-                  "are "
-                  "1024" },
+                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 2048 MiB in large pages, free are 1024" },
                 { { "VCPU=1,MEMORY_MB=1024", { .page_size = "64" } },
                   FIT_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 64 KiB pages, free "
-                  "are 0" },
+                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 64 KiB pages, free are 0" },
                 { { "VCPU=2,MEMORY_MB=2048", { .nodes = 2, .page_size = "2M" } },
                   FIT_DONE,
                   "0@0:0 2048 1024, 1@1:1 2048 1024;" },
@@ -179,8 +173,7 @@ static void test_pages(void **state)
                 const Case more[] = {
                         { { "VCPU=1,MEMORY_MB=1024", { .page_size = "2M" } },
                           FIT_E_NO_CAPACITY,
-                          "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 2048 KiB "
-                          "pages, free are 1022" },
+                          "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 2048 KiB pages, free are 1022" },
                         /* cell 1 may hold 6144 MiB by the ratio, and its CPUs are full */
                         { { "VCPU=2,MEMORY_MB=4096", { .nodes = 2 } },
                           FIT_E_NO_CAPACITY,
@@ -207,8 +200,7 @@ static void test_memory(void **state)
                 { { "VCPU=1,MEMORY_MB=4096", { .nodes = 1 } }, FIT_DONE, "0@0:0 0 4096;" },
                 { { "VCPU=1,MEMORY_MB=16384", { .nodes = 1 } },
                   FIT_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 16384 MiB, free are 4096 of "
-                  "6144" },
+                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 16384 MiB, free are 4096 of 6144" },
                 { { "VCPU=1,MEMORY_MB=12288", { .page_size = "1G" } },
                   FIT_DONE,
                   "0@0:0 1048576 12288;" },
@@ -218,16 +210,14 @@ static void test_memory(void **state)
                 { { "VCPU=1,MEMORY_MB=1024", { .nodes = 1 } }, FIT_DONE, "0@0:0 0 1024;" },
                 { { "VCPU=1,MEMORY_MB=1025", { .nodes = 1 } },
                   FIT_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1025 MiB, free are 1024 of "
-                  "6144" },
+                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1025 MiB, free are 1024 of 6144" },
                 { { "PCPU=1,MEMORY_MB=4", { 0 } },
                   FIT_E_NO_CAPACITY,
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 4 MiB, free are 0 of 4096" },
                 { { "PCPU=1,MEMORY_MB=11264", { .page_size = "1G" } }, FIT_DONE, "0@0" },
                 { { "PCPU=1,MEMORY_MB=12288", { .page_size = "1G" } },
                   FIT_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 12288 MiB, free are 11264 of "
-                  "16384" },
+                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 12288 MiB, free are 11264 of 16384" },
                 { { "VCPU=1,MEMORY_MB=12288", { .page_size = "1G" } }, FIT_DONE, "0@0" },
         };
 
@@ -320,8 +310,7 @@ static void test_devices(void **state)
                   "0@1:0 0 0; 0=10 | PCPU=1 on host, VGPU=1 on host_b" },
                 { { "PCPU=1 _1:VGPU=2 _2:VGPU=1", { .affinity = "legacy" } },
                   FIT_DONE,
-                  "0@1:0 0 0; 0=10 | PCPU=1 on host, _1 VGPU=2 on host_b, _2 VGPU=1 on "
-                  "host_c" },
+                  "0@1:0 0 0; 0=10 | PCPU=1 on host, _1 VGPU=2 on host_b, _2 VGPU=1 on host_c" },
                 { { "PCPU=1 _1:VGPU=2 _2:VGPU=1", { .affinity = "required" } },
                   FIT_E_NO_CAPACITY,
                   "VGPU: all groups together ask for 3, one request can have 2" },
@@ -384,9 +373,7 @@ static void test_cells_as_providers(void **state)
         const Case cases[] = {
                 { { "PCPU=2,MEMORY_MB=512,DISK_GB=5", { .nodes = 1 } },
                   FIT_DONE,
-                  "0@0:0-1 0 512; 0=2 1=3 | DISK_GB=5 on host, MEMORY_MB=512 on host_NUMA0, PCPU=2 "
-                  "on "
-                  "host_NUMA0" },
+                  "0@0:0-1 0 512; 0=2 1=3 | DISK_GB=5 on host, MEMORY_MB=512 on host_NUMA0, PCPU=2 on host_NUMA0" },
                 { { "VCPU=2,MEMORY_MB=1024", { .nodes = 2, .page_size = "2M" } },
                   FIT_DONE,
                   "0@0:0 2048 512, 1@1:1 2048 512; 0=0-1s 1=8-9s | CUSTOM_HUGEPAGES_2M=256 on "
@@ -462,15 +449,13 @@ static void test_placed(void **state)
                   { "host_NUMA1 VCPU 2", "host_NUMA1 MEMORY_MB 64" },
                   { "VCPU=2,MEMORY_MB=64", { .nodes = 1 } },
                   FIT_DONE,
-                  "0@1:0-1 0 64; 0=8-9s 1=8-9s | MEMORY_MB=64 on host_NUMA1, VCPU=2 on "
-                  "host_NUMA1" },
+                  "0@1:0-1 0 64; 0=8-9s 1=8-9s | MEMORY_MB=64 on host_NUMA1, VCPU=2 on host_NUMA1" },
                 /* pages that nobody placed are not counted */
                 { CELLS,
                   { "host_NUMA0 VCPU 2", "host_NUMA0 MEMORY_MB 64" },
                   { "VCPU=2,MEMORY_MB=64", { .page_size = "2M" } },
                   FIT_DONE,
-                  "0@0:0-1 2048 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host_NUMA0, VCPU=2 on "
-                  "host_NUMA0" },
+                  "0@0:0-1 2048 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host_NUMA0, VCPU=2 on host_NUMA0" },
                 { CELLS,
                   { "host_NUMA1 VCPU 2" },
                   { "VCPU=2", { .nodes = 2 } },

@@ -123,8 +123,7 @@ static void test_placed(void **state)
                 { GPUS, NULL, "_G:VGPU=1", "gpu_b VGPU=1", NULL, 0, "_G VGPU=1 on gpu_b", false },
                 /* What was promised here counts, whatever Placement thinks. */
                 { GPUS, "gpu_b VGPU 4", "VGPU=1", "gpu_b VGPU=1", NULL, NO_ROOM,
-                  "VGPU: Placement gave this consumer 1 of gpu_b, where claims of this host hold 4 "
-                  "of 4",
+                  "VGPU: Placement gave this consumer 1 of gpu_b, where claims of this host hold 4 of 4",
                   false },
                 { GPUS, NULL, "VGPU=1", "host VGPU=1", NULL, NO_ROOM, "VGPU: host has none of it",
                   false },
@@ -158,13 +157,11 @@ static void test_mappings(void **state)
                 /* Example 2: one of two ways does. */
                 { NICS, NULL, "_1:EGR=1000,IGR=1000 _2:EGR=1000,IGR=2000 isolate",
                   "eth0 EGR=1000,IGR=1000; eth1 EGR=1000,IGR=2000", NULL, 0,
-                  "_1 EGR=1000 on eth0, _1 IGR=1000 on eth0, _2 EGR=1000 on eth1, "
-                  "_2 IGR=2000 on eth1",
+                  "_1 EGR=1000 on eth0, _1 IGR=1000 on eth0, _2 EGR=1000 on eth1, _2 IGR=2000 on eth1",
                   false },
                 { NICS, NULL, "_1:EGR=1000,IGR=1000 _2:EGR=1000,IGR=2000 isolate",
                   "eth1 EGR=1000,IGR=1000; eth0 EGR=1000,IGR=2000", NULL, 0,
-                  "_1 EGR=1000 on eth1, _1 IGR=1000 on eth1, _2 EGR=1000 on eth0, "
-                  "_2 IGR=2000 on eth0",
+                  "_1 EGR=1000 on eth1, _1 IGR=1000 on eth1, _2 EGR=1000 on eth0, _2 IGR=2000 on eth0",
                   false },
                 /* Four ports on four providers. */
                 { NICS, NULL, "_1:EGR=100 _2:EGR=200 _3:EGR=300:NET_2 _4:EGR=300:NET_1 isolate",

@@ -63,11 +63,12 @@ static void test_step_error(void **state)
         Error error = ERROR_NULL;
 
         open_table(*state, &sqlite);
-        assert_int_equal(sqlite_prepare(sqlite,
-                                        "SELECT abs(v) FROM (SELECT 1 AS v UNION ALL"
-                                        " SELECT -9223372036854775808)",
-                                        &statement, NULL),
-                         0);
+        assert_int_equal(
+                sqlite_prepare(
+                        sqlite,
+                        "SELECT abs(v) FROM (SELECT 1 AS v UNION ALL SELECT -9223372036854775808)",
+                        &statement, NULL),
+                0);
         assert_int_equal(sqlite_step(sqlite, statement, &error), SQLITE_STEP_ROW);
         assert_true(sqlite_step(sqlite, statement, &error) < 0);
         assert_non_null(strstr(error.text, "integer overflow"));
@@ -177,8 +178,7 @@ static void test_system_errors(void **state)
                 { -EDQUOT, -ENOSPC,
                   "No space left for the claim database /x: free some space in its folder" },
                 { EPERM, -EACCES,
-                  "Cannot open the claim database /x: permission denied; file and folder must "
-                  "belong to the service's user" },
+                  "Cannot open the claim database /x: permission denied; file and folder must belong to the service's user" },
                 { EROFS, -EROFS,
                   "Cannot open the claim database /x: it may not be written there: below another "
                   "folder than /var/lib/compute-agent the unit needs ReadWritePaths= (\"systemctl "

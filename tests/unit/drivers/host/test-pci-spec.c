@@ -55,8 +55,7 @@ static void test_matching(void **state)
                 { "H5: regex", "{'address': {'bus': '8[0-3]', 'function': '[0-2]'}}",
                   "0000:81:00.2", "", true },
                 { "H5: regex with repetitions",
-                  "{'address': {'bus': '(8|[*+(]+)(1|2){1}', 'slot': '[]0^]+.*', 'domain': "
-                  "'0{4}'}}",
+                  "{'address': {'bus': '(8|[*+(]+)(1|2){1}', 'slot': '[]0^]+.*', 'domain': '0{4}'}}",
                   "0000:81:00.2", "", true },
                 { "H5: regex, other bus", "{'address': {'bus': '8[2-3]'}}", "0000:81:00.2", "",
                   false },
@@ -249,8 +248,7 @@ static void test_first_match_counts(void **state)
         SnapshotDevice device = make_device("0000:81:00.0", "");
         char name[RESOURCE_CLASS_MAX + 1], text[256];
 
-        quote("[{'vendor_id': '8086', 'resource_class': 'A'},"
-              " {'vendor_id': '10de', 'resource_class': 'B'}]",
+        quote("[{'vendor_id': '8086', 'resource_class': 'A'}, {'vendor_id': '10de', 'resource_class': 'B'}]",
               text, sizeof(text));
         assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
         quote("{'resource_class': 'C'}", text, sizeof(text));

@@ -228,17 +228,16 @@ static void test_hostile(void **state)
                   "mdevs: item 0: uuid: not a uuid" },
                 { HOST(", \"domains\": [{\"uuid\": \"" UUID_A "\", \"state\": \"on\"}]"),
                   "not a domain state" },
-                { HOST(", \"domains\": [{\"uuid\": \"" UUID_A "\", \"state\": \"running\","
-                       " \"mdevs\": [\"" UUID_A "\", 3]}]"),
+                { HOST(", \"domains\": [{\"uuid\": \"" UUID_A
+                       "\", \"state\": \"running\", \"mdevs\": [\"" UUID_A "\", 3]}]"),
                   "mdevs: item 1: not a string" },
-                { HOST(", \"domains\": [{\"uuid\": \"" UUID_A "\", \"state\": \"running\","
-                       " \"pci_addresses\": [\"../../x\"]}]"),
+                { HOST(", \"domains\": [{\"uuid\": \"" UUID_A
+                       "\", \"state\": \"running\", \"pci_addresses\": [\"../../x\"]}]"),
                   "pci_addresses: item 0: not a PCI address" },
                 { GUEST("\"cpus\": \"1-\""), "cpus: Not a list" },
                 { GUEST("\"pins\": [{\"vcpu\": 0}]"), "pins: item 0: \"cpus\" is missing" },
                 { GUEST("\"pins\": [{\"vcpu\": 65536, \"cpus\": \"1\"}]"), "vcpu: out of range" },
-                { GUEST("\"pins\": [{\"vcpu\": 7, \"cpus\": \"1\"}, {\"vcpu\": 7, \"cpus\": "
-                        "\"1\"}]"),
+                { GUEST("\"pins\": [{\"vcpu\": 7, \"cpus\": \"1\"}, {\"vcpu\": 7, \"cpus\": \"1\"}]"),
                   UUID_A " pins guest CPU 7 twice" },
                 { GUEST("\"cells\": [{\"id\": 3}, {\"id\": 3}]"), UUID_A " lists cell 3 twice" },
                 { GUEST("\"cells\": [{\"id\": 3, \"page_kib\": -2}]"), "page_kib: out of range" },

@@ -200,12 +200,12 @@ static void test_c4_offers(void **state)
                 const MdevOffer *offer;
                 char text[1024];
 
-                snprintf(text, sizeof(text),
-                         "\"devices\": [{\"name\": \"pci_a\", \"is_vgpu_function\": true,"
-                         " \"mdev_types\": [%s]}, {\"name\": \"pci_b\", \"is_vgpu_function\": true,"
-                         " \"mdev_types\": [{\"id\": \"nvidia-1\", \"available_instances\": 0,"
-                         " \"created_instances\": 1}]}]",
-                         cases[i].types);
+                snprintf(
+                        text, sizeof(text),
+                        "\"devices\": [{\"name\": \"pci_a\", \"is_vgpu_function\": true,"
+                        " \"mdev_types\": [%s]}, {\"name\": \"pci_b\", \"is_vgpu_function\": true,"
+                        " \"mdev_types\": [{\"id\": \"nvidia-1\", \"available_instances\": 0, \"created_instances\": 1}]}]",
+                        cases[i].types);
                 host = host_new(text);
                 assert_int_equal(mdev_plan_make(&config, host, &plan), 0);
                 offer = mdev_plan_find(&plan, "pci_a");

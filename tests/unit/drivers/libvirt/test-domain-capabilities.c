@@ -49,12 +49,11 @@ static void test_whole(void **state)
 /* What an older libvirt does not tell, and what is there and not supported */
 static void test_sparse(void **state)
 {
-        static const char text[] =
-                HEAD "<os supported='no'/><devices>"
-                     "<disk supported='no'><enum name='bus'><value>sata</value></enum></disk>"
-                     "<tpm supported='no'><enum name='model'><value>tpm-tis</value></enum></tpm>"
-                     "</devices><features><sev "
-                     "supported='no'><maxGuests>1</maxGuests></sev></features>" TAIL;
+        static const char text[] = HEAD
+                "<os supported='no'/><devices>"
+                "<disk supported='no'><enum name='bus'><value>sata</value></enum></disk>"
+                "<tpm supported='no'><enum name='model'><value>tpm-tis</value></enum></tpm>"
+                "</devices><features><sev supported='no'><maxGuests>1</maxGuests></sev></features>" TAIL;
         _cleanup_(snapshot_emulator_done) SnapshotEmulator emulator = { 0 }, bare = { 0 };
 
         assert_int_equal(domain_capabilities_parse(text, &emulator, NULL), 0);

@@ -66,8 +66,7 @@ static void test_table(void **state)
                 { "<domain><name>n</name><uuid>5d0b6c3e</uuid></domain>", "n: not a uuid" },
                 { DOMAIN("<vcpu>-3</vcpu>"), UUID_DOMAIN ": vcpu is no number" },
                 { DOMAIN("<memory unit='?'>3</memory>"), "Unknown unit" },
-                { DEVICES("<hostdev type='mdev'><source><address "
-                          "uuid='../..'/></source></hostdev>"),
+                { DEVICES("<hostdev type='mdev'><source><address uuid='../..'/></source></hostdev>"),
                   "no uuid: \"../..\"" },
                 { DEVICES("<hostdev type='pci'><source><address bus='0'/></source></hostdev>"),
                   "domain is missing" },

@@ -213,8 +213,7 @@ static void test_cells(void **state)
                           "a", 4, 4000,
                           PINS(PIN(0, "0") "," PIN(1, "1") "," PIN(2, "2") "," PIN(3, "6")))),
                   FLAT, CELLS, "a@cn1:VCPU=4 a@cn1:MEMORY_MB=4000",
-                  "a@cn1_NUMA0:VCPU=3 a@cn1_NUMA0:MEMORY_MB=3000 a@cn1_NUMA1:VCPU=1"
-                  " a@cn1_NUMA1:MEMORY_MB=1000",
+                  "a@cn1_NUMA0:VCPU=3 a@cn1_NUMA0:MEMORY_MB=3000 a@cn1_NUMA1:VCPU=1 a@cn1_NUMA1:MEMORY_MB=1000",
                   0, NULL },
                 { "memory as it is bound, whatever the CPUs say",
                   HOST DOMAINS(DOMAIN("a", 1, 4000, PINS(PIN(0, "0")) ", \"memory_cells\": \"1\"")),
@@ -224,16 +223,14 @@ static void test_cells(void **state)
                   HOST DOMAINS(DOMAIN(
                           "a", 2, 4000,
                           ", \"cpus\": \"0-3\", \"cells\": [{\"id\": 0, \"memory_kib\": 1000000,"
-                          " \"host_cells\": \"0\"}, {\"id\": 1, \"memory_kib\": 3000000,"
-                          " \"host_cells\": \"1\"}]")),
+                          " \"host_cells\": \"0\"}, {\"id\": 1, \"memory_kib\": 3000000, \"host_cells\": \"1\"}]")),
                   FLAT, CELLS, "a@cn1:VCPU=2 a@cn1:MEMORY_MB=4000",
                   "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA0:MEMORY_MB=1000 a@cn1_NUMA1:MEMORY_MB=3000", 0,
                   NULL },
                 { "floating: where there is room for all of it",
                   HOST DOMAINS(DOMAIN("a", 1, 8000, PINS(PIN(0, "0")))), FLAT, CELLS,
                   "a@cn1:VCPU=1 a@cn1:MEMORY_MB=8000 b@cn1:VCPU=1 b@cn1:MEMORY_MB=1000",
-                  "a@cn1_NUMA0:VCPU=1 a@cn1_NUMA0:MEMORY_MB=8000 b@cn1_NUMA1:VCPU=1"
-                  " b@cn1_NUMA1:MEMORY_MB=1000",
+                  "a@cn1_NUMA0:VCPU=1 a@cn1_NUMA0:MEMORY_MB=8000 b@cn1_NUMA1:VCPU=1 b@cn1_NUMA1:MEMORY_MB=1000",
                   0, NULL },
                 { "floating: split", HOST, FLAT, CELLS, "a@cn1:MEMORY_MB=10000",
                   "a@cn1_NUMA0:MEMORY_MB=8192 a@cn1_NUMA1:MEMORY_MB=1808", 0, NULL },
@@ -258,8 +255,7 @@ static void test_cells(void **state)
                   DRIVER_UPDATED_IN_PART,
                   "VCPU stays where it is: consumer " },
                 { "back to flat", HOST, CELLS, FLAT,
-                  "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA1:VCPU=1 a@cn1_NUMA1:MEMORY_MB=7 a@cn1:DISK_GB=1"
-                  " b@cn1_NUMA1:VCPU=3",
+                  "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA1:VCPU=1 a@cn1_NUMA1:MEMORY_MB=7 a@cn1:DISK_GB=1 b@cn1_NUMA1:VCPU=3",
                   "a@cn1:VCPU=3 a@cn1:MEMORY_MB=7 a@cn1:DISK_GB=1 b@cn1:VCPU=3", 0, NULL },
         };
 

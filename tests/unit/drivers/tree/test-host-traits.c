@@ -73,8 +73,7 @@ static const struct {
             "+COMPUTE_VIOMMU_MODEL_INTEL", "-COMPUTE_VIOMMU_MODEL_SMMUV3",
             "+COMPUTE_VIOMMU_MODEL_VIRTIO" } },
         { "another one",
-          "\"arch\": \"aarch64\", \"emulators\": [{\"arch\": \"aarch64\", \"machine\": "
-          "\"virt\"}]",
+          "\"arch\": \"aarch64\", \"emulators\": [{\"arch\": \"aarch64\", \"machine\": \"virt\"}]",
           "",
           { "+HW_ARCH_AARCH64", "+COMPUTE_ARCH_AARCH64", "+COMPUTE_VIOMMU_MODEL_SMMUV3",
             "-COMPUTE_VIOMMU_MODEL_INTEL", "-COMPUTE_VIOMMU_MODEL_VIRTIO",
@@ -112,14 +111,14 @@ static const struct {
           "qemu",
           { "+COMPUTE_NET_VIF_MODEL_LAN9118", "+COMPUTE_NET_VIF_MODEL_NE2K_PCI" } },
         { "newer versions",
-          "\"arch\": \"x86_64\", \"libvirt_version\": 10004000, \"hypervisor_version\": "
-          "8002000, " EMULATOR(""),
+          "\"arch\": \"x86_64\", \"libvirt_version\": 10004000, \"hypervisor_version\": 8002000, " EMULATOR(
+                  ""),
           "",
           { "+COMPUTE_NET_VIF_MODEL_IGB", "+COMPUTE_SOUND_MODEL_VIRTIO",
             "+COMPUTE_ADDRESS_SPACE_EMULATED", "+COMPUTE_SECURITY_STATELESS_FIRMWARE" } },
         { "older versions",
-          "\"arch\": \"x86_64\", \"libvirt_version\": 8000000, \"hypervisor_version\": "
-          "6000000, " EMULATOR(""),
+          "\"arch\": \"x86_64\", \"libvirt_version\": 8000000, \"hypervisor_version\": 6000000, " EMULATOR(
+                  ""),
           "",
           { "-COMPUTE_ADDRESS_SPACE_PASSTHROUGH", "-COMPUTE_SECURITY_STATELESS_FIRMWARE",
             "-COMPUTE_VIOMMU_MODEL_VIRTIO" } },
@@ -150,8 +149,7 @@ static const struct {
             "+COMPUTE_MEM_BACKING_FILE", "+COMPUTE_DEVICE_TAGGING",
             "-COMPUTE_SAME_HOST_COLD_MIGRATE" } },
         { "secure boot of another architecture",
-          X86("\"emulators\": [{\"arch\": \"i686\", \"machine\": \"pc\", \"secure_boot\": "
-              "true}]"),
+          X86("\"emulators\": [{\"arch\": \"i686\", \"machine\": \"pc\", \"secure_boot\": true}]"),
           "",
           { "-COMPUTE_SECURITY_UEFI_SECURE_BOOT", "-COMPUTE_MEM_BACKING_FILE" } },
         { "images",
@@ -250,14 +248,15 @@ static void test_remote_managed_ports(void **state)
                 _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
                 HostConfig config = config_make(NULL, 0);
 
-                assert_true(asprintf(&text,
-                                     X86(EMULATOR(
-                                             "")) ", \"devices\": [{\"name\": \"pci_0000_81_00_2\","
-                                                  " \"address\": \"0000:81:00.2\", "
-                                                  "\"has_card_serial\": %s,"
-                                                  " \"is_physical_function\": %s}]",
-                                     functions[i].serial,
-                                     functions[i].is_physical ? "true" : "false") > 0);
+                assert_true(
+                        asprintf(
+                                &text,
+                                X86(EMULATOR(
+                                        "")) ", \"devices\": [{\"name\": \"pci_0000_81_00_2\","
+                                             " \"address\": \"0000:81:00.2\", "
+                                             "\"has_card_serial\": %s, \"is_physical_function\": %s}]",
+                                functions[i].serial,
+                                functions[i].is_physical ? "true" : "false") > 0);
                 host = host_new(text);
                 assert_int_equal(pci_specs_add(&specs, functions[i].spec, NULL), 0);
                 config.pci_specs = specs;

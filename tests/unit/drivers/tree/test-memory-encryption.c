@@ -60,8 +60,8 @@ static void test_models_c6(void **state)
                   INVENTORY_MAX_AMOUNT, 0, 0 },
                 /* nothing is told of the emulators: nothing changes */
                 { "\"arch\": \"x86_64\"", INVENTORY_MAX_AMOUNT, 0, 0 },
-                { "\"arch\": \"aarch64\", \"emulators\": [{\"arch\": \"x86_64\", \"machine\": "
-                  "\"q35\"" SEV_ES "}]",
+                { "\"arch\": \"aarch64\", \"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"q35\"" SEV_ES
+                  "}]",
                   0, 0, 0 },
         };
         Provider *root;

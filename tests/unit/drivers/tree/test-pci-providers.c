@@ -82,10 +82,10 @@ static void test_new_host(void **state)
                 { "F5: VFs count on their PF", HOST(CARD), SPEC_VF,
                   "cn1_0000:81:00.0 CUSTOM_VF=2/0" },
                 { "C7: a vDPA device is a VF",
-                  HOST(PF("0000:81:00.0") "," PCI("0000:81:01.0",
-                                                  "\"vendor_id\": 32902, \"product_id\": 5452, "
-                                                  "\"physical_function\": \"0000:81:00.0\", "
-                                                  "\"is_vdpa_parent\": true")),
+                  HOST(PF("0000:81:00.0") "," PCI(
+                          "0000:81:01.0",
+                          "\"vendor_id\": 32902, \"product_id\": 5452, "
+                          "\"physical_function\": \"0000:81:00.0\", \"is_vdpa_parent\": true")),
                   SPEC_VF, "cn1_0000:81:00.0 CUSTOM_VF=1/0" },
                 { "F5: traits", HOST(GPU("0000:8a:00.0")),
                   "{\"vendor_id\": \"10de\", \"traits\": \"blue,CUSTOM_RED\"}",
@@ -127,8 +127,7 @@ static void test_refused(void **state)
                   " {\"address\": \"0000:81:01.1\", \"resource_class\": \"B\"}]",
                   "has the resource class CUSTOM_B" },
                 { "C7: mixed traits",
-                  "[{\"address\": \"0000:81:01.0\", \"traits\": \"A\"},"
-                  " {\"address\": \"0000:81:01.1\", \"traits\": \"B\"}]",
+                  "[{\"address\": \"0000:81:01.0\", \"traits\": \"A\"}, {\"address\": \"0000:81:01.1\", \"traits\": \"B\"}]",
                   "the traits of 0000:81:01.1" },
                 { "C7: one-time use of a VF",
                   "{\"product_id\": \"154c\", \"one_time_use\": \"yes\"}", "one_time_use" },

@@ -62,8 +62,8 @@ static void test_table(void **state)
                   HTTP_E_TLS,
                   "compare the clocks" },
                 { { .code = CURLE_PEER_FAILED_VERIFICATION,
-                    .detail = "SSL: no alternative certificate subject name matches target host "
-                              "name 'placement'" },
+                    .detail =
+                            "SSL: no alternative certificate subject name matches target host name 'placement'" },
                   HTTP_E_TLS,
                   "is of another name" },
                 { { .code = CURLE_PEER_FAILED_VERIFICATION,

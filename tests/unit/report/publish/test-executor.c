@@ -28,10 +28,10 @@ static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
         _cleanup_(run_done) Run run = { 0 };
 
         fake_http_begin(NULL, 0, NAMES);
-        run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1 | d VCPU=1",
-                  "host VCPU=2 +HW_A @x | a VCPU=2 +HW_A @x | b VCPU=2 +HW_A @x | c VCPU=2 +HW_A "
-                  "@x | d VCPU=2 +HW_A @x",
-                  NULL, 4);
+        run_begin(
+                &run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1 | d VCPU=1",
+                "host VCPU=2 +HW_A @x | a VCPU=2 +HW_A @x | b VCPU=2 +HW_A @x | c VCPU=2 +HW_A @x | d VCPU=2 +HW_A @x",
+                NULL, 4);
         /* All that may go; how many go over the wire at a time is http's business. */
         assert_true(sd_event_run(run.event, 0) >= 0);
         assert_int_equal(fake_http_get_n_requests(), 4);
@@ -84,11 +84,11 @@ static void test_a_class_that_was_there_is_asked_for_once_more(void **state)
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1",
                 "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, REPORT_DONE);
-        assert_string_equal(fake_http_log(),
-                            "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_A; "
-                            "PUT /resource_classes/CUSTOM_B; PUT /resource_classes/CUSTOM_B; "
-                            "PUT /resource_classes/CUSTOM_C; "
-                            "PUT /resource_providers/host/inventories");
+        assert_string_equal(
+                fake_http_log(),
+                "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_A; "
+                "PUT /resource_classes/CUSTOM_B; PUT /resource_classes/CUSTOM_B; "
+                "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories");
 }
 
 static void test_one_provider_never_overlaps(void **state)
@@ -536,8 +536,7 @@ static void test_reshape(void **state)
                 "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, REPORT_DONE);
         assert_string_equal(
                 fake_http_log(),
-                "POST /resource_providers; POST /reshaper; "
-                "PUT /resource_providers/host/traits; PUT /resource_providers/a/traits");
+                "POST /resource_providers; POST /reshaper; PUT /resource_providers/host/traits; PUT /resource_providers/a/traits");
         assert_non_null(strstr(fake_http_find_body("host/traits"), "generation\":12"));
         assert_non_null(strstr(fake_http_find_body("a/traits"), "generation\":3"));
         assert_int_equal(run.manners.reshaper, RESHAPER_ALLOWED);

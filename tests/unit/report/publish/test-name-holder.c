@@ -54,8 +54,7 @@ static void test_words(void **state)
                   1,
                   1736164800,
                   { HOLDER " in Placement",
-                    "(1 consumer holds something of it, last changed "
-                    "2025-01-06 12:00 UTC)",
+                    "(1 consumer holds something of it, last changed 2025-01-06 12:00 UTC)",
                     "identity adopt --force" } },
                 { true,
                   true,

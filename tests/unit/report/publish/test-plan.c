@@ -111,12 +111,10 @@ static void test_table(void **state)
                 { "", "host VCPU=8 +HW_A",
                   "0 create-provider host; 1 put-inventories host (0); 2 put-traits host (0)" },
                 { "", "host VCPU=8 +HW_A @x",
-                  "0 create-provider host; 1 put-inventories host (0); 2 put-aggregates host (0); "
-                  "3 put-traits host (0)" },
+                  "0 create-provider host; 1 put-inventories host (0); 2 put-aggregates host (0); 3 put-traits host (0)" },
                 /* Parents first, and one step waits for the creation that it needs only. */
                 { "", "host | cell<host | gpu<cell VGPU=4",
-                  "0 create-provider host; 1 create-provider cell (0); 2 create-provider gpu (1); "
-                  "3 put-inventories gpu (2)" },
+                  "0 create-provider host; 1 create-provider cell (0); 2 create-provider gpu (1); 3 put-inventories gpu (2)" },
                 { "host VCPU=8", "host VCPU=8 | gpu<host VGPU=4",
                   "0 create-provider gpu; 1 put-inventories gpu (0)" },
                 { "host VCPU=8", "host VCPU=9", "0 put-inventories host" },
@@ -127,8 +125,7 @@ static void test_table(void **state)
                 { "host @x", "host @y", "0 put-aggregates host" },
                 /* Custom names that Placement may lack are made, the others not. */
                 { "host VCPU=8", "host VCPU=8 CUSTOM_NEW=1 CUSTOM_KNOWN=1 +CUSTOM_T +CUSTOM_OLD",
-                  "0 ensure-class CUSTOM_NEW; 1 ensure-trait CUSTOM_T; 2 put-inventories host (0); "
-                  "3 put-traits host (1)" },
+                  "0 ensure-class CUSTOM_NEW; 1 ensure-trait CUSTOM_T; 2 put-inventories host (0); 3 put-traits host (1)" },
                 /* Once for all providers that need it. */
                 { "", "a CUSTOM_NEW=1 | b CUSTOM_NEW=2",
                   "0 ensure-class CUSTOM_NEW; 1 create-provider a; 2 create-provider b; "
@@ -140,16 +137,14 @@ static void test_table(void **state)
                 { "host | a<host | b<host VGPU=2", "host | a<host | b<a VGPU=2",
                   "0 move-provider b" },
                 { "host | b<host VGPU=2 | c<b", "host | a<host | b<a VGPU=3 | c<a",
-                  "0 create-provider a; 1 move-provider b (0); 2 move-provider c (0); "
-                  "3 put-inventories b" },
+                  "0 create-provider a; 1 move-provider b (0); 2 move-provider c (0); 3 put-inventories b" },
                 { "host | a<host | b<a", "host | b<host",
                   "0 move-provider b; 1 delete-provider a (0)" },
                 /* Places are changed from the top: nothing goes below what is still below it. */
                 { "host | a<host | b<a | c<b", "host | c<host | b<c | a<b",
                   "0 move-provider c; 1 move-provider b (0); 2 move-provider a (1)" },
                 { "host | a<host | b<a", "host | n<host | b<n | x<b | a<x",
-                  "0 create-provider n; 1 create-provider x; 2 move-provider b (0); "
-                  "3 move-provider a (1,2)" },
+                  "0 create-provider n; 1 create-provider x; 2 move-provider b (0); 3 move-provider a (1,2)" },
                 /* Deletions last, children before parents (bug 1872385); what has something is
                    emptied first. */
                 { "host | cell<host | gpu<cell VGPU=4", "host",
@@ -188,8 +183,7 @@ static void test_groundwork_table(void **state)
                 { "host VGPU=4 | old<host VGPU=2", "host | a<host VGPU=4 +HW_A @x",
                   "0 create-provider a; 1 put-aggregates a (0); 2 put-traits a (0)" },
                 { "host VCPU=8",
-                  "host CUSTOM_NEW=1 CUSTOM_KNOWN=1 | cell<host +CUSTOM_T | gpu<cell VGPU=4 "
-                  "+CUSTOM_OLD",
+                  "host CUSTOM_NEW=1 CUSTOM_KNOWN=1 | cell<host +CUSTOM_T | gpu<cell VGPU=4 +CUSTOM_OLD",
                   "0 ensure-class CUSTOM_NEW; 1 ensure-trait CUSTOM_T; 2 create-provider cell; "
                   "3 create-provider gpu (2); 4 put-traits cell (2,1); 5 put-traits gpu (3)" },
                 /* Nothing goes or moves yet: who has a name keeps it. */
@@ -278,8 +272,7 @@ static void test_reshape_table(void **state)
                 /* From the root to its children: every changed inventory in one request. */
                 { "host VCPU=8 VGPU=4 +HW_A",
                   "host VCPU=8 +HW_B | a<host VGPU=2 | b<host CUSTOM_V=2", "a",
-                  "0 ensure-class CUSTOM_V; 1 create-provider a; 2 create-provider b; "
-                  "3 reshape (0,1,2); 4 put-traits host (3)",
+                  "0 ensure-class CUSTOM_V; 1 create-provider a; 2 create-provider b; 3 reshape (0,1,2); 4 put-traits host (3)",
                   "host a b" },
                 /* Emptied and deleted in the end. */
                 { "host VCPU=8 | cell<host MEMORY_MB=5", "host VCPU=8 MEMORY_MB=5", "host",
@@ -335,16 +328,14 @@ static void test_batch_table(void **state)
         } cases[] = {
                 { "", "host VCPU=8 +HW_A | a<host VGPU=1 | b<host VGPU=1 | c<host CUSTOM_V=1",
                   "0 ensure-class CUSTOM_V; 1 create-provider host; 2 create-provider a (1); "
-                  "3 create-provider b (1); 4 create-provider c (1); 5 reshape (0,1,2,3,4); "
-                  "6 put-traits host (1,5)",
+                  "3 create-provider b (1); 4 create-provider c (1); 5 reshape (0,1,2,3,4); 6 put-traits host (1,5)",
                   4 },
                 /* Too few to be worth it. */
                 { "host VCPU=8 | a<host | b<host", "host VCPU=9 | a<host VGPU=1 | b<host VGPU=1",
                   "0 put-inventories host; 1 put-inventories a; 2 put-inventories b", 0 },
                 /* A class that goes may be in use, and a set may go as a whole: on their own. */
                 { "host VCPU=8 PCPU=1 | a<host VGPU=1 | b<host | c<host | d<host | e<host",
-                  "host VCPU=9 | a<host | b<host VGPU=1 | c<host VGPU=1 | d<host VGPU=1 | "
-                  "e<host VGPU=1",
+                  "host VCPU=9 | a<host | b<host VGPU=1 | c<host VGPU=1 | d<host VGPU=1 | e<host VGPU=1",
                   "0 reshape; 1 put-inventories host (0); 2 put-inventories a (0)", 4 },
                 /* What goes, goes behind it. */
                 { "old | a | b | c | d", "a VGPU=1 | b VGPU=1 | c VGPU=1 | d VGPU=1",
@@ -423,9 +414,9 @@ static void test_summary_of_other_fields(void **state)
         inventory->allocation_ratio = 4;
         inventory->max_unit = 8;
         assert_int_equal(make(&planning, NULL), 0);
-        assert_string_equal(planning.plan->steps[0].summary,
-                            "VCPU 8 reserved 2 (was 0) ratio 4 (was 1) units 1–8 by 1 (was "
-                            "1–2147483647 by 1)");
+        assert_string_equal(
+                planning.plan->steps[0].summary,
+                "VCPU 8 reserved 2 (was 0) ratio 4 (was 1) units 1–8 by 1 (was 1–2147483647 by 1)");
 }
 
 static void test_json_and_paths(void **state)

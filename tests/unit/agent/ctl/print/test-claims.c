@@ -144,8 +144,7 @@ static void assert_found(const char *what, const char *ids)
                 "\"cpus\": [{\"vcpu\": 0, \"cpus\": \"4-6\"}], \"held\": \"4-6,20\"}, {\"id\": 2, "
                 "\"consumer\": \"aaaaaaaa-2222-4333-8444-555555555555\", \"resize_target\": true, "
                 "\"devices\": [], \"cells\": [], \"cpus\": [], \"held\": \"\"}, {\"id\": 3, "
-                "\"consumer\": \"c\", \"devices\": [{\"device\": \"pci_1\", \"address\": "
-                "\"0000:41:00.0\", \"mdev\": \"\"}]}]}");
+                "\"consumer\": \"c\", \"devices\": [{\"device\": \"pci_1\", \"address\": \"0000:41:00.0\", \"mdev\": \"\"}]}]}");
         char found[16] = "";
         const json_t *claim;
         size_t i;

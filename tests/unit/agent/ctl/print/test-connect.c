@@ -29,8 +29,7 @@ static void test_table(void **state)
                 const char *connect; /* with ' for " */
                 const char *findings, *words;
         } cases[] = {
-                { "{'keystone':true,'scope':'project "
-                  "service','roles':['service'],'endpoint':'http://p'}",
+                { "{'keystone':true,'scope':'project service','roles':['service'],'endpoint':'http://p'}",
                   "keystone=ok endpoint=ok", "project service with the role(s) service" },
                 { "{'keystone':true,'scope':'system','roles':['admin','reader'],'endpoint':''}",
                   "keystone=ok endpoint=ok", "admin, reader" },

@@ -104,8 +104,7 @@ static void test_explain(void **state)
 
         print(ctl_explain_print,
               "{\"fits\": false, \"summary\": \"VCPU: too much\", \"providers\": [{\"group\": "
-              "\"\", \"name\": \"host\", \"class\": \"VCPU\", \"term\": \"capacity\", \"missing\": "
-              "3, \"text\": \"asks for 5\"}]}",
+              "\"\", \"name\": \"host\", \"class\": \"VCPU\", \"term\": \"capacity\", \"missing\": 3, \"text\": \"asks for 5\"}]}",
               &capture);
         assert_contains(capture.text, "It does not fit:\nVCPU: too much\n");
         assert_contains(capture.text, "capacity        3  asks for 5");

@@ -32,9 +32,9 @@ static void test_nothing(void **state)
         differs = "the tree must change\x1b shape";
         print("[]", STYLE_PIPE, &capture);
         differs = "";
-        assert_string_equal(capture.text,
-                            "Nothing to send now, but Placement is not equal to this host: "
-                            "the tree must change\\x1b shape.\n");
+        assert_string_equal(
+                capture.text,
+                "Nothing to send now, but Placement is not equal to this host: the tree must change\\x1b shape.\n");
 }
 
 static void test_names_of_paths(void **state)

@@ -22,8 +22,7 @@ static const char document[] =
         " \"consumers\": {\"" GUEST "\": {\"allocations\": {"
         "  \"h\": {\"resources\": {\"VCPU\": 2}}, \"g\": {\"resources\": {\"VGPU\": 1}},"
         "  \"n\": {\"resources\": {\"CUSTOM_N\": 1}}}}}},"
-        "\"problems\": [{\"consumer\": \"c\", \"resource_class\": \"PCPU\","
-        " \"reason\": \"it floats\"}]}";
+        "\"problems\": [{\"consumer\": \"c\", \"resource_class\": \"PCPU\", \"reason\": \"it floats\"}]}";
 
 static void test_what_moves(void **state)
 {
@@ -63,15 +62,14 @@ static void test_what_was_done(void **state)
 /* Of both columns, each has room beside the other. */
 static void test_80_columns(void **state)
 {
-        _cleanup_(json_done) json_t *json =
-                parse_json("{\"before\": {\"providers\": [{\"uuid\": \"h\", \"name\": \"host\", "
-                           "\"inventories\": {"
-                           " \"CUSTOM_HUGEPAGES_1G\": {\"total\": 4}, \"CUSTOM_HUGEPAGES_2M\": "
-                           "{\"total\": 1024},"
-                           " \"MEMORY_MB\": {\"total\": 32768}, \"VCPU\": {\"total\": 8}}}]},"
-                           " \"after\": {\"providers\": [{\"uuid\": \"g\", \"name\": \"cell\", "
-                           "\"inventories\": {"
-                           " \"MEMORY_MB\": {\"total\": 32768}, \"VCPU\": {\"total\": 8}}}]}}");
+        _cleanup_(json_done) json_t *json = parse_json(
+                "{\"before\": {\"providers\": [{\"uuid\": \"h\", \"name\": \"host\", "
+                "\"inventories\": {"
+                " \"CUSTOM_HUGEPAGES_1G\": {\"total\": 4}, \"CUSTOM_HUGEPAGES_2M\": "
+                "{\"total\": 1024},"
+                " \"MEMORY_MB\": {\"total\": 32768}, \"VCPU\": {\"total\": 8}}}]},"
+                " \"after\": {\"providers\": [{\"uuid\": \"g\", \"name\": \"cell\", "
+                "\"inventories\": { \"MEMORY_MB\": {\"total\": 32768}, \"VCPU\": {\"total\": 8}}}]}}");
         _cleanup_(capture_done) Capture capture;
         CtlStyle style = STYLE_PIPE;
 
@@ -79,8 +77,8 @@ static void test_80_columns(void **state)
         assert_int_equal(ctl_reshape_print(json, "", &style, capture_begin(&capture)->stream, NULL),
                          0);
         capture_end(&capture);
-        assert_contains(capture.text, "cell     -                                   "
-                                      "MEMORY_MB 32768, VCPU 8\n");
+        assert_contains(capture.text,
+                        "cell     -                                   MEMORY_MB 32768, VCPU 8\n");
         assert_contains(capture.text, "\n         32768, VCPU 8\n");
 }
 

@@ -44,8 +44,8 @@ static void test_page(void **state)
 {
         _cleanup_(capture_done) Capture capture;
 
-        print("{" WELL ", \"sync_state\": \"synced\", \"root\": \"r\", "
-              "\"last_sync_usec\": 1699999800000000}",
+        print("{" WELL
+              ", \"sync_state\": \"synced\", \"root\": \"r\", \"last_sync_usec\": 1699999800000000}",
               STYLE_PIPE, &capture);
         assert_string_equal(
                 capture.text,
@@ -91,8 +91,7 @@ static void test_reasons_are_shown_and_harmless(void **state)
         print("{\"state\": \"degraded\", \"summary\": \"claims cannot be taken (and 1 more)\","
               " \"hypervisor_error\": \"gone\", \"last_poll_usec\": 1, \"sync_state\": \"offline\","
               " \"reasons\": [{\"state\": \"degraded\", \"text\": \"disk \\u001b[2J full\","
-              "  \"command\": \"df\"},"
-              "  {\"state\": \"warning\", \"text\": \"Cordoned: by ann\", \"command\": \"drain\"}]}",
+              "  \"command\": \"df\"},  {\"state\": \"warning\", \"text\": \"Cordoned: by ann\", \"command\": \"drain\"}]}",
               style, &capture);
         assert_contains(capture.text, "claims cannot be taken (and 1 more)");
         assert_contains(capture.text,
@@ -106,8 +105,8 @@ static void test_what_is_owed_is_shown(void **state)
 {
         _cleanup_(capture_done) Capture owed, settled;
 
-        print("{" WELL ", \"sync_state\": \"synced\", \"n_owed_writes\": 2,"
-              " \"n_owed_removals\": 1}",
+        print("{" WELL
+              ", \"sync_state\": \"synced\", \"n_owed_writes\": 2, \"n_owed_removals\": 1}",
               STYLE_PIPE, &owed);
         assert_contains(owed.text,
                         "       Owed: 2 to write to Placement, 1 to remove, 0 to move\n");
@@ -121,8 +120,7 @@ static void test_long_reasons_are_wrapped(void **state)
         CtlStyle style = STYLE_PIPE;
 
         style.width = 40;
-        print("{\"reasons\": [{\"text\": \"Placement cannot be reached, retrying\","
-              " \"command\": \"x\"}]}",
+        print("{\"reasons\": [{\"text\": \"Placement cannot be reached, retrying\", \"command\": \"x\"}]}",
               style, &capture);
         assert_contains(capture.text, "    Reasons: Placement cannot be\n"
                                       "             reached, retrying; see \"x\"\n");

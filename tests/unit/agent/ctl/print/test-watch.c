@@ -51,9 +51,9 @@ static void test_out_of_use(void **state)
         _cleanup_json_ json_t *status = parse_quoted(
                                       "{'node': 'host1', 'reasons': [{'text': 'Cordoned: by ann'},"
                                       " {'text': 'Withheld: card (missing)'}]}"),
-                              *tree = parse_quoted("{'providers': [{'name': 'card',"
-                                                   " 'inventories': {'VGPU': {'used': 3,"
-                                                   " 'capacity': 0}}}]}");
+                              *tree = parse_quoted(
+                                      "{'providers': [{'name': 'card',"
+                                      " 'inventories': {'VGPU': {'used': 3, 'capacity': 0}}}]}");
         const CtlWatchFacts facts = { status, tree, NULL };
         _cleanup_(capture_done) Capture capture;
 
@@ -99,8 +99,7 @@ static void test_page_of_less(void **state)
                   "\nNo claims.\n", "requests" },
                 { "{'sync_state': 'offline', 'reasons': [{'text': 'refused\\u001b'}]}", NULL,
                   "\n  refused\\x1b\n", "No claims" },
-                { "{'sync_state': 'synced', 'n_owed_writes': 1, 'n_owed_moves': 1,"
-                  " 'reasons': [{'text': 'forbidden'}]}",
+                { "{'sync_state': 'synced', 'n_owed_writes': 1, 'n_owed_moves': 1, 'reasons': [{'text': 'forbidden'}]}",
                   NULL, "0 conflicts, 2 owed\n  forbidden\n", "No claims" },
                 { "{'sync_state': 'synced'}", "{'claims': 7}",
                   "Polled never; not published since the start", "GUEST" },
@@ -129,8 +128,9 @@ static void test_line(void **state)
 
         line = ctl_watch_format_line(&(CtlWatchFacts){ .status = status, .tree = tree },
                                      &STYLE_PIPE);
-        assert_string_equal(line, "synced: Placement is equal to this host; 2 providers, 2 claims; "
-                                  "VCPU 6/20, MEMORY_MB 512/512");
+        assert_string_equal(
+                line,
+                "synced: Placement is equal to this host; 2 providers, 2 claims; VCPU 6/20, MEMORY_MB 512/512");
         gone_line = ctl_watch_format_line(&(CtlWatchFacts){ .status = gone }, &STYLE_PIPE);
         assert_string_equal(gone_line, "go\\x0ae");
 }

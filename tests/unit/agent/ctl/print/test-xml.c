@@ -60,8 +60,7 @@ static void test_pci_that_is_not_managed(void **state)
 {
         _cleanup_(capture_done) Capture capture;
 
-        print("{\"devices\": [{\"address\": \"0000:41:1f.7\", \"mdev\": \"\", \"managed\": "
-              "false}]}",
+        print("{\"devices\": [{\"address\": \"0000:41:1f.7\", \"mdev\": \"\", \"managed\": false}]}",
               &capture);
         assert_contains(capture.text, "type='pci' managed='no'>");
 }

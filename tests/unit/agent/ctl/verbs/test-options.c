@@ -52,9 +52,7 @@ static const struct {
         { { "verify", "--config=x.conf" }, "verify", NULL },
         { { "tree", "-c", "x" },
           NULL,
-          "option of discover, verify, doctor, cat-config, check-config, "
-          "migrate-inventory, "
-          "identity, hook alone" },
+          "option of discover, verify, doctor, cat-config, check-config, migrate-inventory, identity, hook alone" },
         { { "who" }, NULL, "cell:N|GUEST is missing" },
         { { "tree", "--svg" }, "tree", NULL },
         { { "discover", "--svg" }, NULL, "option of tree alone" },
@@ -97,8 +95,7 @@ static const struct {
         { { "claim" }, NULL, "--resources or --group" },
         { { "claim", "VCPU=2" },
           NULL,
-          "claim: what it needs is an option: --resources=VCPU=2; and --consumer=UUID is "
-          "missing" },
+          "claim: what it needs is an option: --resources=VCPU=2; and --consumer=UUID is missing" },
         { { "claim", "--consumer", CONSUMER, "gpu:VGPU=1" },
           NULL,
           "claim: what it needs is an option: --group=gpu:VGPU=1" },
