@@ -615,7 +615,7 @@ static int search(void *task, bool cancel, void *userdata)
         return tracker_sync(tracker, on_searched, task);
 }
 
-static int set_up_desk(Daemon *daemon, Error *reterr)
+static int set_up_queue(Daemon *daemon, Error *reterr)
 {
         const Config *config = daemon->engine.config;
 
@@ -718,7 +718,7 @@ static int set_up(Daemon *daemon, Error *reterr)
                 return r;
         if (daemon->mode != DAEMON_SERVE)
                 return tracker_sync(daemon->engine.tracker, on_only_cycle_ended, daemon);
-        r = set_up_desk(daemon, reterr);
+        r = set_up_queue(daemon, reterr);
         return r < 0 ? r : set_up_bus(daemon, reterr);
 }
 

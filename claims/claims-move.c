@@ -55,7 +55,7 @@ static int fit_share(const HostView *view, const Consumer *share, Fit *ret)
         return 0;
 }
 
-static int settle_once(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
+static int complete_once(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
 {
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         int r = claims_load_view(claims, reterr);
@@ -64,20 +64,20 @@ static int settle_once(Claims *claims, int64_t id, const Consumer *share, Error 
                 return r;
         if (fit_share(claims->view, share, &fit) < 0)
                 return error_oom(reterr);
-        r = claims->store->engine->settle(claims->store, id, &share->uuid, claims->view, &fit,
-                                          reterr);
+        r = claims->store->engine->complete(claims->store, id, &share->uuid, claims->view, &fit,
+                                            reterr);
         if (r != STORE_E_NOT_FOUND)
                 return claims_raced(r);
         error_setf(reterr, ENOENT, "There is no active claim %lld", (long long)id);
         return CLAIM_E_NOT_FOUND;
 }
 
-int claims_settle(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
+int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
 {
         ClaimAttempts attempts = { .claims = claims };
 
         while (claims_attempt(&attempts, reterr))
-                attempts.result = settle_once(claims, id, share, reterr);
+                attempts.result = complete_once(claims, id, share, reterr);
         return attempts.result;
 }
 

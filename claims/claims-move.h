@@ -14,7 +14,7 @@ int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shi
 /* A living claim holds what share has of this host's providers from now on, in place of what it
  * held; devices and layout stay. What the host does not have is left out. CLAIM_E_NOT_FOUND,
  * CLAIM_E_BUSY. */
-int claims_settle(Claims *claims, int64_t id, const Consumer *share, Error *reterr);
+int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr);
 
 /* What leads from before to after, of one claim: first within a class, then from class to class.
  * The array (grown) borrows names from both. -ENOMEM. */

@@ -110,7 +110,7 @@ static bool is_vouched_for(const ReconcileInput *input, const Claim *claim)
 
 /* Then Placement has nothing of it because somebody took that away. What a migration has may have
  * gone back to its guest. */
-static bool was_told(const Claim *claim)
+static bool was_reported(const Claim *claim)
 {
         return uuid_empty(&claim->guest) && (claim->standing == CLAIM_STANDING_NONE ||
                                              claim->standing == CLAIM_STANDING_WRITTEN);
@@ -325,7 +325,7 @@ static bool is_over(const ReconcileInput *input, const Lonely *lonely)
         if (is_touched(input, lonely->claim))
                 return false;
         if (lonely->answer == ANSWER_GONE)
-                return lonely->aged || was_told(lonely->claim);
+                return lonely->aged || was_reported(lonely->claim);
         return lonely->aged && !is_vouched_for(input, lonely->claim);
 }
 
@@ -354,7 +354,7 @@ static bool is_to_be_asked(const ReconcileInput *input, const Lonely *lonely)
         if (input->word != RECONCILE_CAN_ASK || lonely->answer != ANSWER_NONE ||
             is_touched(input, lonely->claim))
                 return false;
-        if (!lonely->aged && !was_told(lonely->claim))
+        if (!lonely->aged && !was_reported(lonely->claim))
                 return false;
         return input->urgent ||
                (lonely->confirmed ? is_due(input, &lonely->missing) : lonely->aged);

@@ -20,7 +20,7 @@ static int refuse(sd_bus_error *error, int r, const Error *words)
         return sd_bus_error_setf(error, name, "%s", error_text(words, r));
 }
 
-static void on_told(Tracker *tracker, const Error *error, void *userdata)
+static void on_reported(Tracker *tracker, const Error *error, void *userdata)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
 
@@ -28,12 +28,13 @@ static void on_told(Tracker *tracker, const Error *error, void *userdata)
 }
 
 /* Claims know at once; Placement with the next cycle, which the caller waits for. */
-static int tell(sd_bus_message *call, const Cordon *cordon, Tracker *tracker, ClaimService *claims)
+static int report(sd_bus_message *call, const Cordon *cordon, Tracker *tracker,
+                  ClaimService *claims)
 {
         int r;
 
         claim_service_set_closed(claims, cordon_host_words(cordon), cordon_device_words(cordon));
-        r = tracker_sync(tracker, on_told, sd_bus_message_ref(call));
+        r = tracker_sync(tracker, on_reported, sd_bus_message_ref(call));
         if (r >= 0)
                 return 1;
         sd_bus_message_unref(call);
@@ -66,7 +67,7 @@ int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracke
                   LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller.author.text),
                   "%s%s was cordoned by %s%s%s.", device[0] ? "Device " : "The host", device,
                   caller.name, reason[0] ? ": " : "", reason);
-        return tell(call, cordon, tracker, claims);
+        return report(call, cordon, tracker, claims);
 }
 
 int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,
@@ -90,7 +91,7 @@ int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Trac
                   LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller.author.text),
                   "%s%s was uncordoned by %s.", device[0] ? "Device " : "The host", device,
                   caller.name);
-        return tell(call, cordon, tracker, claims);
+        return report(call, cordon, tracker, claims);
 }
 
 int bus_undo_retire(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracker *tracker,
@@ -110,5 +111,5 @@ int bus_undo_retire(sd_bus_message *call, const BusGate *gate, Cordon *cordon, T
                              &(EventNote){ EVENT_UNRETIRED, &caller.author, 0, NULL, NULL, NULL });
         log_event(LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller.author.text),
                   "The host is not retired any more, says %s; it stays cordoned.", caller.name);
-        return tell(call, cordon, tracker, claims);
+        return report(call, cordon, tracker, claims);
 }

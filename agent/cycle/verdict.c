@@ -18,7 +18,7 @@ typedef enum Kind {
         KIND_DEVICE_LOST,
         KIND_OFFLINE,
         KIND_STALE,
-        KIND_UNTOLD,
+        KIND_UNREPORTED,
         KIND_OTHERS,
         KIND_OWED_REFUSED,
         KIND_DIFFERS,
@@ -59,9 +59,9 @@ static const struct {
         [KIND_STALE] = { VERDICT_DEGRADED, "placement", "Placement is not equal to this host",
                          "computectl plan",
                          "\"computectl plan\" shows what is left to send, \"journalctl -x -u compute-agent\" what Placement said" },
-        [KIND_UNTOLD] = { VERDICT_DEGRADED, "host", "not all of this host is reported",
-                          "computectl discover",
-                          "Everything else is reported; \"computectl verify\" compares the configuration with the hardware" },
+        [KIND_UNREPORTED] = { VERDICT_DEGRADED, "host", "not all of this host is reported",
+                              "computectl discover",
+                              "Everything else is reported; \"computectl verify\" compares the configuration with the hardware" },
         [KIND_OTHERS] = { VERDICT_DEGRADED, "second reporter",
                           "somebody else writes this host's tree in Placement", "computectl doctor",
                           "If nova-compute reports this host, too, let [agent] nova say whose the tree is, and give both the same options; a trait that others are to decide on goes into [agent] foreign_traits. Two agents with one compute_id show the same" },
@@ -259,7 +259,7 @@ static void look_at_placement(const VerdictFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;
         const char *trouble = facts->owed_trouble ? facts->owed_trouble : "";
-        const Error *untold =
+        const Error *unreported =
                 status->device_error.code ? &status->device_error : &status->part_error;
 
         if (status->sync_state == SYNC_OFFLINE)
@@ -267,8 +267,8 @@ static void look_at_placement(const VerdictFacts *facts, Verdict *verdict)
         if (status->sync_state == SYNC_STALE)
                 add(verdict, KIND_STALE, "Placement is not equal to this host: %s",
                     status->sync_error.text);
-        else if (untold->code)
-                add(verdict, KIND_UNTOLD, "%s", untold->text);
+        else if (unreported->code)
+                add(verdict, KIND_UNREPORTED, "%s", unreported->text);
         look_at_others(facts, verdict);
         if (count_owed(facts) > 0 && trouble[0])
                 add(verdict, KIND_OWED_REFUSED,

@@ -111,7 +111,7 @@ static int complete(Claims *claims, const Claim *claim, const Consumer *consumer
         if (share) {
                 log_info("Completed claim %" PRId64 " of %s by what Placement has of it.",
                          claim->id, claim->consumer.text);
-                r = claims_settle(claims, claim->id, share, reterr);
+                r = claims_complete(claims, claim->id, share, reterr);
         }
         return share && r != 0 ? r : note_read(claims, claim, &reported, here, reterr);
 }

@@ -302,8 +302,8 @@ static int place(Store *base, const StoreUnplaced *claim, const HostView *view, 
         return sqlite_store_end(store, r, reterr);
 }
 
-static int settle_claim(SqliteStore *store, int64_t id, const Uuid *consumer, const HostView *view,
-                        const Fit *fit, Error *reterr)
+static int complete_claim(SqliteStore *store, int64_t id, const Uuid *consumer,
+                          const HostView *view, const Fit *fit, Error *reterr)
 {
         int changed, r;
 
@@ -325,15 +325,15 @@ static int settle_claim(SqliteStore *store, int64_t id, const Uuid *consumer, co
         return insert_allocations(store, id, consumer, NULL, view, fit, reterr);
 }
 
-static int settle(Store *base, int64_t id, const Uuid *consumer, const HostView *view,
-                  const Fit *fit, Error *reterr)
+static int complete(Store *base, int64_t id, const Uuid *consumer, const HostView *view,
+                    const Fit *fit, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
                 return r;
-        r = settle_claim(store, id, consumer, view, fit, reterr);
+        r = complete_claim(store, id, consumer, view, fit, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -582,7 +582,7 @@ static const StoreEngine sqlite_engine = {
         .shift = sqlite_store_shift,
         .insert = insert,
         .place = place,
-        .settle = settle,
+        .complete = complete,
         .next_unplaced = sqlite_store_next_unplaced,
         .confirm = confirm,
         .extend = extend,

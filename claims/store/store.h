@@ -107,8 +107,8 @@ typedef struct StoreEngine {
 
         /* A living claim holds this from now on, for the group without a suffix, in place of what
          * it held; its devices and layout stay. STORE_E_RACE, STORE_E_NOT_FOUND. */
-        int (*settle)(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
-                      const Fit *fit, Error *reterr);
+        int (*complete)(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
+                        const Fit *fit, Error *reterr);
 
         /* The first unplaced claim with an id above after. STORE_E_NOT_FOUND. */
         int (*next_unplaced)(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);

@@ -232,7 +232,7 @@ static int run_expire(Fixture *fixture)
 }
 
 /* Claim 1 holds something else than before. */
-static int run_settle(Fixture *fixture)
+static int run_complete(Fixture *fixture)
 {
         const Uuid host = make_uuid("host"), one = make_uuid("one");
         Consumer *share;
@@ -241,7 +241,7 @@ static int run_settle(Fixture *fixture)
         assert_int_equal(consumer_new(&share, &one), 0);
         assert_int_equal(consumer_set(share, &host, "VCPU", 1), 0);
         assert_int_equal(consumer_set(share, &host, "MEMORY_MB", 5), 0);
-        r = claims_settle(fixture->claims, 1, share, &fixture->error);
+        r = claims_complete(fixture->claims, 1, share, &fixture->error);
         consumer_free(share);
         return r;
 }
@@ -266,7 +266,7 @@ static const Operation operations[] = {
         { "release devices", prepare_devices, false, run_release },
         { "adopt", prepare_claims, false, run_adopt },
         { "check again", prepare_claims, false, run_check_again },
-        { "settle", prepare_claims, false, run_settle },
+        { "complete", prepare_claims, false, run_complete },
         { "claim with a layout", prepare_laid_out, false, run_claim_laid_out },
         { "withdraw", prepare_pending, false, run_withdraw },
         { "release with a layout", prepare_held, false, run_release_laid_out },

@@ -66,7 +66,7 @@ static void test_a_claim_names_its_devices(void **state)
 }
 
 /* What a claim holds is replaced; what the host does not have is left out. */
-static void test_a_claim_is_settled(void **state)
+static void test_a_claim_is_completed(void **state)
 {
         Fixture *fixture = *state;
         const Uuid one = make_uuid("one"), host = make_uuid("host"), gpu = make_uuid("host_b"),
@@ -83,7 +83,7 @@ static void test_a_claim_is_settled(void **state)
         assert_int_equal(consumer_set(share, &host, "DISK_GB", 3), 0);
         assert_int_equal(consumer_set(share, &gpu, "VGPU", 1), 0);
         assert_int_equal(consumer_set(share, &elsewhere, "VCPU", 9), 0);
-        assert_int_equal(claims_settle(fixture->claims, 1, share, NULL), CLAIM_DONE);
+        assert_int_equal(claims_complete(fixture->claims, 1, share, NULL), CLAIM_DONE);
         assert_int_equal(claims_get(fixture->claims, 1, &claim, NULL), 0);
         text = format_claim(claim);
         assert_non_null(strstr(text, "VCPU=3 on host"));
@@ -91,7 +91,7 @@ static void test_a_claim_is_settled(void **state)
         assert_int_equal(claim->n_allocations, 2);
         assert_int_equal(claim->n_devices, 1);
         assert_int_equal(fixture_used(fixture, "host_a", "VGPU"), 0);
-        assert_int_equal(claims_settle(fixture->claims, 99, share, NULL), CLAIM_E_NOT_FOUND);
+        assert_int_equal(claims_complete(fixture->claims, 99, share, NULL), CLAIM_E_NOT_FOUND);
         assert_store_sane(fixture->path);
 }
 
@@ -446,7 +446,7 @@ static void test_a_claim_of_somebody_else_is_kept(void **state)
 }
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
-                test_a_claim_names_its_devices, test_a_claim_is_settled, test_no_device_is_no_claim,
+                test_a_claim_names_its_devices, test_a_claim_is_completed, test_no_device_is_no_claim,
                 test_the_fit_knows_what_guests_have, test_what_somebody_renamed_gives_nothing,
                 test_an_mdev_is_taken_whatever_its_device_is_called,
                 test_not_before_the_host_is_known, test_adoption,
