@@ -9,8 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-#include "base/macros.h"
-
 /* 1 when the folder is another's. */
 static int look(const char *folder, struct stat *ret)
 {

@@ -3,7 +3,6 @@
 #include "base/json.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 static int parse(const char *text, size_t n, size_t flags, json_t **ret, Error *reterr)

@@ -23,7 +23,6 @@
 #define _cleanup_(f)       __attribute__((__cleanup__(f)))
 #define _printf_(fmt, arg) __attribute__((__format__(__printf__, fmt, arg)))
 #define _unused_           __attribute__((__unused__))
-#define _nodiscard_        __attribute__((__warn_unused_result__))
 
 /* Hands a pointer over: yields its value and leaves NULL behind, so that its cleanup does nothing.
  */

@@ -2,8 +2,6 @@
 
 /* Which devices a claim gets of the providers that its request was fitted to. */
 
-#include <string.h>
-
 #include "base/array.h"
 #include "claims/claims-internal.h"
 #include "claims/fit/device-choice.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "claims/claims-internal.h"
 #include "claims/fit/device-choice.h"
 #include "claims/fit/numa.h"

@@ -6,7 +6,6 @@
 #include "agent/audit/auditor.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "agent/audit/audit-json.h"
@@ -15,7 +14,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-#include "claims/claims-placement.h"
 #include "report/consumers.h"
 
 typedef enum AuditorKind {

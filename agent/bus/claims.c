@@ -3,16 +3,13 @@
 #include "agent/bus/claims.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "agent/bus/claims-internal.h"
 #include "agent/formats/claim-json.h"
 #include "agent/formats/documents.h"
 #include "agent/formats/interface.h"
-#include "base/clock.h"
 #include "base/json.h"
-#include "base/log.h"
 
 /* The bus error of a result of claims.h, with its words. */
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)

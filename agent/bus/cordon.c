@@ -3,7 +3,6 @@
 #include "agent/bus/cordon.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "agent/bus/caller.h"
 #include "agent/formats/interface.h"

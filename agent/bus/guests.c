@@ -3,7 +3,6 @@
 /* Claims of guests that libvirt starts and stops, as its hook tells of them. */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "agent/bus/claims-internal.h"

@@ -2,7 +2,6 @@
 
 #include "agent/bus/log.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"

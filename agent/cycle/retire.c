@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "agent/formats/documents.h"
-#include "base/json.h"
 
 void retirement_done(Retirement *retirement)
 {

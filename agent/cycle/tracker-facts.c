@@ -3,7 +3,6 @@
 /* What others want to know of a tracker. Changes nothing. */
 
 #include <errno.h>
-#include <string.h>
 
 #include "agent/cycle/tracker-internal.h"
 

@@ -2,8 +2,6 @@
 
 #include "agent/formats/event-json.h"
 
-#include "base/json.h"
-
 /* What the store keeps as JSON; of a file that somebody changed it may be anything. */
 static json_t *read_array(const char *text)
 {

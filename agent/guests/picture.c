@@ -3,7 +3,6 @@
 #include "agent/guests/picture.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "agent/guests/facts.h"
 #include "base/array.h"

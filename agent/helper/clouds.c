@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/config/file.h"
 #include "agent/config/table.h"
 #include "agent/state/yaml-text.h"
 #include "base/read-file.h"

@@ -4,11 +4,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "agent/guests/claim-share.h"
 #include "agent/placing/task.h"
-#include "base/clock.h"
 #include "base/log.h"
 
 /* Whoever is refused wants to know it in time: a poll may hang. */

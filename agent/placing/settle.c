@@ -3,7 +3,6 @@
 /* What is owed to Placement of single claims: owed writes and removals. */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "agent/guests/claim-share.h"

@@ -3,13 +3,9 @@
 #include "agent/placing/task.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
-#include "agent/guests/claim-share.h"
-#include "base/clock.h"
 #include "base/jitter.h"
-#include "base/log.h"
 
 #define PAUSE_USEC     (20 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "agent/reshape/migration-match.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 

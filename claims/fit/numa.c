@@ -7,7 +7,6 @@
 
 #include "claims/fit/numa.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -2,7 +2,6 @@
 
 #include "report/keystone/answer.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 

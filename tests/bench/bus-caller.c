@@ -13,7 +13,6 @@
  * ask the user. With "wait" it says "ready" before, and waits for a line. With "unread" it opens N
  * connections, sends calls over all of them until the seconds are over, and reads no answer. */
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

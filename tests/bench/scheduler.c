@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "report/http/http.h"
-#include "tests/fixtures/tree-file.h"
 
 struct Scheduler {
         sd_event *event;

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "base/text.h"
 #include "drivers/linux/reader.h"
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"

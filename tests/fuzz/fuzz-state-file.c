@@ -3,7 +3,6 @@
 /* One text as each file of the state folder, read and used as at a start; what is taken is written,
  * and has to be taken again. */
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "agent/reshape/image.h"

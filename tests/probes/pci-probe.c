@@ -10,7 +10,6 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "drivers/host/pci-spec.h"

@@ -62,9 +62,6 @@ class IdentityCase(unittest.TestCase):
             'allocations': {provider: {'resources': {'VCPU': amount}}}, 'project_id': 'p',
             'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
 
-    def write_id(self, value):
-        (self.agent.state / 'compute_id').write_text(value + '\n')
-
     def identity(self, *args, code=0):
         done = self.agent.ctl('identity', *args, '--config', self.agent.config, check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)

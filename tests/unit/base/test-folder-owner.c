@@ -4,7 +4,6 @@
 
 #include "base/folder-owner.h"
 
-#include <errno.h>
 #include <grp.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/uio.h>

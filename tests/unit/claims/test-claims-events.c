@@ -2,8 +2,6 @@
 
 /* What happened is written down with it, and nothing that did not happen. */
 
-#include "base/json.h"
-#include "claims/claims-move.h"
 #include "claims/claims-placement.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"

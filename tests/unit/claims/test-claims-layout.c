@@ -2,7 +2,6 @@
 
 /* Layouts in the store: written, read, held once, ended, adopted, found. */
 
-#include "claims/claims-placement.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/numa.h"
 #include "tests/unit/test.h"

@@ -3,8 +3,6 @@
 /* Thousands of random operations, each also done on a plain model in memory; both must say the same
  * after each, across restarts and changes of the host. */
 
-#include <inttypes.h>
-
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 

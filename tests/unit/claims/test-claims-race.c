@@ -2,7 +2,6 @@
 
 /* Several writers of one file. */
 
-#include <inttypes.h>
 #include <sys/wait.h>
 
 #include "claims/store/sqlite-store.h"

@@ -117,10 +117,13 @@ static void test_plans_use_indexes(void **state)
                 "SELECT id FROM claims WHERE placed = 0 AND id > ?1 ORDER BY id LIMIT 1",
                 "DELETE FROM allocations WHERE claim_id = ?1",
                 "DELETE FROM claims WHERE id = ?1",
-                "UPDATE usages SET used = used - 1 WHERE resource_provider_id = 1 AND resource_class = 'VCPU'",
-                "DELETE FROM ended_claims WHERE number <= (SELECT max(number) FROM ended_claims) - 9",
+                "UPDATE usages SET used = used - 1 WHERE resource_provider_id = 1"
+                " AND resource_class = 'VCPU'",
+                "DELETE FROM ended_claims WHERE number <= (SELECT max(number) FROM ended_claims) - "
+                "9",
                 "DELETE FROM resource_providers WHERE id = ?1 AND generation = ?2",
-                "SELECT * FROM claims WHERE standing = 'pending' AND standing IN ('pending', 'owed', 'sent') ORDER BY id",
+                "SELECT * FROM claims WHERE standing = 'pending'"
+                " AND standing IN ('pending', 'owed', 'sent') ORDER BY id",
                 "SELECT device FROM claim_devices WHERE claim_id >= ?1 ORDER BY claim_id, id",
                 "SELECT vcpus FROM claim_cells WHERE claim_id >= ?1 ORDER BY claim_id, cell",
                 "SELECT cpus FROM claim_cpus WHERE claim_id >= ?1 ORDER BY claim_id, vcpu",
@@ -168,9 +171,8 @@ static void test_cost_of_owed_is_linear(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
         fixture_set_host(fixture, HOST);
         fill(fixture, "10000");
-        free(run_sql(
-                fixture->path,
-                "UPDATE claims SET standing = iif(id % 2, 'owed', 'sent') WHERE id % 20 = 1 OR id % 20 = 2"));
+        free(run_sql(fixture->path, "UPDATE claims SET standing = iif(id % 2, 'owed', 'sent')"
+                                    " WHERE id % 20 = 1 OR id % 20 = 2"));
         for (int pass = 0; pass < N_PASSES; pass++)
                 few = MIN(few, measure_owed(fixture, N_MANY / 10));
         free(run_sql(fixture->path, "UPDATE claims SET standing = iif(id % 2, 'owed', 'sent')"));

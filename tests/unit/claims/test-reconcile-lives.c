@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "base/clock.h"
 #include "claims/reconcile.h"
 
 #include "tests/fixtures/host-facts.h"

@@ -3,7 +3,6 @@
 #include "agent/reshape/migration-match.h"
 
 #include "base/json.h"
-#include "report/placement/consumer.h"
 #include "tests/unit/test.h"
 
 /* Uuids are written as one digit. */

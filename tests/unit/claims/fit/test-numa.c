@@ -5,8 +5,6 @@
 
 #include "claims/fit/numa.h"
 
-#include <inttypes.h>
-
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/numa.h"
 #include "tests/unit/test.h"

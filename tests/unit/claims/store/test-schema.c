@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "claims/claims-placement.h"
 #include "claims/store/schema.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"

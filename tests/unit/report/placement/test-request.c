@@ -2,7 +2,6 @@
 
 #include "report/placement/request.h"
 
-#include "base/json.h"
 #include "tests/unit/test.h"
 
 #define ROOT     "11111111-1111-1111-1111-111111111111"
